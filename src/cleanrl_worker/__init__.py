@@ -1,0 +1,25 @@
+"""The CleanRL worker: single-agent reinforcement learning, one supervised process a run."""
+
+from mosaic.contract.workers import WorkerCapabilities
+
+__all__ = ["get_worker_metadata"]
+
+
+def get_worker_metadata() -> WorkerCapabilities:
+    """The descriptor behind the `mosaic.workers` entry point."""
+    return WorkerCapabilities(
+        worker_type="cleanrl",
+        display_name="CleanRL Worker",
+        cli_module="cleanrl_worker.cli",
+        supported_paradigms=("sequential",),
+        env_families=("gymnasium", "atari", "procgen", "mujoco", "dm_control", "minigrid", "babyai"),
+        action_spaces=("discrete", "continuous"),
+        observation_spaces=("vector", "image"),
+        max_agents=1,
+        supports_checkpointing=True,
+        requires_gpu=False,
+        estimated_memory_mb=512,
+        requires_live_telemetry=False,
+        provides_fast_analytics=True,
+        catalog="cleanrl_worker.catalog:CATALOG",
+    )

@@ -1,0 +1,60 @@
+"""A small network for observations that are vectors."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+
+def init_layer(layer: nn.Linear, gain: float = math.sqrt(2)) -> nn.Linear:
+    """The layer with orthogonal weights and no bias to begin with."""
+    nn.init.orthogonal_(layer.weight, gain)
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
+class MLPAgent(nn.Module):
+    """Two hidden tanh layers of 64 for a policy over discrete actions and for a value.
+
+    Each has layers of its own, or both read one `trunk` when `shared_trunk` is set.
+    """
+
+    def __init__(self, obs_size: int, num_actions: int, shared_trunk: bool = False, hidden: int = 64) -> None:
+        super().__init__()
+        critic_layers: list[nn.Module] = [init_layer(nn.Linear(hidden, 1), gain=1.0)]
+        actor_layers: list[nn.Module] = [init_layer(nn.Linear(hidden, num_actions), gain=0.01)]
+        self.trunk = nn.Sequential()
+        if shared_trunk:
+            self.trunk.extend(hidden_layers(obs_size, hidden))
+        else:
+            critic_layers = [*hidden_layers(obs_size, hidden), *critic_layers]
+            actor_layers = [*hidden_layers(obs_size, hidden), *actor_layers]
+        self.critic = nn.Sequential(*critic_layers)
+        self.actor = nn.Sequential(*actor_layers)
+
+    def logits(self, obs: Tensor) -> Tensor:
+        """Unnormalised log probabilities of the actions."""
+        logits: Tensor = self.actor(self.trunk(obs))
+        return logits
+
+    def value(self, obs: Tensor) -> Tensor:
+        """The expected discounted return."""
+        value: Tensor = self.critic(self.trunk(obs)).squeeze(-1)
+        return value
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and value, with the trunk read once."""
+        features = self.trunk(obs)
+        return self.actor(features), torch.squeeze(self.critic(features), -1)
+
+
+def hidden_layers(obs_size: int, hidden: int) -> list[nn.Module]:
+    """Two tanh layers."""
+    return [
+        init_layer(nn.Linear(obs_size, hidden)),
+        nn.Tanh(),
+        init_layer(nn.Linear(hidden, hidden)),
+        nn.Tanh(),
+    ]

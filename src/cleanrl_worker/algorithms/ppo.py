@@ -1,0 +1,296 @@
+"""Proximal policy optimisation for discrete actions and vector observations."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cleanrl_worker.agents.mlp import MLPAgent
+from cleanrl_worker.training.advantages import Floats, estimate_advantages, explained_variance
+from cleanrl_worker.training.common import Bounds, CommonArgs, Fraction, NonNegative, PositiveInt
+from cleanrl_worker.training.device import pick_device
+from cleanrl_worker.training.envs import VectorEnv, make_envs
+from cleanrl_worker.training.optimizer import Adam
+from cleanrl_worker.training.script import run_script
+from cleanrl_worker.training.seeding import seed_everything
+from cleanrl_worker.training.stopping import Stopped, StopSignals
+from cleanrl_worker.training.timing import Stopwatch
+from cleanrl_worker.training.writer import RunWriter
+from mosaic.contract.errors import MosaicError, UserError
+
+ACTION_SPACES = ("discrete",)
+OBSERVATION_SPACES = ("box",)
+
+
+@dataclass
+class Args(CommonArgs):
+    """Proximal policy optimisation for discrete actions and vector observations."""
+
+    exp_name: str = "ppo"
+    """the name of this experiment, part of the results folder's name"""
+    learning_rate: NonNegative = 2.5e-4
+    """the learning rate of Adam"""
+    num_envs: PositiveInt = 4
+    """how many environments are stepped together"""
+    num_steps: PositiveInt = 128
+    """how many steps each environment takes between two updates"""
+    anneal_lr: bool = True
+    """let the learning rate fall to zero over the run"""
+    gamma: Fraction = 0.99
+    """the discount factor"""
+    gae_lambda: Fraction = 0.95
+    """lambda of generalised advantage estimation"""
+    num_minibatches: PositiveInt = 4
+    """into how many minibatches a rollout is cut"""
+    update_epochs: PositiveInt = 4
+    """how often each rollout is learned from"""
+    norm_adv: bool = True
+    """normalise the advantages of each minibatch"""
+    clip_coef: NonNegative = 0.2
+    """how far the policy's probability ratio may move before its gradient is cut"""
+    clip_vloss: bool = True
+    """clip the value loss in the same way"""
+    ent_coef: NonNegative = 0.01
+    """the weight of the entropy bonus"""
+    vf_coef: NonNegative = 0.5
+    """the weight of the value loss"""
+    max_grad_norm: NonNegative = 0.5
+    """the greatest norm of the gradient"""
+    target_kl: Annotated[float | None, Bounds(minimum=0.0)] = None
+    """end an update early when the mean KL divergence of an epoch exceeds this; none: never"""
+    shared_trunk: bool = False
+    """let policy and value share their hidden layers"""
+
+
+@dataclass(frozen=True)
+class Rollout:
+    """What the environments gave; arrays are (step, environment), `obs` has one step more."""
+
+    obs: Floats
+    actions: NDArray[np.int64]
+    logits: Floats
+    rewards: Floats
+    dones: Floats
+    final_obs: list[tuple[int, int, Any]]
+    """Step, environment and last observation of each episode that was cut off, not ended."""
+
+
+def collect(
+    agent: MLPAgent,
+    envs: VectorEnv,
+    first_obs: Floats,
+    steps: int,
+    global_step: int,
+    device: torch.device,
+    writer: RunWriter,
+    watch: Stopwatch,
+    stop: StopSignals,
+) -> Rollout:
+    """Act for `steps` steps of each environment."""
+    num_envs, num_actions = envs.num_envs, int(envs.action_space.n)
+    first_action = int(envs.action_space.start)
+    obs = np.zeros((steps + 1, *first_obs.shape), dtype=np.float32)
+    obs[0] = first_obs
+    obs_tensor = torch.from_numpy(obs).flatten(2)
+    actions = np.zeros((steps, num_envs), dtype=np.int64)
+    logits = np.zeros((steps, num_envs, num_actions), dtype=np.float32)
+    rewards = np.zeros((steps, num_envs), dtype=np.float32)
+    dones = np.zeros((steps, num_envs), dtype=np.float32)
+    # The greatest of logits plus Gumbel noise is a sample of their distribution.
+    gumbel = -torch.empty(steps, num_envs, num_actions).exponential_().log_().numpy()
+    final_obs: list[tuple[int, int, Any]] = []
+    for t in range(steps):
+        stop.check()
+        writer.flush_when_due()
+        watch.enter("act")
+        logits[t] = agent.logits(obs_tensor[t].to(device)).cpu().numpy()
+        actions[t] = (logits[t] + gumbel[t]).argmax(axis=1)
+        watch.enter("env")
+        step = envs.step((actions[t] + first_action).tolist(), out=obs[t + 1])
+        rewards[t] = step.rewards
+        for index, last_obs in step.final_obs.items():
+            dones[t, index] = 1.0
+            if not step.terminated[index]:
+                final_obs.append((t, index, last_obs))
+        if step.episodes:
+            writer.add_episodes(step.episodes, global_step + (t + 1) * num_envs)
+    return Rollout(obs, actions, logits, rewards, dones, final_obs)
+
+
+@torch.no_grad()
+def evaluate(agent: MLPAgent, rollout: Rollout, args: Args, device: torch.device) -> tuple[Floats, Floats]:
+    """Values and advantages of a rollout's steps."""
+    values = agent.value(torch.from_numpy(rollout.obs).flatten(2).to(device)).cpu().numpy()
+    next_values = values[1:] * (1.0 - rollout.dones)
+    if rollout.final_obs:
+        steps, indices, observations = zip(*rollout.final_obs, strict=True)
+        last = torch.from_numpy(np.stack(observations).astype(np.float32)).flatten(1)
+        next_values[list(steps), list(indices)] = agent.value(last.to(device)).cpu().numpy()
+    values = values[:-1]
+    return values, estimate_advantages(
+        rollout.rewards, rollout.dones, values, next_values, args.gamma, args.gae_lambda
+    )
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A rollout's steps in one row, as tensors."""
+
+    obs: Tensor
+    actions: Tensor
+    log_probs: Tensor
+    advantages: Tensor
+    returns: Tensor
+    values: Tensor
+
+    def take(self, rows: Tensor) -> Batch:
+        """Some of the steps."""
+        return Batch(*(tensor[rows] for tensor in vars(self).values()))
+
+
+def make_batch(rollout: Rollout, values: Floats, advantages: Floats, device: torch.device) -> Batch:
+    """The tensors that an update reads."""
+    actions = torch.from_numpy(rollout.actions).flatten().to(device)
+    log_probs = torch.from_numpy(rollout.logits).flatten(0, 1).to(device).log_softmax(dim=1)
+    return Batch(
+        obs=torch.from_numpy(rollout.obs[:-1]).flatten(0, 1).flatten(1).to(device),
+        actions=actions.unsqueeze(1),
+        log_probs=log_probs.gather(1, actions.unsqueeze(1)).squeeze(1),
+        advantages=torch.from_numpy(advantages).flatten().to(device),
+        returns=torch.from_numpy(advantages + values).flatten().to(device),
+        values=torch.from_numpy(values).flatten().to(device),
+    )
+
+
+def compute_loss(agent: MLPAgent, batch: Batch, args: Args) -> tuple[Tensor, Tensor]:
+    """The loss of a minibatch, and what is logged of it in the order of `LOGGED`."""
+    logits, values = agent(batch.obs)
+    log_probs = logits.log_softmax(dim=1)
+    entropy = -(log_probs.exp() * log_probs).sum(1).mean()
+    log_ratio = log_probs.gather(1, batch.actions).squeeze(1) - batch.log_probs
+    ratio = log_ratio.exp()
+
+    advantages = batch.advantages
+    if args.norm_adv and len(advantages) > 1:
+        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    clipped_ratio = ratio.clamp(1.0 - args.clip_coef, 1.0 + args.clip_coef)
+    policy_loss = -torch.minimum(advantages * ratio, advantages * clipped_ratio).mean()
+
+    error = (values - batch.returns).square()
+    if args.clip_vloss:
+        clipped_values = batch.values + (values - batch.values).clamp(-args.clip_coef, args.clip_coef)
+        error = torch.maximum(error, (clipped_values - batch.returns).square())
+    value_loss = 0.5 * error.mean()
+
+    with torch.no_grad():
+        old_approx_kl = -log_ratio.mean()
+        approx_kl = (ratio - 1.0).mean() + old_approx_kl
+        clipfrac = (ratio != clipped_ratio).float().mean()
+        logged = torch.stack([value_loss, policy_loss, entropy, old_approx_kl, approx_kl, clipfrac])
+    return policy_loss - args.ent_coef * entropy + args.vf_coef * value_loss, logged
+
+
+LOGGED = ("value_loss", "policy_loss", "entropy", "old_approx_kl", "approx_kl", "clipfrac")
+
+
+def update(
+    agent: MLPAgent, optimizer: Adam, batch: Batch, learning_rate: float, args: Args
+) -> dict[str, float]:
+    """Learn from a rollout; returns the means of the last epoch."""
+    size = len(batch.obs)
+    means: dict[str, float] = {}
+    for _ in range(args.update_epochs):
+        logged = []
+        for rows in torch.randperm(size).tensor_split(min(args.num_minibatches, size)):
+            loss, numbers = compute_loss(agent, batch.take(rows.to(batch.obs.device)), args)
+            optimizer.update(loss, learning_rate, args.max_grad_norm)
+            logged.append(numbers)
+        means = dict(zip(LOGGED, torch.stack(logged).mean(0).tolist(), strict=True))
+        if args.target_kl is not None and means["approx_kl"] > args.target_kl:
+            break
+    return means
+
+
+def train(args: Args, stop: StopSignals) -> None:
+    """Train from the first step to the last, and leave curves and weights in the results folder."""
+    if args.total_timesteps < args.num_envs:
+        raise UserError(
+            f"total_timesteps is {args.total_timesteps}, which is less than one step of {args.num_envs} "
+            "environments; raise it or lower num_envs."
+        )
+    seed_everything(args.seed, args.torch_deterministic)
+    device = pick_device(args.cuda)
+    with make_envs("ppo", args.env_id, args.num_envs, args.env_kwargs) as envs, RunWriter(args) as writer:
+        obs_size = math.prod(envs.observation_space.shape)
+        agent = MLPAgent(obs_size, int(envs.action_space.n), args.shared_trunk).to(device)
+        try:
+            learn(args, agent, envs, device, writer, stop)
+        except Stopped:
+            if args.save_model:
+                writer.save_model(agent)
+            raise
+        if args.save_model:
+            writer.save_model(agent)
+
+
+def learn(
+    args: Args,
+    agent: MLPAgent,
+    envs: VectorEnv,
+    device: torch.device,
+    writer: RunWriter,
+    stop: StopSignals,
+) -> None:
+    """Rollout and update in turn until the step budget is used; the last rollout may be shorter."""
+    optimizer = Adam(agent, eps=1e-5)
+    watch = Stopwatch()
+    steps_left = args.total_timesteps // args.num_envs
+    num_iterations = math.ceil(steps_left / args.num_steps)
+    global_step = 0
+    obs = np.zeros((args.num_envs, *envs.observation_space.shape), dtype=np.float32)
+    envs.reset(args.seed, out=obs)
+
+    for iteration in range(num_iterations):
+        progress = iteration / num_iterations if args.anneal_lr else 0.0
+        learning_rate = args.learning_rate * (1.0 - progress)
+        steps = min(args.num_steps, steps_left)
+        with torch.no_grad():
+            rollout = collect(agent, envs, obs, steps, global_step, device, writer, watch, stop)
+        obs = rollout.obs[-1]
+        steps_left -= steps
+        global_step += steps * args.num_envs
+
+        watch.enter("update")
+        values, advantages = evaluate(agent, rollout, args, device)
+        batch = make_batch(rollout, values, advantages, device)
+        losses = update(agent, optimizer, batch, learning_rate, args)
+
+        watch.enter("log")
+        if not math.isfinite(sum(losses.values())):
+            raise MosaicError(
+                f"The losses are no longer finite at step {global_step}; try a lower learning_rate."
+            )
+        writer.add_scalar("charts/learning_rate", learning_rate, global_step)
+        for name, value in losses.items():
+            writer.add_scalar(f"losses/{name}", value, global_step)
+        explained = explained_variance(values, advantages + values)
+        if explained is not None:
+            writer.add_scalar("losses/explained_variance", explained, global_step)
+        watch.report(writer, global_step)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Train as the command line says; returns the exit code."""
+    return run_script(Args, train, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

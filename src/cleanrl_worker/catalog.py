@@ -1,0 +1,83 @@
+"""What this worker can train, and whether a config of it can run: the same for CLI, daemon and dry run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cleanrl_worker.config import CleanRLWorkerConfig, parse_worker_config
+from cleanrl_worker.probing import Prober
+from cleanrl_worker.schemas import ParamSchema, algorithms, check_params, load_schema
+from cleanrl_worker.schemas.catalog import (
+    EnvironmentEntry,
+    check_environment,
+    check_fit,
+    find_environment,
+    load_environments,
+)
+from cleanrl_worker.scripts import Script, looks_foreign, resolve_script
+from mosaic.contract.errors import UserError
+
+_FOREIGN_TIMESTEPS = 500_000
+
+
+class CleanRLCatalog:
+    """The `WorkerCatalog` of this package."""
+
+    def algorithms(self) -> list[str]:
+        return list(algorithms())
+
+    def knows(self, algo: str) -> bool:
+        return load_schema(algo) is not None or looks_foreign(algo)
+
+    def parameters(self, algo: str) -> Sequence[ParamSchema]:
+        schema = load_schema(algo)
+        return schema.parameters if schema else ()
+
+    def default_timesteps(self, algo: str) -> int:
+        schema = load_schema(algo)
+        parameter = schema.parameter("total_timesteps") if schema else None
+        return int(parameter.default or 0) if parameter else _FOREIGN_TIMESTEPS
+
+    def environments(self) -> Sequence[str]:
+        return list(load_environments())
+
+    def check(self, config: Mapping[str, Any], python: str | None, folder: Path | None) -> dict[str, Any]:
+        """The config with typed values; with `folder`, the training interpreter may be asked too."""
+        parsed = parse_worker_config(config)
+        script = resolve_script(parsed, folder)
+        extras = dict(parsed.extras)
+        if script.ours:
+            extras["algo_params"] = check_params(parsed.algo, extras.get("algo_params") or {})
+            if not extras["algo_params"]:
+                del extras["algo_params"]
+        elif extras.get("env_kwargs"):
+            raise UserError(
+                "'extras.env_kwargs' needs one of our algorithms: a foreign script takes flags only."
+            )
+        checked = parsed.with_overrides(extras=extras, algo=script.target if script.is_file else parsed.algo)
+        prober = Prober(python, folder) if folder is not None else None
+        entry = self.environment(checked, script, prober, python)
+        if entry is not None and script.ours:
+            check_fit(checked.algo, entry)
+        if prober is not None and not script.ours and not script.is_file:
+            prober.check_module(script.target)
+        return checked.as_json()
+
+    def environment(
+        self, config: CleanRLWorkerConfig, script: Script, prober: Prober | None, python: str | None
+    ) -> EnvironmentEntry | None:
+        """What is known of the environment; UserError when nobody knows it."""
+        if not script.ours or python is not None:
+            # Another script or interpreter may know other environments: only it can tell.
+            return find_environment(config.env_id)
+        kwargs = config.extras.get("env_kwargs")
+        if prober is None:
+            return find_environment(config.env_id)
+        if kwargs:
+            return prober.environment(config.env_id, kwargs)
+        return check_environment(config.env_id, probe=prober.environment)
+
+
+CATALOG = CleanRLCatalog()

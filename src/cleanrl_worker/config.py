@@ -1,0 +1,139 @@
+"""The worker's config: what a run trains, in the flat form or inside a full run config."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mosaic.contract.errors import UserError, closest
+
+MODES = ("train",)
+
+RESERVED_EXTRAS = frozenset(
+    [
+        *("mode", "algo_params", "env_kwargs", "module_source", "requirements", "notes"),
+        *("checkpoint_path", "policy_path", "checkpoints_dir", "curriculum_schedule", "seed_override"),
+        *("tensorboard_dir", "track_wandb", "optuna_db", "cuda", "use_cuda"),
+        *("fastlane_video_mode", "video_mode", "fastlane_slot", "fastlane_only"),
+        *("fastlane_grid_limit", "grid_limit"),
+        *("eval_batch_size", "eval_episodes", "eval_repeat", "eval_capture_video"),
+        *("schema_id", "schema_version", "supports_pause", "supports_checkpoint"),
+    ]
+)
+"""Extras that mean something to the platform; every other key becomes a flag of the script."""
+
+_FIELDS = ("run_id", "algo", "env_id", "total_timesteps", "seed", "worker_id", "extras")
+
+
+def is_reserved(key: str) -> bool:
+    """Whether an extra is for the platform and not for the script."""
+    return key in RESERVED_EXTRAS or key.startswith("wandb_")
+
+
+@dataclass(frozen=True)
+class CleanRLWorkerConfig:
+    """All parameters of one run."""
+
+    run_id: str
+    algo: str
+    env_id: str
+    total_timesteps: int
+    seed: int | None = None
+    extras: dict[str, Any] = field(default_factory=dict)
+    worker_id: str | None = None
+    raw: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def mode(self) -> str:
+        return str(self.extras.get("mode", "train"))
+
+    @property
+    def effective_seed(self) -> int | None:
+        override = self.extras.get("seed_override")
+        return self.seed if override is None else int(override)
+
+    def with_overrides(
+        self, *, extras: Mapping[str, Any] | None = None, **values: Any
+    ) -> CleanRLWorkerConfig:
+        """This config with the given values in place of its own; `extras` are merged, the new ones win."""
+        given = {name: value for name, value in values.items() if value is not None}
+        merged = replace(self, **given, extras={**self.extras, **(extras or {})})
+        return parse_worker_config(merged.as_json()) if given or extras else self
+
+    def as_json(self) -> dict[str, Any]:
+        """The flat form."""
+        return {name: getattr(self, name) for name in _FIELDS}
+
+
+def load_worker_config(path: Path) -> CleanRLWorkerConfig:
+    """Read a config file of either form."""
+    try:
+        payload = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UserError(f"The config {path} cannot be read: {error.strerror}.") from error
+    except ValueError as error:
+        raise UserError(f"The config {path} is not JSON: {error}.") from error
+    return parse_worker_config(payload)
+
+
+def parse_worker_config(payload: Any) -> CleanRLWorkerConfig:
+    """Check a config of either form; a UserError names what is wrong."""
+    if not isinstance(payload, Mapping):
+        raise UserError("The worker config is not valid: it must be a JSON object.")
+    fields, prefix = payload, ""
+    if "metadata" in payload:
+        fields, prefix = _nested(payload), "metadata.worker.config."
+    for name in fields:
+        if name not in _FIELDS:
+            hint = closest(name, _FIELDS) or f"; allowed: {', '.join(_FIELDS)}."
+            raise UserError(f"The worker config has an unknown key '{prefix}{name}'{hint}")
+    seed, extras = fields.get("seed"), fields.get("extras") or {}
+    if not isinstance(extras, Mapping):
+        raise UserError(f"'{prefix}extras' is {extras!r:.80}, but it must be an object.")
+    if seed is not None:
+        seed = _whole(fields, "seed", prefix, least=0)
+    config = CleanRLWorkerConfig(
+        run_id=_text(fields, "run_id", prefix),
+        algo=_text(fields, "algo", prefix),
+        env_id=_text(fields, "env_id", prefix),
+        total_timesteps=_whole(fields, "total_timesteps", prefix, least=1),
+        seed=seed,
+        extras=dict(extras),
+        worker_id=None if fields.get("worker_id") is None else _text(fields, "worker_id", prefix),
+        raw=dict(payload),
+    )
+    if config.mode not in MODES:
+        raise UserError(
+            f"'{prefix}extras.mode' is {config.mode!r}, but it must be one of {', '.join(MODES)}."
+        )
+    return config
+
+
+def _nested(payload: Mapping[str, Any]) -> Mapping[str, Any]:
+    part: Any = payload
+    for name in ("metadata", "worker", "config"):
+        part = part.get(name) if isinstance(part, Mapping) else None
+    if not isinstance(part, Mapping):
+        raise UserError("The worker config is not valid: 'metadata.worker.config' is missing.")
+    return part
+
+
+def _text(fields: Mapping[str, Any], name: str, prefix: str) -> str:
+    value = fields.get(name)
+    if not isinstance(value, str) or not value.strip():
+        state = "is missing" if value is None else f"is {value!r:.80}"
+        raise UserError(f"'{prefix}{name}' {state}, but it must be a text.")
+    return value
+
+
+def _whole(fields: Mapping[str, Any], name: str, prefix: str, least: int) -> int:
+    value = fields.get(name)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or value < least:
+        state = "is missing" if value is None else f"is {value!r:.80}"
+        raise UserError(f"'{prefix}{name}' {state}, but it must be a whole number of at least {least}.")
+    return value

@@ -1,0 +1,52 @@
+"""The environment variables of the training process."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cleanrl_worker.config import CleanRLWorkerConfig
+from mosaic.contract.connection import SECRET_VARIABLE
+
+PYTHON_VARIABLE = "MOSAIC_TRAINING_PYTHON"
+USER_PATH_VARIABLE = "MOSAIC_USER_PATH"
+
+# Ours: they would lead another interpreter, or the script, to what is not theirs.
+_NOT_FOR_TRAINING = (SECRET_VARIABLE, USER_PATH_VARIABLE, PYTHON_VARIABLE, "PYTHONHOME", "PYTHONSTARTUP")
+
+
+def user_folder() -> Path | None:
+    """The folder from which the run was submitted, when that is known."""
+    first = os.environ.get(USER_PATH_VARIABLE, "").partition(os.pathsep)[0]
+    return Path(first) if first else None
+
+
+def training_environment(config: CleanRLWorkerConfig, run_dir: Path) -> dict[str, str]:
+    """What the training process sees: the user's surroundings and what names the run; no secret of ours."""
+    environment = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_TRAINING}
+    user_path = os.environ.get(USER_PATH_VARIABLE)
+    if user_path:
+        environment["PYTHONPATH"] = user_path
+    environment |= {
+        "CLEANRL_RUN_ID": config.run_id,
+        "CLEANRL_RUN_DIR": str(run_dir),
+        "WANDB_RUN_ID": config.run_id,
+        "PYTHONUNBUFFERED": "1",
+    }
+    return environment | _wandb(config.extras)
+
+
+def _wandb(extras: Mapping[str, Any]) -> dict[str, str]:
+    """W&B's own variables, so that any script which uses it finds its project and its proxy."""
+    named = {
+        "WANDB_PROJECT": extras.get("wandb_project_name") or extras.get("wandb_project"),
+        "WANDB_ENTITY": extras.get("wandb_entity"),
+        "WANDB_NAME": extras.get("wandb_run_name"),
+    }
+    if extras.get("wandb_use_vpn_proxy"):
+        for scheme in ("http", "https"):
+            proxy = extras.get(f"wandb_{scheme}_proxy") or os.environ.get(f"WANDB_VPN_{scheme.upper()}_PROXY")
+            named[f"{scheme.upper()}_PROXY"] = proxy
+    return {name: str(value) for name, value in named.items() if value}

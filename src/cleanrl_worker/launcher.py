@@ -1,0 +1,122 @@
+"""Runs one training script in this process, for its supervisor.
+
+Called by its path, in any interpreter from Python 3.8 on; it needs the standard library only:
+
+    python launcher.py [--parent PID] [--go-fd N] [--preload] TARGET [arguments of the script]
+
+TARGET is a dotted module or a file. `--preload` imports a module and calls its `main()`: the import happens
+while the supervisor still shakes hands, training begins when `go` has come through the pipe.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import ctypes
+import importlib
+import importlib.util
+import os
+import runpy
+import signal
+import sys
+from types import ModuleType
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(argv: list[str]) -> int:
+    # The folder of this file is the supervisor's, not the script's.
+    sys.path.pop(0)
+    parser = argparse.ArgumentParser(prog="launcher.py", description=__doc__)
+    parser.add_argument("--parent", type=int)
+    parser.add_argument("--go-fd", type=int)
+    parser.add_argument("--preload", action="store_true")
+    parser.add_argument("target")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    options = parser.parse_args(argv)
+    if options.parent is not None:
+        die_with(options.parent)
+    sys.argv = [options.target, *options.arguments]
+    loaded: ModuleType | None = None
+    if options.preload:
+        loaded = importlib.import_module(options.target)
+    if options.go_fd is not None:
+        wait_for_go(options.go_fd)
+    if loaded is not None:
+        return call_main(loaded)
+    return run_foreign(options.target)
+
+
+def die_with(parent: int) -> None:
+    """End this process when its supervisor ends, however that happens."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:
+        # It ended before we could ask for the signal.
+        os._exit(1)
+
+
+def wait_for_go(descriptor: int) -> None:
+    """Wait for the supervisor's word; a closed pipe means that this run is not to be."""
+    word = os.read(descriptor, 1)
+    os.close(descriptor)
+    if not word:
+        os._exit(1)
+
+
+def call_main(module: ModuleType) -> int:
+    code = module.main()
+    return code if isinstance(code, int) else 0
+
+
+def run_foreign(target: str) -> int:
+    """Run somebody's script as its author would: as `__main__`, or by the `main()` that it only defines."""
+    is_file = os.path.sep in target
+    if is_file:
+        sys.path.insert(0, os.path.dirname(target))
+    path = target if is_file else find_source(target)
+    if path is not None and only_defines_main(path):
+        return call_main(load_file(path) if is_file else importlib.import_module(target))
+    if is_file:
+        runpy.run_path(target, run_name="__main__")
+    else:
+        runpy.run_module(target, run_name="__main__", alter_sys=True)
+    return 0
+
+
+def load_file(path: str) -> ModuleType:
+    """A module made from a file that is on no path."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def find_source(module: str) -> str | None:
+    spec = importlib.util.find_spec(module)
+    return spec.origin if spec is not None and spec.origin and spec.origin.endswith(".py") else None
+
+
+def only_defines_main(path: str) -> bool:
+    """Whether a script has a `main()` without arguments and does not run it by itself."""
+    with open(path, "rb") as file:
+        tree = ast.parse(file.read(), path)
+    defines = any(
+        isinstance(node, ast.FunctionDef) and node.name == "main" and not required_arguments(node)
+        for node in tree.body
+    )
+    return defines and not any(
+        isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(tree)
+    )
+
+
+def required_arguments(function: ast.FunctionDef) -> int:
+    arguments = function.args
+    positional = len(arguments.args) + len(getattr(arguments, "posonlyargs", [])) - len(arguments.defaults)
+    return positional + sum(default is None for default in arguments.kw_defaults)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,233 @@
+"""What the training interpreter knows of an environment or a module, as one JSON line.
+
+Runs by its path in any interpreter from Python 3.8 on, with gymnasium 0.29 or 1.x and nothing of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import os
+import re
+import sys
+from typing import Any
+
+# Gymnasium 1.x knows these families only after their package was imported.
+FAMILY_PACKAGES = (
+    ("ALE/", "ale_py"),
+    ("MiniGrid-", "minigrid"),
+    ("BabyAI-", "minigrid"),
+    ("dm_control/", "shimmy"),
+)
+FAMILY_EXTRAS = {
+    "atari": "atari",
+    "minigrid": "minigrid",
+    "babyai": "minigrid",
+    "mujoco": "mujoco",
+    "dm_control": "dm_control",
+}
+
+
+class ProbeError(Exception):
+    """The environment cannot be made; the text is one sentence."""
+
+
+def make_environment(env_id: str, kwargs: dict[str, Any]) -> Any:
+    """The environment itself; `module:EnvId` imports the module first."""
+    module, _, name = env_id.rpartition(":")
+    try:
+        import gymnasium
+    except ImportError as error:
+        raise ProbeError(f"Gymnasium cannot be imported in {sys.executable}: {first_line(error)}.") from error
+    try:
+        if module:
+            importlib.import_module(module)
+    except ImportError as error:
+        raise ProbeError(
+            f"Environment '{env_id}': module '{module}' cannot be imported ({first_line(error)}); "
+            "put its folder on PYTHONPATH or install it."
+        ) from error
+    except Exception as error:
+        raise ProbeError(
+            f"Environment '{env_id}': importing '{module}' fails with {named(error)}."
+        ) from error
+    import_family(env_id)
+    try:
+        return gymnasium.make(name, **kwargs)
+    except Exception as error:
+        raise ProbeError(f"Environment '{env_id}' cannot be made: {named(error)}.") from error
+
+
+def import_family(env_id: str) -> None:
+    """Import the package that registers `env_id`, where its name tells which one that is."""
+    for prefix, package in FAMILY_PACKAGES:
+        if env_id.startswith(prefix):
+            try:
+                importlib.import_module(package)
+            except ImportError as error:
+                raise ProbeError(
+                    f"Environment '{env_id}' needs the package '{package}', which cannot be imported "
+                    f"({first_line(error)})."
+                ) from error
+
+
+def describe_environment(env_id: str, env: Any) -> dict[str, Any]:
+    """The catalog's entry for an environment: family, extra, spaces, episode limit."""
+    family, extra = family_of(env_id.rpartition(":")[2], env.spec)
+    return {
+        "family": family,
+        "extra": extra,
+        "observation": describe_space(env.observation_space),
+        "action": describe_space(env.action_space),
+        "max_episode_steps": env.spec.max_episode_steps if env.spec else None,
+    }
+
+
+def family_of(env_id: str, spec: Any) -> tuple[str, str | None]:
+    """Which family an environment belongs to, and the extra that installs it."""
+    source = str(spec.entry_point) if spec else ""
+    if source.startswith("gymnasium.envs.box2d"):
+        return "gymnasium", "box2d"
+    if source.startswith("gymnasium.envs.mujoco"):
+        family = "mujoco"
+    elif source.startswith("gymnasium.envs"):
+        family = "gymnasium"
+    elif source.startswith("ale_py"):
+        family = "atari"
+    elif source.startswith("minigrid"):
+        family = "babyai" if env_id.startswith("BabyAI-") else "minigrid"
+    elif env_id.startswith("dm_control/"):
+        family = "dm_control"
+    else:
+        family = "custom"
+    return family, FAMILY_EXTRAS.get(family)
+
+
+def describe_space(space: Any) -> dict[str, Any]:
+    """A space as plain data."""
+    kind = kind_of(space)
+    entry: dict[str, Any] = {"kind": kind}
+    if kind == "box":
+        entry["shape"] = list(space.shape)
+        entry["dtype"] = str(space.dtype)
+        entry.update(uniform_bounds(space))
+    elif kind == "discrete":
+        entry["n"] = int(space.n)
+        if int(space.start):
+            entry["start"] = int(space.start)
+    elif kind == "multi_discrete":
+        entry["nvec"] = space.nvec.tolist()
+    elif kind == "multi_binary":
+        entry["shape"] = list(space.shape)
+    elif kind == "dict":
+        entry["spaces"] = {str(key): describe_space(value) for key, value in space.spaces.items()}
+    elif kind == "tuple":
+        entry["spaces"] = [describe_space(value) for value in space.spaces]
+    return entry
+
+
+def kind_of(space: Any) -> str:
+    """The name of gymnasium's class for this space in snake case; `custom` when it has none of them."""
+    for base in type(space).__mro__:
+        if base.__module__.startswith("gymnasium.spaces.") and base.__name__ != "Space":
+            return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", base.__name__).lower()
+    return "custom"
+
+
+def uniform_bounds(box: Any) -> dict[str, float]:
+    """`low` and `high` of a box, where each is finite and the same for all its elements."""
+    bounds = {}
+    for name in ("low", "high"):
+        values = getattr(box, name).reshape(-1)
+        if values.size and (values == values[0]).all() and abs(float(values[0])) < 1e30:
+            bounds[name] = values[0].item()
+    return bounds
+
+
+def find_module(name: str) -> dict[str, Any]:
+    """Whether a dotted module or a file is there, and where; nothing of it is run."""
+    if name.endswith(".py") or os.sep in name:
+        found = os.path.isfile(name)
+        return {"found": found, "origin": os.path.abspath(name) if found else None}
+    path: list[str] | None = None
+    spec: Any = None
+    parts = name.split(".")
+    for depth in range(len(parts)):
+        # importlib.util.find_spec would run the parent packages.
+        spec = spec_in(".".join(parts[: depth + 1]), path)
+        if spec is None:
+            return {"found": False, "origin": None}
+        path = spec.submodule_search_locations
+        if path is None and depth + 1 < len(parts):
+            return {"found": False, "origin": None}
+    return {"found": True, "origin": spec.origin}
+
+
+def spec_in(name: str, path: list[str] | None) -> Any:
+    """The spec of one module among the children of `path`, or of a top-level module."""
+    for finder in sys.meta_path:
+        spec = finder.find_spec(name, path)
+        if spec is not None:
+            return spec
+    return None
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, without its full stop."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
+
+
+def named(error: BaseException) -> str:
+    """An error's kind and text in one line."""
+    return f"{type(error).__name__}: {first_line(error)}"
+
+
+def parse_kwargs(text: str) -> dict[str, Any]:
+    """Keyword arguments from a JSON object."""
+    try:
+        kwargs = json.loads(text)
+    except ValueError as error:
+        raise ProbeError(
+            f"The environment's keyword arguments {text!r} are not JSON: {first_line(error)}."
+        ) from error
+    if not isinstance(kwargs, dict):
+        raise ProbeError(f"The environment's keyword arguments {text!r} must be a JSON object such as {{}}.")
+    return kwargs
+
+
+def answer(options: argparse.Namespace) -> dict[str, Any]:
+    """What was asked for."""
+    if options.what == "module":
+        return find_module(options.name)
+    env = make_environment(options.name, parse_kwargs(options.kwargs))
+    try:
+        return describe_environment(options.name, env)
+    finally:
+        env.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("env", "module"))
+    parser.add_argument("name", help="an environment id, or a module's name or path")
+    parser.add_argument("--kwargs", default="{}", help="keyword arguments for the environment, as JSON")
+    options = parser.parse_args()
+    # A script's own folder comes first by default; here it would hide the user's modules.
+    sys.path[0] = os.getcwd()
+    # Packages greet on stdout when imported, also from C; they get stderr instead.
+    sys.stdout.flush()
+    result_file = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    try:
+        result = answer(options)
+    except ProbeError as error:
+        result = {"error": str(error)}
+    with result_file:
+        result_file.write(json.dumps(result) + "\n")
+    return 2 if "error" in result else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""Questions to the training interpreter about environments and modules that no catalog knows."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cleanrl_worker.schemas.catalog import EnvironmentEntry
+from mosaic.contract.errors import UserError
+
+_PROBE = Path(__file__).with_name("probe.py")
+_SECONDS = 60.0
+
+
+class Prober:
+    """Asks one interpreter, with the user's folder on its path."""
+
+    def __init__(self, python: str | None, folder: Path | None) -> None:
+        self._python = python or sys.executable
+        self._folder = folder or Path.cwd()
+
+    def environment(self, env_id: str, env_kwargs: Mapping[str, Any] | None = None) -> EnvironmentEntry:
+        """The spaces of an environment, or a UserError with the interpreter's own reason."""
+        answer = self._ask("env", env_id, "--kwargs", json.dumps(dict(env_kwargs or {})))
+        return EnvironmentEntry.from_json(env_id, answer)
+
+    def check_module(self, name: str) -> None:
+        """Raise UserError when the interpreter cannot find the module."""
+        if not self._ask("module", name).get("found"):
+            raise UserError(
+                f"{self._python} has no module '{name}': install it there, or give a file's path."
+            )
+
+    def _ask(self, *question: str) -> dict[str, Any]:
+        environment = dict(os.environ)
+        inherited = environment.get("PYTHONPATH")
+        environment["PYTHONPATH"] = os.pathsep.join([str(self._folder), *([inherited] if inherited else [])])
+        try:
+            done = subprocess.run(
+                [self._python, str(_PROBE), *question],
+                capture_output=True,
+                text=True,
+                timeout=_SECONDS,
+                cwd=self._folder,
+                env=environment,
+            )
+            answer = json.loads(done.stdout.strip().splitlines()[-1])
+        except OSError as error:
+            raise UserError(f"The interpreter {self._python} cannot be started: {error.strerror}.") from error
+        except subprocess.TimeoutExpired as error:
+            raise UserError(
+                f"{self._python} did not answer about '{question[1]}' in {_SECONDS:.0f} s."
+            ) from error
+        except (ValueError, IndexError) as error:
+            last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+            raise UserError(f"{self._python} cannot tell about '{question[1]}': {last}") from error
+        if "error" in answer:
+            raise UserError(str(answer["error"]))
+        return dict(answer)

@@ -1,0 +1,104 @@
+"""The environments that are known without importing gymnasium, and which algorithm fits which."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from cleanrl_worker.schemas.load import algorithms, load_schema
+from cleanrl_worker.schemas.model import AlgoSchema
+from mosaic.contract.errors import UserError, closest
+
+CATALOG_FILE = Path(__file__).with_name("environments.json")
+
+
+@dataclass(frozen=True)
+class EnvironmentEntry:
+    """One environment: its family, the extra that installs it, its spaces, its episode limit."""
+
+    env_id: str
+    family: str
+    extra: str | None
+    observation: Mapping[str, Any]
+    action: Mapping[str, Any]
+    max_episode_steps: int | None
+
+    @classmethod
+    def from_json(cls, env_id: str, data: Mapping[str, Any]) -> EnvironmentEntry:
+        return cls(env_id=env_id, **data)
+
+
+@functools.cache
+def load_environments() -> Mapping[str, EnvironmentEntry]:
+    """All environments of the catalog by their ids."""
+    data = json.loads(CATALOG_FILE.read_text("utf-8"))
+    return MappingProxyType({name: EnvironmentEntry.from_json(name, entry) for name, entry in data.items()})
+
+
+def find_environment(env_id: str) -> EnvironmentEntry | None:
+    """The catalog's entry, or None when the catalog does not have this id."""
+    return load_environments().get(env_id)
+
+
+def check_environment(
+    env_id: str, *, probe: Callable[[str], EnvironmentEntry] | None = None
+) -> EnvironmentEntry | None:
+    """What is known of an environment; an id that nobody knows raises UserError.
+
+    `probe` asks the training interpreter about ids that are not in the catalog. Without it nothing can be
+    said of a `module:EnvId`, and the answer is None.
+    """
+    entry = find_environment(env_id)
+    if entry is not None:
+        return entry
+    if ":" in env_id:
+        return probe(env_id) if probe else None
+    if probe is None:
+        raise _unknown(env_id)
+    try:
+        return probe(env_id)
+    except UserError as error:
+        near = closest(env_id, load_environments())
+        if near:
+            raise UserError(f"There is no environment '{env_id}'{near}") from error
+        raise
+
+
+def check_fit(algo: str, entry: EnvironmentEntry) -> None:
+    """Raise UserError when `algo` cannot train on the environment's spaces."""
+    schema = load_schema(algo)
+    if schema is None:
+        return
+    for role, allowed, kind in _roles(schema, entry):
+        if kind not in allowed:
+            raise UserError(
+                f"{algo} takes {' or '.join(allowed)} {role}s, but {entry.env_id} has {kind} {role}s; "
+                f"{_advice(entry)}."
+            )
+
+
+def _roles(schema: AlgoSchema, entry: EnvironmentEntry) -> list[tuple[str, tuple[str, ...], str]]:
+    return [
+        ("action", schema.action_spaces, str(entry.action["kind"])),
+        ("observation", schema.observation_spaces, str(entry.observation["kind"])),
+    ]
+
+
+def _advice(entry: EnvironmentEntry) -> str:
+    for algo in algorithms():
+        schema = load_schema(algo)
+        if schema and all(kind in allowed for _, allowed, kind in _roles(schema, entry)):
+            return f"use {algo} there"
+    return "choose another environment"
+
+
+def _unknown(env_id: str) -> UserError:
+    hint = closest(env_id, load_environments())
+    return UserError(
+        f"There is no environment '{env_id}'{hint or '; write module:EnvId for one of your own modules.'}"
+    )

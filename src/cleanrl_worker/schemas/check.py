@@ -1,0 +1,126 @@
+"""Checking parameters against a schema before anything starts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+from cleanrl_worker.schemas.load import algorithms, load_schema
+from cleanrl_worker.schemas.model import ParamSchema
+from mosaic.contract.errors import UserError, closest
+
+Value = bool | int | float | str | None
+KINDS = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
+WORDS = {
+    "true": True,
+    "yes": True,
+    "on": True,
+    "1": True,
+    "false": False,
+    "no": False,
+    "off": False,
+    "0": False,
+}
+
+
+def check_params(algo: str, params: Mapping[str, object]) -> dict[str, object]:
+    """The parameters with their right types, by their underscored names; a wrong one raises UserError.
+
+    Values may come from JSON or, as text, from a command line.
+    """
+    schema = load_schema(algo)
+    if schema is None:
+        raise UserError(f"There is no algorithm '{algo}'{closest(algo, algorithms()) or '.'}")
+    checked: dict[str, object] = {}
+    for name, value in params.items():
+        parameter = schema.parameter(name)
+        if parameter is None:
+            known = [parameter.name for parameter in schema.parameters]
+            hint = closest(name.replace("-", "_"), known) or f"; it takes {', '.join(known)}."
+            raise UserError(f"{algo} has no parameter '{name}'{hint}")
+        if parameter.name in checked:
+            raise UserError(f"{algo} parameter '{parameter.name}' is given twice; give it once.")
+        checked[parameter.name] = check_value(algo, parameter, value)
+    return checked
+
+
+def check_value(algo: str, parameter: ParamSchema, value: object) -> Value:
+    """One value with the parameter's type, inside its bounds and choices."""
+    if value is None or (parameter.optional and isinstance(value, str) and value.lower() in ("none", "null")):
+        if parameter.optional:
+            return None
+        raise _refusal(algo, parameter, value)
+    try:
+        typed = _convert(parameter, value)
+    except ValueError:
+        raise _refusal(algo, parameter, value) from None
+    if parameter.choices is not None and typed not in parameter.choices:
+        raise _refusal(algo, parameter, value)
+    if isinstance(typed, int | float) and not _inside(parameter, typed):
+        raise _refusal(algo, parameter, value)
+    return typed
+
+
+def _convert(parameter: ParamSchema, value: object) -> bool | int | float | str:
+    if parameter.type == "str" and isinstance(value, str):
+        return value
+    if parameter.type == "bool":
+        return _to_bool(value)
+    if isinstance(value, bool):
+        raise ValueError(value)
+    if parameter.type == "int" and isinstance(value, int | float | str):
+        return _to_int(value)
+    if parameter.type == "float" and isinstance(value, int | float | str):
+        return _to_float(value)
+    raise ValueError(value)
+
+
+def _to_bool(value: object) -> bool:
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in WORDS:
+        return WORDS[value.lower()]
+    raise ValueError(value)
+
+
+def _to_int(value: int | float | str) -> int:
+    """A whole number, also when written `1e6` or `500_000`."""
+    if isinstance(value, str):
+        try:
+            return int(value)
+        except ValueError:
+            value = float(value)
+    if not math.isfinite(value) or value != int(value):
+        raise ValueError(value)
+    return int(value)
+
+
+def _to_float(value: int | float | str) -> float:
+    number = float(value)
+    if not math.isfinite(number):
+        raise ValueError(value)
+    return number
+
+
+def _inside(parameter: ParamSchema, value: float) -> bool:
+    low, high = parameter.minimum, parameter.maximum
+    return (low is None or value >= low) and (high is None or value <= high)
+
+
+def _refusal(algo: str, parameter: ParamSchema, value: object) -> UserError:
+    return UserError(f"{algo} parameter '{parameter.name}' is {value!r}, but must be {allowed(parameter)}.")
+
+
+def allowed(parameter: ParamSchema) -> str:
+    """What a parameter may be, in words."""
+    if parameter.choices is not None:
+        text = "one of " + ", ".join(repr(choice) for choice in parameter.choices)
+    else:
+        text = KINDS[parameter.type]
+    if parameter.minimum is not None and parameter.maximum is not None:
+        text += f" from {parameter.minimum:g} to {parameter.maximum:g}"
+    elif parameter.minimum is not None:
+        text += f" of at least {parameter.minimum:g}"
+    elif parameter.maximum is not None:
+        text += f" of at most {parameter.maximum:g}"
+    return text + (" or null" if parameter.optional else "")

@@ -1,0 +1,1 @@
+"""Commands that make the committed data files, or prepare an environment."""

@@ -1,0 +1,107 @@
+"""Writes environments.json from what gymnasium has registered in this interpreter.
+
+`python -m cleanrl_worker.tools.generate_catalog [--check]`
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+import warnings
+from typing import Any
+
+import gymnasium
+
+from cleanrl_worker.probe import describe_environment
+from cleanrl_worker.schemas.catalog import CATALOG_FILE
+from mosaic.contract.atomic import write_atomic
+
+PACKAGES = ("ale_py", "minigrid")
+SOURCES = ("gymnasium.envs.classic_control", "gymnasium.envs.toy_text", "gymnasium.envs.box2d", "minigrid")
+# Published results are of version 4, so it stays beside its successor.
+KEPT_VERSIONS = {"gymnasium.envs.mujoco": (4, 5)}
+
+
+def generate() -> str:
+    """The text of environments.json as it should be."""
+    return to_text(describe_all(load_json()))
+
+
+def to_text(entries: dict[str, Any]) -> str:
+    """The catalog with one line for each environment."""
+    lines = [
+        f"{json.dumps(name)}: {json.dumps(entry, separators=(',', ':'))}" for name, entry in entries.items()
+    ]
+    return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def load_json() -> dict[str, Any]:
+    """The entries as they are now; none when there is no file."""
+    return dict(json.loads(CATALOG_FILE.read_text("utf-8"))) if CATALOG_FILE.is_file() else {}
+
+
+def describe_all(known: dict[str, Any]) -> dict[str, Any]:
+    """The entry of every environment by id; one that lacks a package here keeps the entry in `known`."""
+    for package in PACKAGES:
+        importlib.import_module(package)
+    entries = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for env_id in sorted(gymnasium.registry):
+            entry = (describe(env_id) or known.get(env_id)) if is_listed(env_id) else None
+            if entry is not None:
+                entries[env_id] = entry
+    return entries
+
+
+def is_listed(env_id: str) -> bool:
+    """Whether an id belongs in the catalog: not superseded, and not an alias of an Atari game."""
+    spec = gymnasium.registry[env_id]
+    source = str(spec.entry_point)
+    if source.startswith("ale_py"):
+        return spec.namespace == "ALE"
+    for prefix, versions in KEPT_VERSIONS.items():
+        if source.startswith(prefix):
+            return spec.version in versions
+    if not source.startswith(SOURCES):
+        return False
+    same_name = [
+        other.version or 0
+        for other in gymnasium.registry.values()
+        if (other.namespace, other.name) == (spec.namespace, spec.name)
+    ]
+    return (spec.version or 0) == max(same_name)
+
+
+def describe(env_id: str) -> dict[str, Any] | None:
+    """The entry of one environment, or None when a package it needs is missing."""
+    try:
+        env = gymnasium.make(env_id)
+    except (gymnasium.error.DependencyNotInstalled, ImportError):
+        return None
+    try:
+        return describe_environment(env_id, env)
+    finally:
+        env.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="only say whether the file is fresh")
+    check = parser.parse_args().check
+    fresh = generate()
+    if check:
+        if CATALOG_FILE.is_file() and CATALOG_FILE.read_text("utf-8") == fresh:
+            return 0
+        print(
+            "environments.json is old; run python -m cleanrl_worker.tools.generate_catalog", file=sys.stderr
+        )
+        return 1
+    write_atomic(CATALOG_FILE, fresh.encode())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,63 @@
+"""The arguments every algorithm has, and how an argument states its bounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The least and greatest value an argument may have; both are allowed themselves."""
+
+    minimum: float | None = None
+    maximum: float | None = None
+
+
+PositiveInt = Annotated[int, Bounds(minimum=1)]
+NonNegativeInt = Annotated[int, Bounds(minimum=0)]
+NonNegative = Annotated[float, Bounds(minimum=0.0)]
+Fraction = Annotated[float, Bounds(minimum=0.0, maximum=1.0)]
+
+# A run states these itself, so a form for an algorithm's own parameters leaves them out.
+RUNTIME_FIELDS = frozenset(
+    {
+        "exp_name",
+        "seed",
+        "cuda",
+        "track",
+        "wandb_project_name",
+        "wandb_entity",
+        "env_id",
+        "env_kwargs",
+        "total_timesteps",
+    }
+)
+
+
+@dataclass
+class CommonArgs:
+    """Arguments shared by all algorithms."""
+
+    exp_name: str = "run"
+    """the name of this experiment, part of the results folder's name"""
+    seed: NonNegativeInt = 1
+    """the seed of the environments, the network and the sampling"""
+    torch_deterministic: bool = True
+    """use only deterministic GPU kernels"""
+    cuda: bool = True
+    """train on the GPU when there is one"""
+    track: bool = False
+    """also log to Weights & Biases"""
+    wandb_project_name: str = "cleanRL"
+    """the Weights & Biases project"""
+    wandb_entity: str | None = None
+    """the Weights & Biases team or user"""
+    env_id: str = "CartPole-v1"
+    """the environment: an id, or `module:EnvId` to import a module that registers it first"""
+    env_kwargs: str = "{}"
+    """a JSON object with keyword arguments for the environment"""
+    total_timesteps: PositiveInt = 500000
+    """how many environment steps to train for, over all environments together"""
+    save_model: bool = True
+    """write the trained weights to the results folder"""

@@ -1,0 +1,110 @@
+"""Several environments stepped together."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from typing import Any
+
+import gymnasium
+import numpy as np
+from numpy.typing import NDArray
+
+from cleanrl_worker import probe
+from cleanrl_worker.schemas.catalog import EnvironmentEntry, check_fit
+from mosaic.contract.errors import UserError, closest
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A finished episode."""
+
+    total_reward: float
+    length: int
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step of all environments gave; `final_obs` has the last observation of each that finished."""
+
+    rewards: list[float]
+    terminated: list[bool]
+    truncated: list[bool]
+    final_obs: dict[int, NDArray[Any]]
+    episodes: list[Episode]
+
+
+class VectorEnv:
+    """Environments in one process, without the copies and dictionaries of a general vector environment.
+
+    A finished environment is reset within the same step: the observation that comes back already belongs
+    to the next episode, so each step is one to learn from; the old episode's last one is in `final_obs`.
+    """
+
+    def __init__(self, envs: list[gymnasium.Env[Any, Any]]) -> None:
+        self._envs = envs
+        self.num_envs = len(envs)
+        self.observation_space: Any = envs[0].observation_space
+        self.action_space: Any = envs[0].action_space
+        self._returns = [0.0] * len(envs)
+        self._lengths = [0] * len(envs)
+
+    def reset(self, seed: int, out: NDArray[Any]) -> None:
+        """Start all environments, each with a seed of its own, and write the observations to `out`."""
+        for index, env in enumerate(self._envs):
+            out[index] = env.reset(seed=seed + index)[0]
+            self._returns[index], self._lengths[index] = 0.0, 0
+
+    def step(self, actions: list[Any], out: NDArray[Any]) -> Step:
+        """Take one action in each environment and write the next observations to `out`."""
+        rewards, terminations, truncations = [], [], []
+        final_obs: dict[int, NDArray[Any]] = {}
+        episodes: list[Episode] = []
+        for index, env in enumerate(self._envs):
+            obs, reward, terminated, truncated, _ = env.step(actions[index])
+            reward = float(reward)
+            self._returns[index] += reward
+            self._lengths[index] += 1
+            if terminated or truncated:
+                final_obs[index] = np.array(obs)
+                episodes.append(Episode(self._returns[index], self._lengths[index]))
+                self._returns[index], self._lengths[index] = 0.0, 0
+                obs = env.reset()[0]
+            out[index] = obs
+            rewards.append(reward)
+            terminations.append(bool(terminated))
+            truncations.append(bool(truncated))
+        return Step(rewards, terminations, truncations, final_obs, episodes)
+
+    def close(self) -> None:
+        """Release what the environments hold."""
+        for env in self._envs:
+            env.close()
+
+    def __enter__(self) -> VectorEnv:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def make_envs(algo: str, env_id: str, num_envs: int, env_kwargs: str = "{}") -> VectorEnv:
+    """`num_envs` copies of an environment whose spaces `algo` can take; else UserError says why not."""
+    with contextlib.ExitStack() as made:
+        envs: list[gymnasium.Env[Any, Any]] = []
+        try:
+            kwargs = probe.parse_kwargs(env_kwargs)
+            for _ in range(num_envs):
+                envs.append(probe.make_environment(env_id, kwargs))
+                made.callback(envs[-1].close)
+                if len(envs) == 1:
+                    entry = probe.describe_environment(env_id, envs[0])
+                    check_fit(algo, EnvironmentEntry.from_json(env_id, entry))
+        except probe.ProbeError as error:
+            near = (
+                "" if ":" in env_id or env_id in gymnasium.registry else closest(env_id, gymnasium.registry)
+            )
+            text = f"There is no environment '{env_id}'{near}" if near else str(error)
+            raise UserError(text) from error
+        made.pop_all()
+        return VectorEnv(envs)

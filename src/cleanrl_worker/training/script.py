@@ -1,0 +1,29 @@
+"""The frame around an algorithm: arguments in, exit code out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+from cleanrl_worker.training.cli import parse_args
+from cleanrl_worker.training.stopping import Stopped, StopSignals
+from mosaic.contract.errors import MosaicError
+
+ArgsT = TypeVar("ArgsT")
+
+
+def run_script(
+    args_type: type[ArgsT], train: Callable[[ArgsT, StopSignals], None], argv: Sequence[str] | None
+) -> int:
+    """Train, and return the exit code: 0, 2 for a wrong argument, 143 after SIGTERM."""
+    try:
+        args = parse_args(args_type, argv)
+        with StopSignals() as stop:
+            train(args, stop)
+    except Stopped as stopped:
+        return stopped.exit_code
+    except MosaicError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0

@@ -1,0 +1,47 @@
+"""Ending a run between two steps when the process is asked to stop."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType, TracebackType
+from typing import Any
+
+
+class Stopped(Exception):
+    """The process was asked to stop; `exit_code` is what shells expect after such a signal."""
+
+    def __init__(self, signum: int) -> None:
+        super().__init__(f"stopped by {signal.Signals(signum).name}")
+        self.exit_code = 128 + signum
+
+
+class StopSignals:
+    """Notes SIGTERM and SIGINT while it is entered, and lets the training loop ask for them."""
+
+    def __init__(self) -> None:
+        self._received: int | None = None
+        self._previous: dict[int, Any] = {}
+
+    def __enter__(self) -> StopSignals:
+        if threading.current_thread() is threading.main_thread():
+            for signum in (signal.SIGTERM, signal.SIGINT):
+                self._previous[signum] = signal.signal(signum, self._note)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for signum, handler in self._previous.items():
+            signal.signal(signum, handler)
+
+    def check(self) -> None:
+        """Raise Stopped when a signal has come."""
+        if self._received is not None:
+            raise Stopped(self._received)
+
+    def _note(self, signum: int, frame: FrameType | None) -> None:
+        self._received = signum
+        if signum == signal.SIGINT:
+            # A second Ctrl-C ends a step that hangs.
+            signal.signal(signum, signal.default_int_handler)

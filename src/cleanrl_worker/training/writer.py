@@ -1,0 +1,118 @@
+"""The results folder of a run: curves while it trains, weights when it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import io
+import re
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from time import monotonic
+
+import torch
+from torch import nn
+
+from cleanrl_worker.training.common import CommonArgs
+from cleanrl_worker.training.envs import Episode
+from cleanrl_worker.training.tracking import WandbRun
+from mosaic.analytics.event_files import EventWriter
+from mosaic.contract.atomic import write_atomic
+from mosaic.contract.errors import StorageError
+
+FLUSH_SECONDS = 1.0
+
+
+class RunWriter:
+    """Curves and weights in `runs/<env>__<exp_name>__<seed>__<time>/` of the current folder."""
+
+    def __init__(self, args: CommonArgs) -> None:
+        self._wandb = WandbRun(args) if args.track else None
+        self._exp_name = folder_name(args.exp_name)
+        with _storage_errors(Path("runs")):
+            self.folder = make_run_folder(args)
+            self._events = EventWriter(self.folder)
+            self._events.add_text("hyperparameters", hyperparameter_table(args))
+            self._events.flush()
+        self._flushed_at = monotonic()
+
+    def add_scalar(self, tag: str, value: float, step: int) -> None:
+        """Record one number of a curve."""
+        with _storage_errors(self.folder):
+            self._events.add_scalar(tag, value, step)
+        if self._wandb:
+            self._wandb.log(tag, value, step)
+
+    def add_episodes(self, episodes: Iterable[Episode], step: int) -> None:
+        """Record return and length of every finished episode."""
+        for episode in episodes:
+            self.add_scalar("charts/episodic_return", episode.total_reward, step)
+            self.add_scalar("charts/episodic_length", episode.length, step)
+
+    def flush_when_due(self) -> None:
+        """Show readers what was recorded, once a second; called at each step, as steps may be slow."""
+        now = monotonic()
+        if now - self._flushed_at >= FLUSH_SECONDS:
+            self._flushed_at = now
+            with _storage_errors(self.folder):
+                self._events.flush()
+
+    def save_model(self, module: nn.Module) -> Path:
+        """Write the weights as `<exp_name>.cleanrl_model`, whole or not at all."""
+        weights = {name: tensor.detach().cpu().clone() for name, tensor in module.state_dict().items()}
+        data = io.BytesIO()
+        torch.save(weights, data)
+        path = self.folder / f"{self._exp_name}.cleanrl_model"
+        with _storage_errors(path):
+            write_atomic(path, data.getvalue())
+        return path
+
+    def close(self) -> None:
+        """Write out what is left."""
+        with _storage_errors(self.folder):
+            self._events.close()
+        if self._wandb:
+            self._wandb.close()
+
+    def __enter__(self) -> RunWriter:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def make_run_folder(args: CommonArgs) -> Path:
+    """A new folder for this run's results."""
+    started = int(time.time())
+    while True:
+        name = f"{folder_name(args.env_id)}__{folder_name(args.exp_name)}__{args.seed}__{started}"
+        folder = Path("runs", name).absolute()
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            # Two runs that start within a second still get a folder each.
+            started += 1
+        else:
+            return folder
+
+
+def folder_name(text: str) -> str:
+    """The text with what a file name cannot hold, such as the slash of `ALE/Pong-v5`, replaced."""
+    return re.sub(r"[^\w.+=-]", "_", text).lstrip(".") or "_"
+
+
+def hyperparameter_table(args: CommonArgs) -> str:
+    """All arguments as a Markdown table."""
+    rows = [f"|{name}|{value}|" for name, value in dataclasses.asdict(args).items()]
+    return "\n".join(["|param|value|", "|-|-|", *rows])
+
+
+@contextlib.contextmanager
+def _storage_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror}; free space or check the folder."
+        ) from error

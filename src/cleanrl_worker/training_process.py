@@ -1,0 +1,101 @@
+"""The training process and everything below it: started, watched, ended as one."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from cleanrl_worker.scripts import Script
+from mosaic.contract.paths import RunPaths
+from mosaic.contract.process import descendants
+
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+_PR_SET_CHILD_SUBREAPER = 36
+_KILL_SECONDS = 10.0
+
+
+def training_command(python: str | None, script: Script, arguments: Sequence[str]) -> list[str]:
+    """The command that trains, but for the descriptors that tie it to its supervisor."""
+    preload = ["--preload"] if script.ours else []
+    return [python or sys.executable, str(_LAUNCHER), *preload, script.target, *arguments]
+
+
+class TrainingProcess:
+    """One training process in a process group of its own. It imports at once and trains after `go`."""
+
+    def __init__(self, command: Sequence[str], paths: RunPaths, environment: Mapping[str, str]) -> None:
+        # Children that the script cuts loose become ours, so that nothing outlives the run.
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        go_read, self._go = os.pipe()
+        python, launcher, *rest = command
+        tied = [python, launcher, "--parent", str(os.getpid()), "--go-fd", str(go_read), *rest]
+        with paths.stdout.open("ab") as stdout, paths.stderr.open("ab") as stderr:
+            try:
+                self._process = subprocess.Popen(
+                    tied,
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=stderr,
+                    cwd=paths.run_dir,
+                    env=dict(environment),
+                    pass_fds=[go_read],
+                    process_group=0,
+                )
+            finally:
+                os.close(go_read)
+        self.pid = self._process.pid
+        self.pidfd = os.pidfd_open(self.pid)
+
+    def go(self) -> None:
+        """Let it train."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._go, b"g")
+        os.close(self._go)
+        self._go = -1
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code as shells say it (128 + signal); None while it runs."""
+        code = self._process.poll()
+        return code if code is None or code >= 0 else 128 - code
+
+    def ask_to_end(self) -> None:
+        """TERM, then CONT, so that a stopped process hears it too."""
+        for number in (signal.SIGTERM, signal.SIGCONT):
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
+
+    def reap(self) -> None:
+        """Collect ended processes that were cut loose and became ours."""
+        while True:
+            try:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if ended is None or ended.si_pid == self.pid:
+                return
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(ended.si_pid, 0)
+
+    def end_tree(self) -> int:
+        """Kill whatever of the tree is left; gives the training process's exit code."""
+        deadline = time.monotonic() + _KILL_SECONDS
+        while (left := descendants(os.getpid())) and time.monotonic() < deadline:
+            for pid in left:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            self._process.poll()
+            self.reap()
+            time.sleep(0.005)
+        if self._go >= 0:
+            os.close(self._go)
+        os.close(self.pidfd)
+        code = self.exit_code
+        return 1 if code is None else code

@@ -1,0 +1,1 @@
+"""What runs leave behind, read: event files, metric tables, headlines, manifests and artifacts."""

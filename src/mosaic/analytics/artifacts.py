@@ -1,0 +1,88 @@
+"""The files that a run leaves in its folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, Literal
+
+from mosaic.contract.errors import StorageError
+
+MANIFEST_NAME = "analytics.json"
+PROVENANCE_NAME = "provenance.json"
+
+Kind = Literal["model", "checkpoint", "events", "video", "log", "manifest", "provenance", "other"]
+
+_KIND_OF_FOLDER: dict[str, Kind] = {"checkpoints": "checkpoint", "videos": "video", "logs": "log"}
+_KIND_OF_SUFFIX: dict[str, Kind] = {
+    ".cleanrl_model": "model",
+    ".mp4": "video",
+    ".webm": "video",
+    ".gif": "video",
+    ".log": "log",
+}
+# Parts of the machinery that runs the run, not results.
+_NOT_RESULTS = frozenset({"supervisor.lock", "bridge"})
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One file: its path relative to the run's folder, what it is, bytes, and seconds since 1970."""
+
+    path: str
+    kind: Kind
+    size: int
+    modified: float
+
+
+def list_artifacts(run_dir: Path) -> list[Artifact]:
+    """All results of a run, sorted by path; empty when its folder is gone. Links are left out."""
+    found = []
+    for place, folders, names in os.walk(run_dir):
+        if Path(place) == run_dir:
+            folders[:] = [name for name in folders if name not in _NOT_RESULTS]
+            names = [name for name in names if name not in _NOT_RESULTS]
+        for name in names:
+            path = Path(place, name)
+            try:
+                status = path.lstat()
+            except OSError:
+                continue
+            if not path.is_symlink():
+                relative = path.relative_to(run_dir).as_posix()
+                found.append(Artifact(relative, kind_of(relative), status.st_size, status.st_mtime))
+    return sorted(found, key=lambda artifact: artifact.path)
+
+
+def kind_of(path: str) -> Kind:
+    """What the file at a path inside a run's folder is, by its place and name."""
+    file = PurePosixPath(path)
+    if path == MANIFEST_NAME:
+        return "manifest"
+    if path == PROVENANCE_NAME:
+        return "provenance"
+    if "tfevents" in file.name:
+        return "events"
+    if file.suffix in _KIND_OF_SUFFIX:
+        return _KIND_OF_SUFFIX[file.suffix]
+    return _KIND_OF_FOLDER.get(file.parts[0], "other") if len(file.parts) > 1 else "other"
+
+
+def read_manifest(run_dir: Path) -> dict[str, Any] | None:
+    """The run's manifest; None before there is one."""
+    path = run_dir / MANIFEST_NAME
+    try:
+        manifest = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"The manifest {path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise StorageError(
+            f"The manifest {path} is not valid JSON ({error}); delete it to see the run without it."
+        ) from error
+    if not isinstance(manifest, dict):
+        raise StorageError(f"The manifest {path} holds no JSON object; delete it to see the run without it.")
+    return manifest

@@ -1,0 +1,14 @@
+"""The Python API: submit runs to the trainer daemon, watch them, read what they leave behind.
+
+>>> from mosaic.client import Client
+>>> client = Client.connect()
+>>> run = client.submit(train_config("ppo", "CartPole-v1", total_timesteps=50_000))
+>>> client.wait(run.run_id).outcome
+'completed'
+"""
+
+from mosaic.client.client import Client
+from mosaic.client.configs import train_config
+from mosaic.client.records import HealthRecord, HistoryEntry, RunHeadline, RunRecord
+
+__all__ = ["Client", "HealthRecord", "HistoryEntry", "RunHeadline", "RunRecord", "train_config"]

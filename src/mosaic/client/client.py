@@ -1,0 +1,142 @@
+"""`Client`: everything a program can ask of the trainer daemon."""
+
+from __future__ import annotations
+
+import json
+import time
+import uuid
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mosaic.analytics.artifacts import Artifact, list_artifacts
+from mosaic.analytics.event_files import ScalarChunk, Series
+from mosaic.analytics.table import MetricTable
+from mosaic.client.connection import Connection
+from mosaic.client.records import HealthRecord, HistoryEntry, RunHeadline, RunRecord
+from mosaic.contract.paths import VarPaths, resolve_var
+from mosaic.contract.proto import trainer_pb2 as pb
+
+
+class Client:
+    """The daemon of one var folder, started when none runs, found again when it restarts."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+
+    @classmethod
+    def connect(cls, var: Path | None = None) -> Client:
+        """Connect to the daemon of `var`; without it to that of `$MOSAIC_VAR` or the usual place."""
+        return cls(Connection(VarPaths((var or resolve_var()).resolve())))
+
+    @property
+    def paths(self) -> VarPaths:
+        return self._connection.paths
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def submit(self, config: Mapping[str, Any]) -> RunRecord:
+        """Queue a run. A submit repeated after a lost connection makes one run, not two."""
+        request = pb.SubmitRunRequest(config_json=json.dumps(dict(config)), request_id=uuid.uuid4().hex)
+        return RunRecord.from_message(self._connection.call("SubmitRun", request))
+
+    def get(self, run_id: str) -> RunRecord:
+        """A run with its history. The beginning of an id is enough when it fits one run."""
+        return RunRecord.from_message(self._connection.call("GetRun", pb.GetRunRequest(run_id=run_id)))
+
+    def runs(self, statuses: Sequence[str] = (), tags: Sequence[str] = (), limit: int = 0) -> list[RunRecord]:
+        """Runs, newest first: those with all of `tags` and any of `statuses`."""
+        request = pb.ListRunsRequest(statuses=statuses, tags=tags, limit=limit)
+        return [RunRecord.from_message(run) for run in self._connection.call("ListRuns", request).runs]
+
+    def cancel(self, run_id: str, reason: str = "") -> RunRecord:
+        """Ask a run to end. It ends soon after; `wait` tells when."""
+        request = pb.CancelRunRequest(run_id=run_id, reason=reason)
+        return RunRecord.from_message(self._connection.call("CancelRun", request))
+
+    def remove(self, run_id: str) -> int:
+        """Forget an ended run and remove its folder; gives the bytes freed."""
+        return int(self._connection.call("DeleteRun", pb.DeleteRunRequest(run_id=run_id)).freed_bytes)
+
+    def health(self) -> HealthRecord:
+        answer = self._connection.call("GetHealth", pb.GetHealthRequest())
+        return HealthRecord.from_message(self._connection.address.address, answer)
+
+    def watch(
+        self, run_id: str = "", since_seq: int = 0, headlines: bool = False, timeout: float | None = None
+    ) -> Iterator[HistoryEntry | RunHeadline]:
+        """State changes after `since_seq` (and new headlines), over restarts of the daemon."""
+        seen = since_seq
+
+        def request() -> pb.WatchRunsRequest:
+            return pb.WatchRunsRequest(since_seq=seen, run_id=run_id, headlines=headlines)
+
+        for update in self._connection.stream("WatchRuns", request, timeout):
+            if update.HasField("transition"):
+                seen = update.transition.seq
+                yield HistoryEntry.from_message(update.transition)
+            else:
+                yield RunHeadline(update.headline.run_id, json.loads(update.headline.headline_json))
+
+    def wait(self, run_id: str, timeout: float | None = None) -> RunRecord:
+        """Block until the run has ended."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        run = self.get(run_id)
+        while not run.ended:
+            remaining = None if deadline is None else deadline - time.monotonic()
+            if remaining is not None and remaining <= 0:
+                raise TimeoutError(f"Run {run.run_id} is still {run.status} after {timeout:g} s.")
+            for _ in self.watch(run.run_id, run.history[-1].seq, timeout=remaining):
+                break
+            run = self.get(run.run_id)
+        return run
+
+    def metrics(self, run_id: str) -> MetricTable:
+        """Every scalar that the run has written so far, as a table."""
+        table = MetricTable()
+        table.update(self.follow_metrics(run_id, follow=False))
+        return table
+
+    def follow_metrics(self, run_id: str, follow: bool = True) -> Iterator[ScalarChunk]:
+        """Scalars as they are written; ends when the run has ended and all was read."""
+        cursor = ""
+
+        def request() -> pb.StreamMetricsRequest:
+            return pb.StreamMetricsRequest(run_id=run_id, cursor=cursor, follow=follow)
+
+        for batch in self._connection.stream("StreamMetrics", request):
+            cursor = batch.cursor
+            yield from map(_chunk, batch.chunks)
+
+    def logs(
+        self, run_id: str, stream: str = "stdout", follow: bool = False, offset: int = 0
+    ) -> Iterator[bytes]:
+        """A log of the run from `offset` on: `stdout`, `stderr`, `events` or `supervisor`."""
+        at = offset
+
+        def request() -> pb.StreamLogsRequest:
+            return pb.StreamLogsRequest(run_id=run_id, stream=stream, offset=at, follow=follow)
+
+        for chunk in self._connection.stream("StreamLogs", request):
+            at = chunk.offset
+            yield chunk.data
+
+    def artifacts(self, run_id: str) -> list[Artifact]:
+        """The files that the run has left so far."""
+        return list_artifacts(Path(self.get(run_id).run_dir))
+
+
+def _chunk(message: pb.MetricChunk) -> ScalarChunk:
+    series = {
+        one.tag: Series(array("q", one.steps), array("d", one.wall_times), array("d", one.values))
+        for one in message.series
+    }
+    return ScalarChunk(message.source, message.purge_from if message.HasField("purge_from") else None, series)

@@ -1,0 +1,82 @@
+"""Calls to the daemon that survive its restarts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+
+from mosaic.client.calls import is_lost, translate
+from mosaic.client.daemon import ensure_daemon, open_channel
+from mosaic.contract.connection import DaemonAddress
+from mosaic.contract.paths import VarPaths
+from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
+
+CALL_SECONDS = 30.0
+STREAM_SECONDS = 3600.0
+"""A stream is opened anew after this long, from where it was."""
+
+_ATTEMPTS = 5
+_RETRY_SECONDS = 0.1
+
+
+class Connection:
+    """A channel to the daemon of one var folder. A daemon that restarts is found again, or started."""
+
+    def __init__(self, paths: VarPaths) -> None:
+        self.paths = paths
+        self.address: DaemonAddress = ensure_daemon(paths)
+        self._channel = open_channel(self.address)
+        self._stub = pb_grpc.TrainerServiceStub(self._channel)
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def call(self, method: str, request: Any) -> Any:
+        """One answer. Every call may be sent twice: the daemon takes a repeated submit as one."""
+        for attempt in range(_ATTEMPTS):
+            try:
+                return getattr(self._stub, method)(
+                    request, timeout=CALL_SECONDS, metadata=self.address.metadata()
+                )
+            except grpc.RpcError as error:
+                if not is_lost(error) or attempt == _ATTEMPTS - 1:
+                    raise translate(error) from None
+                self._reconnect()
+        raise AssertionError("the loop above returns or raises")
+
+    def stream(
+        self, method: str, make_request: Callable[[], Any], timeout: float | None = None
+    ) -> Iterator[Any]:
+        """Messages until the daemon says it was the last, or `timeout` is over.
+
+        After a lost connection `make_request` is asked again, so that it can go on from its cursor.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while deadline is None or time.monotonic() < deadline:
+            seconds = STREAM_SECONDS if deadline is None else deadline - time.monotonic()
+            call = getattr(self._stub, method)(
+                make_request(), timeout=min(seconds, STREAM_SECONDS), metadata=self.address.metadata()
+            )
+            try:
+                yield from call
+                return
+            except grpc.RpcError as error:
+                if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
+                    continue
+                if not is_lost(error):
+                    raise translate(error) from None
+            finally:
+                call.cancel()
+            self._reconnect()
+
+    def _reconnect(self) -> None:
+        time.sleep(_RETRY_SECONDS)
+        address = ensure_daemon(self.paths)
+        if address != self.address:
+            self._channel.close()
+            self.address = address
+            self._channel = open_channel(address)
+            self._stub = pb_grpc.TrainerServiceStub(self._channel)

@@ -1,0 +1,114 @@
+"""Finding, starting, replacing and stopping the daemon of a var folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from mosaic import __version__
+from mosaic.contract.connection import CHANNEL_OPTIONS, DaemonAddress
+from mosaic.contract.errors import MosaicError, UnavailableError, UserError
+from mosaic.contract.paths import VarPaths
+from mosaic.contract.process import ProcessIdentity
+from mosaic.contract.proto import trainer_pb2 as pb
+from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
+
+START_SECONDS = 30.0
+STOP_SECONDS = 15.0
+_PAUSE_SECONDS = 0.02
+
+_started: list[subprocess.Popen[bytes]] = []
+"""Daemons that this process started: kept so that an ended one is not left a zombie unseen."""
+
+
+def open_channel(address: DaemonAddress) -> grpc.Channel:
+    return grpc.insecure_channel(address.address, options=CHANNEL_OPTIONS)
+
+
+def find_daemon(paths: VarPaths) -> DaemonAddress | None:
+    """The daemon that serves this var folder now, or None."""
+    address = DaemonAddress.read(paths.daemon_file)
+    if address is None or ProcessIdentity.of(address.pid) is None:
+        return None
+    with open_channel(address) as channel:
+        try:
+            answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=5)
+        except grpc.RpcError:
+            return None
+    return address if answer.status == health_pb2.HealthCheckResponse.SERVING else None
+
+
+def ensure_daemon(paths: VarPaths) -> DaemonAddress:
+    """A running daemon of this version; one of another version is replaced, its runs go on."""
+    address = find_daemon(paths)
+    if address is not None and address.version != __version__:
+        stop_daemon(paths)
+        address = None
+    return address or start_daemon(paths)
+
+
+def start_daemon(paths: VarPaths, port: int | None = None) -> DaemonAddress:
+    """Start a daemon that outlives this process, and wait until it answers."""
+    paths.make()
+    command = [sys.executable, "-m", "mosaic.trainer", "--var", str(paths.root)]
+    if port is not None:
+        command += ["--port", str(port)]
+    log_start = paths.daemon_log.stat().st_size if paths.daemon_log.exists() else 0
+    with paths.daemon_log.open("ab") as log:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+            cwd=paths.root,
+        )
+    _started.append(process)
+    deadline = time.monotonic() + START_SECONDS
+    while time.monotonic() < deadline:
+        address = find_daemon(paths)
+        if address is not None:
+            return address
+        # Two clients may start one at once: the loser's leaves with 0, the winner's is about to answer.
+        if process.poll():
+            raise _start_error(paths, process.returncode, log_start)
+        time.sleep(_PAUSE_SECONDS)
+    raise UnavailableError(
+        f"The daemon did not answer within {START_SECONDS:.0f} s; its log is {paths.daemon_log}."
+    )
+
+
+def _start_error(paths: VarPaths, code: int, log_start: int) -> MosaicError:
+    with paths.daemon_log.open("rb") as log:
+        log.seek(log_start)
+        lines = log.read().decode(errors="replace").strip().splitlines()
+    kind = UserError if code == UserError.exit_code else UnavailableError
+    return kind(lines[-1] if lines else f"The daemon ended with code {code}; its log is {paths.daemon_log}.")
+
+
+def stop_daemon(paths: VarPaths) -> bool:
+    """End the daemon and wait until it is gone; runs go on. False when none was running."""
+    address = find_daemon(paths)
+    if address is None:
+        return False
+    identity = ProcessIdentity.of(address.pid)
+    with open_channel(address) as channel:
+        stub = pb_grpc.TrainerServiceStub(channel)
+        try:
+            stub.Shutdown(pb.ShutdownRequest(), timeout=10, metadata=address.metadata())
+        except grpc.RpcError as error:
+            raise UnavailableError(
+                f"The daemon at {address.address} refuses to stop: {error.details()}"
+            ) from error
+    deadline = time.monotonic() + STOP_SECONDS
+    while identity is not None and identity.alive():
+        if time.monotonic() > deadline:
+            raise UnavailableError(
+                f"The daemon (pid {address.pid}) did not stop within {STOP_SECONDS:.0f} s."
+            )
+        time.sleep(_PAUSE_SECONDS)
+    return True

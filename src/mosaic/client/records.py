@@ -1,0 +1,135 @@
+"""Runs as plain Python values, made from what the daemon sends."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from mosaic.contract.proto import trainer_pb2 as pb
+
+
+@dataclass(frozen=True)
+class HistoryEntry:
+    """One state change of a run."""
+
+    seq: int
+    run_id: str
+    status: str
+    outcome: str | None
+    reason: str | None
+    at: float
+
+    @classmethod
+    def from_message(cls, message: pb.Transition) -> HistoryEntry:
+        return cls(
+            seq=message.seq,
+            run_id=message.run_id,
+            status=message.status,
+            outcome=message.outcome or None,
+            reason=message.reason or None,
+            at=message.at,
+        )
+
+
+@dataclass(frozen=True)
+class RunHeadline:
+    """The newest numbers of a run while it lives (see `mosaic.analytics.headline.Headline`)."""
+
+    run_id: str
+    headline: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """What the daemon knows of a run."""
+
+    run_id: str
+    run_name: str
+    worker_type: str
+    status: str
+    outcome: str | None
+    reason: str | None
+    run_dir: str
+    tags: list[str]
+    submitted_at: float
+    started_at: float | None
+    ended_at: float | None
+    exit_code: int | None
+    supervisor_pid: int | None
+    training_pid: int | None
+    config: dict[str, Any] = field(repr=False)
+    headline: dict[str, Any] = field(repr=False)
+    worker: dict[str, Any] = field(repr=False)
+    history: list[HistoryEntry] = field(repr=False, default_factory=list)
+
+    @property
+    def ended(self) -> bool:
+        return self.status == "TERM"
+
+    @property
+    def worker_config(self) -> dict[str, Any]:
+        """The part of the config that went to the worker."""
+        return dict(self.config.get("metadata", {}).get("worker", {}).get("config", {}))
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_message(cls, message: pb.Run) -> RunRecord:
+        return cls(
+            run_id=message.run_id,
+            run_name=message.run_name,
+            worker_type=message.worker_type,
+            status=message.status,
+            outcome=message.outcome or None,
+            reason=message.reason or None,
+            run_dir=message.run_dir,
+            tags=list(message.tags),
+            submitted_at=message.submitted_at,
+            started_at=message.started_at or None,
+            ended_at=message.ended_at or None,
+            exit_code=message.exit_code if message.HasField("exit_code") else None,
+            supervisor_pid=message.supervisor_pid or None,
+            training_pid=message.training_pid or None,
+            config=json.loads(message.config_json or "{}"),
+            headline=json.loads(message.headline_json or "{}"),
+            worker=json.loads(message.worker_json or "{}"),
+            history=[HistoryEntry.from_message(entry) for entry in message.history],
+        )
+
+
+@dataclass(frozen=True)
+class HealthRecord:
+    """How the daemon is."""
+
+    address: str
+    version: str
+    pid: int
+    uptime_seconds: float
+    live_runs: int
+    waiting_runs: int
+    cpus: int
+    cpus_reserved: int
+    last_seq: int
+    disk_free_bytes: int
+    problems: list[str]
+
+    @classmethod
+    def from_message(cls, address: str, message: pb.Health) -> HealthRecord:
+        return cls(
+            address=address,
+            version=message.version,
+            pid=message.pid,
+            uptime_seconds=message.uptime_seconds,
+            live_runs=message.live_runs,
+            waiting_runs=message.waiting_runs,
+            cpus=message.cpus,
+            cpus_reserved=message.cpus_reserved,
+            last_seq=message.last_seq,
+            disk_free_bytes=message.disk_free_bytes,
+            problems=list(message.problems),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)

@@ -1,0 +1,1 @@
+"""What processes agree on: configs, events, states, paths and the wire format."""

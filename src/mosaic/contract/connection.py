@@ -1,0 +1,50 @@
+"""How the daemon is found: `daemon.json`, the channel options and the call credentials."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from mosaic.contract.atomic import write_json
+
+DEFAULT_PORT = 50055
+MESSAGE_LIMIT = 64 * 1024 * 1024
+
+TOKEN_KEY = "authorization"
+WORKER_KEY = "x-mosaic-worker"
+"""Carries the run's secret at the handshake, the session token afterwards."""
+
+SECRET_VARIABLE = "MOSAIC_RUN_SECRET"
+"""Handed to the supervisor only; the training process never sees it."""
+
+CHANNEL_OPTIONS = (
+    ("grpc.max_receive_message_length", MESSAGE_LIMIT),
+    ("grpc.max_send_message_length", MESSAGE_LIMIT),
+)
+
+
+@dataclass(frozen=True)
+class DaemonAddress:
+    """What a running daemon says of itself in `daemon.json`."""
+
+    address: str
+    pid: int
+    version: str
+    token: str
+
+    def metadata(self) -> tuple[tuple[str, str], ...]:
+        """The credentials of a call."""
+        return ((TOKEN_KEY, f"Bearer {self.token}"),)
+
+    def write(self, path: Path) -> None:
+        write_json(path, asdict(self), mode=0o600)
+
+    @classmethod
+    def read(cls, path: Path) -> DaemonAddress | None:
+        """The daemon that was last here, or None; whether it lives is another question."""
+        try:
+            fields = json.loads(path.read_bytes())
+            return cls(**{name: fields[name] for name in ("address", "pid", "version", "token")})
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            return None

@@ -1,0 +1,45 @@
+"""The exceptions a person may see: each message says what is wrong and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MosaicError(Exception):
+    """Base of all our errors. Its text is one sentence meant for a person."""
+
+    exit_code = 1
+
+
+class UserError(MosaicError):
+    """The input is wrong: nothing was started and nothing was written."""
+
+    exit_code = 2
+
+
+class NotFoundError(UserError):
+    """The thing that was named does not exist."""
+
+
+class ConflictError(MosaicError):
+    """The request is right, but not in the state the thing is in."""
+
+
+class StorageError(MosaicError):
+    """A file or folder cannot be read or written."""
+
+
+class UnavailableError(MosaicError):
+    """The trainer daemon cannot be reached."""
+
+
+def closest(name: str, known: Iterable[str]) -> str:
+    """A hint such as `; did you mean 'ppo'?`, or nothing when no name is near."""
+    names = list(known)
+    match = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if not match:
+        lowered = {candidate.lower(): candidate for candidate in names}
+        near = difflib.get_close_matches(name.lower(), list(lowered), n=1, cutoff=0.6)
+        match = [lowered[near[0]]] if near else []
+    return f"; did you mean '{match[0]}'?" if match else ""

@@ -1,0 +1,134 @@
+"""Lifecycle events: JSON lines that a supervisor appends and everybody else reads."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+
+class EventKind(StrEnum):
+    """What a supervisor reports."""
+
+    RUN_STARTED = "run_started"
+    HEARTBEAT = "heartbeat"
+    CHECKPOINT_SAVED = "checkpoint_saved"
+    RUN_COMPLETED = "run_completed"
+    RUN_FAILED = "run_failed"
+    RUN_CANCELLED = "run_cancelled"
+
+
+FINAL_EVENTS = frozenset({EventKind.RUN_COMPLETED, EventKind.RUN_FAILED, EventKind.RUN_CANCELLED})
+
+
+@dataclass(frozen=True)
+class LifecycleEvent:
+    """One line of `events.jsonl`."""
+
+    event: EventKind
+    run_id: str
+    seq: int
+    ts: float
+    payload: Mapping[str, Any]
+
+    def to_line(self) -> bytes:
+        fields = {
+            "event": self.event.value,
+            "run_id": self.run_id,
+            "seq": self.seq,
+            "ts": round(self.ts, 3),
+            "payload": self.payload,
+        }
+        return json.dumps(fields, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+
+    @classmethod
+    def from_line(cls, line: bytes) -> LifecycleEvent | None:
+        """The event of a line, or None for a line torn by a crash or printed by something else."""
+        try:
+            fields = json.loads(line)
+            return cls(
+                event=EventKind(fields["event"]),
+                run_id=str(fields["run_id"]),
+                seq=int(fields["seq"]),
+                ts=float(fields["ts"]),
+                payload=dict(fields["payload"]),
+            )
+        except (ValueError, KeyError, TypeError):
+            return None
+
+
+class LifecycleWriter:
+    """Appends events to a descriptor, one write each, numbering on from what the file holds."""
+
+    def __init__(self, run_id: str, descriptor: int, last_seq: int = 0) -> None:
+        self._run_id = run_id
+        self._descriptor = descriptor
+        self._seq = last_seq
+
+    def write(self, event: EventKind, payload: Mapping[str, Any]) -> LifecycleEvent:
+        """Append one event; it is on disk when this returns."""
+        made = LifecycleEvent(event, self._run_id, self._seq + 1, time.time(), payload)
+        line = made.to_line()
+        while line:
+            line = line[os.write(self._descriptor, line) :]
+        self._seq = made.seq
+        if _is_regular(self._descriptor):
+            os.fsync(self._descriptor)
+        return made
+
+
+class LifecycleReader:
+    """Reads what was appended since the last call; a line still being written waits for the next."""
+
+    def __init__(self, path: Path, offset: int = 0) -> None:
+        self.path = path
+        self.offset = offset
+
+    def poll(self) -> list[LifecycleEvent]:
+        return list(self._new_events())
+
+    def _new_events(self) -> Iterator[LifecycleEvent]:
+        try:
+            file = self.path.open("rb")
+        except FileNotFoundError:
+            return
+        with file:
+            file.seek(self.offset)
+            for line in file:
+                if not line.endswith(b"\n"):
+                    return
+                self.offset += len(line)
+                event = LifecycleEvent.from_line(line)
+                if event is not None:
+                    yield event
+
+
+def last_event_seq(path: Path) -> int:
+    """The number of the last event in the file, 0 when there is none. Ends a torn last line first."""
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return 0
+    with path.open("rb+") as file:
+        file.seek(max(0, size - 1))
+        if size and file.read(1) != b"\n":
+            file.write(b"\n")
+    return max((event.seq for event in tail_events(path)), default=0)
+
+
+def tail_events(path: Path, window: int = 1 << 16) -> list[LifecycleEvent]:
+    """The last events of a file that may be long."""
+    try:
+        size = path.stat().st_size
+    except FileNotFoundError:
+        return []
+    return LifecycleReader(path, max(0, size - window)).poll()
+
+
+def _is_regular(descriptor: int) -> bool:
+    return os.path.isfile(f"/proc/self/fd/{descriptor}")

@@ -1,0 +1,157 @@
+"""Where everything lies: one place that knows the layout of the var folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from mosaic.contract.errors import StorageError
+
+VAR_VARIABLE = "MOSAIC_VAR"
+
+
+def resolve_var(environ: Mapping[str, str] | None = None) -> Path:
+    """The absolute var folder: `$MOSAIC_VAR`, else `var/` of the checkout, else the user's data folder."""
+    environ = os.environ if environ is None else environ
+    named = environ.get(VAR_VARIABLE)
+    if named:
+        return Path(named).expanduser().resolve()
+    checkout = Path(__file__).resolve().parents[3]
+    if (checkout / "pyproject.toml").is_file() and (checkout / "mosaic").is_file():
+        return checkout / "var"
+    data = environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
+    return Path(data).resolve() / "mosaic"
+
+
+@dataclass(frozen=True)
+class RunPaths:
+    """The files of one run."""
+
+    run_dir: Path
+
+    @property
+    def manifest(self) -> Path:
+        return self.run_dir / "analytics.json"
+
+    @property
+    def provenance(self) -> Path:
+        return self.run_dir / "provenance.json"
+
+    @property
+    def lock(self) -> Path:
+        return self.run_dir / "supervisor.lock"
+
+    @property
+    def logs(self) -> Path:
+        return self.run_dir / "logs"
+
+    @property
+    def events(self) -> Path:
+        return self.logs / "events.jsonl"
+
+    @property
+    def stdout(self) -> Path:
+        return self.logs / "cleanrl.stdout.log"
+
+    @property
+    def stderr(self) -> Path:
+        return self.logs / "cleanrl.stderr.log"
+
+    @property
+    def event_files(self) -> Path:
+        return self.run_dir / "runs"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.run_dir / "checkpoints"
+
+    @property
+    def bridge(self) -> Path:
+        return self.run_dir / "bridge"
+
+
+@dataclass(frozen=True)
+class VarPaths:
+    """The files of one installation; `root` is absolute."""
+
+    root: Path
+
+    @property
+    def trainer(self) -> Path:
+        return self.root / "trainer"
+
+    @property
+    def database(self) -> Path:
+        return self.trainer / "trainer.sqlite"
+
+    @property
+    def daemon_file(self) -> Path:
+        return self.trainer / "daemon.json"
+
+    @property
+    def daemon_lock(self) -> Path:
+        return self.trainer / "daemon.lock"
+
+    @property
+    def configs(self) -> Path:
+        return self.trainer / "configs"
+
+    @property
+    def secrets(self) -> Path:
+        return self.trainer / "secrets"
+
+    @property
+    def runs(self) -> Path:
+        return self.trainer / "runs"
+
+    @property
+    def tensorboard(self) -> Path:
+        return self.root / "tensorboard"
+
+    @property
+    def logs(self) -> Path:
+        return self.root / "logs"
+
+    @property
+    def daemon_log(self) -> Path:
+        return self.logs / "trainer.log"
+
+    def run(self, run_id: str) -> RunPaths:
+        return RunPaths(self.runs / run_id)
+
+    def run_config(self, run_id: str) -> Path:
+        return self.configs / f"config-{run_id}.json"
+
+    def worker_config(self, run_id: str) -> Path:
+        return self.configs / f"worker-{run_id}.json"
+
+    def run_secrets(self, run_id: str) -> Path:
+        return self.secrets / f"{run_id}.json"
+
+    def kept_logs(self, run_id: str) -> Path:
+        """The supervisor's stderr and the ended run's events: stays when the run's folder goes."""
+        return self.logs / "trainer" / run_id
+
+    def make(self) -> None:
+        """Create the folders that must exist, or say which one cannot be used."""
+        for folder in (self.configs, self.runs, self.logs / "trainer", self.tensorboard):
+            make_folder(folder)
+        make_folder(self.secrets, mode=0o700)
+
+
+def make_folder(folder: Path, mode: int = 0o755) -> None:
+    """Create `folder` and check that it can be written."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=mode)
+    except OSError as error:
+        raise StorageError(
+            f"The folder {folder} cannot be made ({error.strerror}): "
+            f"correct that, or set {VAR_VARIABLE} to another folder."
+        ) from error
+    if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        raise StorageError(
+            f"The folder {folder} cannot be written: "
+            f"change its permissions, or set {VAR_VARIABLE} to another folder."
+        )

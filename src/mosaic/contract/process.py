@@ -1,0 +1,95 @@
+"""Processes known by (pid, start time), so that a reused pid is never taken for ours."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class ProcessIdentity:
+    """One process of this boot. `start` is its start time in clock ticks since boot."""
+
+    pid: int
+    start: int
+
+    @classmethod
+    def of(cls, pid: int) -> ProcessIdentity | None:
+        """Who has this pid now; None when nobody has, or only a zombie."""
+        fields = _stat_fields(pid)
+        if fields is None or fields[0] in ("Z", "X"):
+            return None
+        return cls(pid, int(fields[19]))
+
+    def alive(self) -> bool:
+        return ProcessIdentity.of(self.pid) == self
+
+    def open(self) -> int | None:
+        """A pidfd of exactly this process, or None when it is gone."""
+        try:
+            handle = os.pidfd_open(self.pid)
+        except OSError:
+            return None
+        if self.alive():
+            return handle
+        os.close(handle)
+        return None
+
+    def send(self, number: signal.Signals) -> bool:
+        """Signal exactly this process; False when it is gone."""
+        handle = self.open()
+        if handle is None:
+            return False
+        try:
+            signal.pidfd_send_signal(handle, number)
+        except ProcessLookupError:
+            return False
+        finally:
+            os.close(handle)
+        return True
+
+
+NOBODY = ProcessIdentity(0, 0)
+"""Stands for a process that is gone and was never known."""
+
+
+def process_state(pid: int) -> str | None:
+    """The kernel's letter for what the process does (`T` is stopped); None when it is gone."""
+    fields = _stat_fields(pid)
+    return fields[0] if fields else None
+
+
+def descendants(pid: int) -> list[int]:
+    """All processes below `pid`, parents before children."""
+    children: dict[int, list[int]] = {}
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            fields = _stat_fields(int(entry))
+            if fields is not None:
+                children.setdefault(int(fields[1]), []).append(int(entry))
+    found: list[int] = []
+    queue = [pid]
+    while queue:
+        below = children.get(queue.pop(0), [])
+        found += below
+        queue += below
+    return found
+
+
+def boot_id() -> str:
+    """Changes with every boot: start times compare only within one."""
+    with contextlib.suppress(OSError):
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    return ""
+
+
+def _stat_fields(pid: int) -> list[str] | None:
+    """The fields of /proc/<pid>/stat from the state on (field 3 of proc(5) is index 0)."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    return text[text.rfind(")") + 2 :].split()

@@ -1,0 +1,277 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class Transition(_message.Message):
+    __slots__ = ("seq", "run_id", "status", "outcome", "reason", "at")
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    seq: int
+    run_id: str
+    status: str
+    outcome: str
+    reason: str
+    at: float
+    def __init__(self, seq: _Optional[int] = ..., run_id: _Optional[str] = ..., status: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., at: _Optional[float] = ...) -> None: ...
+
+class Run(_message.Message):
+    __slots__ = ("run_id", "run_name", "worker_type", "status", "outcome", "reason", "run_dir", "tags", "submitted_at", "started_at", "ended_at", "exit_code", "supervisor_pid", "training_pid", "config_json", "headline_json", "worker_json", "history")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_NAME_FIELD_NUMBER: _ClassVar[int]
+    WORKER_TYPE_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    RUN_DIR_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    SUBMITTED_AT_FIELD_NUMBER: _ClassVar[int]
+    STARTED_AT_FIELD_NUMBER: _ClassVar[int]
+    ENDED_AT_FIELD_NUMBER: _ClassVar[int]
+    EXIT_CODE_FIELD_NUMBER: _ClassVar[int]
+    SUPERVISOR_PID_FIELD_NUMBER: _ClassVar[int]
+    TRAINING_PID_FIELD_NUMBER: _ClassVar[int]
+    CONFIG_JSON_FIELD_NUMBER: _ClassVar[int]
+    HEADLINE_JSON_FIELD_NUMBER: _ClassVar[int]
+    WORKER_JSON_FIELD_NUMBER: _ClassVar[int]
+    HISTORY_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    run_name: str
+    worker_type: str
+    status: str
+    outcome: str
+    reason: str
+    run_dir: str
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    submitted_at: float
+    started_at: float
+    ended_at: float
+    exit_code: int
+    supervisor_pid: int
+    training_pid: int
+    config_json: str
+    headline_json: str
+    worker_json: str
+    history: _containers.RepeatedCompositeFieldContainer[Transition]
+    def __init__(self, run_id: _Optional[str] = ..., run_name: _Optional[str] = ..., worker_type: _Optional[str] = ..., status: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., run_dir: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., submitted_at: _Optional[float] = ..., started_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., exit_code: _Optional[int] = ..., supervisor_pid: _Optional[int] = ..., training_pid: _Optional[int] = ..., config_json: _Optional[str] = ..., headline_json: _Optional[str] = ..., worker_json: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Transition, _Mapping]]] = ...) -> None: ...
+
+class SubmitRunRequest(_message.Message):
+    __slots__ = ("config_json", "request_id")
+    CONFIG_JSON_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    config_json: str
+    request_id: str
+    def __init__(self, config_json: _Optional[str] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class CancelRunRequest(_message.Message):
+    __slots__ = ("run_id", "reason")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    reason: str
+    def __init__(self, run_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class GetRunRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class ListRunsRequest(_message.Message):
+    __slots__ = ("statuses", "tags", "limit")
+    STATUSES_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
+    statuses: _containers.RepeatedScalarFieldContainer[str]
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    limit: int
+    def __init__(self, statuses: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ...) -> None: ...
+
+class ListRunsResponse(_message.Message):
+    __slots__ = ("runs",)
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    runs: _containers.RepeatedCompositeFieldContainer[Run]
+    def __init__(self, runs: _Optional[_Iterable[_Union[Run, _Mapping]]] = ...) -> None: ...
+
+class DeleteRunRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class DeleteRunResponse(_message.Message):
+    __slots__ = ("freed_bytes",)
+    FREED_BYTES_FIELD_NUMBER: _ClassVar[int]
+    freed_bytes: int
+    def __init__(self, freed_bytes: _Optional[int] = ...) -> None: ...
+
+class WatchRunsRequest(_message.Message):
+    __slots__ = ("since_seq", "run_id", "headlines")
+    SINCE_SEQ_FIELD_NUMBER: _ClassVar[int]
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    HEADLINES_FIELD_NUMBER: _ClassVar[int]
+    since_seq: int
+    run_id: str
+    headlines: bool
+    def __init__(self, since_seq: _Optional[int] = ..., run_id: _Optional[str] = ..., headlines: _Optional[bool] = ...) -> None: ...
+
+class RunUpdate(_message.Message):
+    __slots__ = ("transition", "headline")
+    TRANSITION_FIELD_NUMBER: _ClassVar[int]
+    HEADLINE_FIELD_NUMBER: _ClassVar[int]
+    transition: Transition
+    headline: Headline
+    def __init__(self, transition: _Optional[_Union[Transition, _Mapping]] = ..., headline: _Optional[_Union[Headline, _Mapping]] = ...) -> None: ...
+
+class Headline(_message.Message):
+    __slots__ = ("run_id", "headline_json")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    HEADLINE_JSON_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    headline_json: str
+    def __init__(self, run_id: _Optional[str] = ..., headline_json: _Optional[str] = ...) -> None: ...
+
+class RegisterWorkerRequest(_message.Message):
+    __slots__ = ("run_id", "worker_id", "worker_kind", "proto_version", "schema_id", "schema_version", "supports_pause", "supports_checkpoint", "pid", "details_json")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKER_ID_FIELD_NUMBER: _ClassVar[int]
+    WORKER_KIND_FIELD_NUMBER: _ClassVar[int]
+    PROTO_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_ID_FIELD_NUMBER: _ClassVar[int]
+    SCHEMA_VERSION_FIELD_NUMBER: _ClassVar[int]
+    SUPPORTS_PAUSE_FIELD_NUMBER: _ClassVar[int]
+    SUPPORTS_CHECKPOINT_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    DETAILS_JSON_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    worker_id: str
+    worker_kind: str
+    proto_version: str
+    schema_id: str
+    schema_version: int
+    supports_pause: bool
+    supports_checkpoint: bool
+    pid: int
+    details_json: str
+    def __init__(self, run_id: _Optional[str] = ..., worker_id: _Optional[str] = ..., worker_kind: _Optional[str] = ..., proto_version: _Optional[str] = ..., schema_id: _Optional[str] = ..., schema_version: _Optional[int] = ..., supports_pause: _Optional[bool] = ..., supports_checkpoint: _Optional[bool] = ..., pid: _Optional[int] = ..., details_json: _Optional[str] = ...) -> None: ...
+
+class RegisterWorkerResponse(_message.Message):
+    __slots__ = ("session_token",)
+    SESSION_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    session_token: str
+    def __init__(self, session_token: _Optional[str] = ...) -> None: ...
+
+class HeartbeatRequest(_message.Message):
+    __slots__ = ("run_id", "seq")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    seq: int
+    def __init__(self, run_id: _Optional[str] = ..., seq: _Optional[int] = ...) -> None: ...
+
+class HeartbeatResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class StreamMetricsRequest(_message.Message):
+    __slots__ = ("run_id", "cursor", "follow")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    cursor: str
+    follow: bool
+    def __init__(self, run_id: _Optional[str] = ..., cursor: _Optional[str] = ..., follow: _Optional[bool] = ...) -> None: ...
+
+class Series(_message.Message):
+    __slots__ = ("tag", "steps", "wall_times", "values")
+    TAG_FIELD_NUMBER: _ClassVar[int]
+    STEPS_FIELD_NUMBER: _ClassVar[int]
+    WALL_TIMES_FIELD_NUMBER: _ClassVar[int]
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    tag: str
+    steps: _containers.RepeatedScalarFieldContainer[int]
+    wall_times: _containers.RepeatedScalarFieldContainer[float]
+    values: _containers.RepeatedScalarFieldContainer[float]
+    def __init__(self, tag: _Optional[str] = ..., steps: _Optional[_Iterable[int]] = ..., wall_times: _Optional[_Iterable[float]] = ..., values: _Optional[_Iterable[float]] = ...) -> None: ...
+
+class MetricChunk(_message.Message):
+    __slots__ = ("source", "purge_from", "series")
+    SOURCE_FIELD_NUMBER: _ClassVar[int]
+    PURGE_FROM_FIELD_NUMBER: _ClassVar[int]
+    SERIES_FIELD_NUMBER: _ClassVar[int]
+    source: str
+    purge_from: int
+    series: _containers.RepeatedCompositeFieldContainer[Series]
+    def __init__(self, source: _Optional[str] = ..., purge_from: _Optional[int] = ..., series: _Optional[_Iterable[_Union[Series, _Mapping]]] = ...) -> None: ...
+
+class MetricBatch(_message.Message):
+    __slots__ = ("chunks", "cursor")
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    chunks: _containers.RepeatedCompositeFieldContainer[MetricChunk]
+    cursor: str
+    def __init__(self, chunks: _Optional[_Iterable[_Union[MetricChunk, _Mapping]]] = ..., cursor: _Optional[str] = ...) -> None: ...
+
+class StreamLogsRequest(_message.Message):
+    __slots__ = ("run_id", "stream", "offset", "follow")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    STREAM_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    stream: str
+    offset: int
+    follow: bool
+    def __init__(self, run_id: _Optional[str] = ..., stream: _Optional[str] = ..., offset: _Optional[int] = ..., follow: _Optional[bool] = ...) -> None: ...
+
+class LogChunk(_message.Message):
+    __slots__ = ("data", "offset")
+    DATA_FIELD_NUMBER: _ClassVar[int]
+    OFFSET_FIELD_NUMBER: _ClassVar[int]
+    data: bytes
+    offset: int
+    def __init__(self, data: _Optional[bytes] = ..., offset: _Optional[int] = ...) -> None: ...
+
+class GetHealthRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class Health(_message.Message):
+    __slots__ = ("version", "pid", "uptime_seconds", "live_runs", "waiting_runs", "cpus", "cpus_reserved", "last_seq", "problems", "disk_free_bytes")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    PID_FIELD_NUMBER: _ClassVar[int]
+    UPTIME_SECONDS_FIELD_NUMBER: _ClassVar[int]
+    LIVE_RUNS_FIELD_NUMBER: _ClassVar[int]
+    WAITING_RUNS_FIELD_NUMBER: _ClassVar[int]
+    CPUS_FIELD_NUMBER: _ClassVar[int]
+    CPUS_RESERVED_FIELD_NUMBER: _ClassVar[int]
+    LAST_SEQ_FIELD_NUMBER: _ClassVar[int]
+    PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    DISK_FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    version: str
+    pid: int
+    uptime_seconds: float
+    live_runs: int
+    waiting_runs: int
+    cpus: int
+    cpus_reserved: int
+    last_seq: int
+    problems: _containers.RepeatedScalarFieldContainer[str]
+    disk_free_bytes: int
+    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., uptime_seconds: _Optional[float] = ..., live_runs: _Optional[int] = ..., waiting_runs: _Optional[int] = ..., cpus: _Optional[int] = ..., cpus_reserved: _Optional[int] = ..., last_seq: _Optional[int] = ..., problems: _Optional[_Iterable[str]] = ..., disk_free_bytes: _Optional[int] = ...) -> None: ...
+
+class ShutdownRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class ShutdownResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

@@ -1,0 +1,141 @@
+"""The run config: what `SubmitRun` takes. `validate_train_run_config` is the one door."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from mosaic.contract.errors import UserError, closest
+
+
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _plain_number(value: Any) -> Any:
+    """`{"requested": n}` and `n` mean the same."""
+    if isinstance(value, Mapping) and set(value) == {"requested"}:
+        return value["requested"]
+    return value
+
+
+class GpuRequest(_Part):
+    """How many GPUs, and whether the run may fall back to the CPU."""
+
+    requested: Annotated[int, Field(ge=0)] = 0
+    mandatory: bool = False
+
+
+def _gpu_request(value: Any) -> Any:
+    return {"requested": value} if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+class Resources(_Part):
+    """What is reserved for the run while it lives."""
+
+    cpus: Annotated[int, BeforeValidator(_plain_number), Field(ge=1)] = 1
+    memory_mb: Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_plain_number)] = None
+    gpus: Annotated[GpuRequest, BeforeValidator(_gpu_request)] = GpuRequest()
+
+
+class Switch(_Part):
+    enabled: bool = False
+
+
+class Artifacts(_Part):
+    """What the run is asked to leave behind."""
+
+    tensorboard: Switch = Switch(enabled=True)
+    wandb: Switch = Switch()
+
+
+class Schedule(_Part):
+    """Limits on time and on restarts after a fault."""
+
+    max_wallclock_minutes: Annotated[float, Field(gt=0)] | None = None
+    max_restarts: Annotated[int, Field(ge=0)] = 0
+
+
+class WorkerRequest(_Part):
+    """Which worker runs this, in which interpreter, with which config of its own."""
+
+    type: str = Field(min_length=1)
+    module: str | None = None
+    python: str | None = None
+    config: dict[str, Any] = {}
+
+
+class Metadata(_Part):
+    worker: WorkerRequest
+    ui: dict[str, Any] = {}
+
+
+class TrainRunConfig(_Part):
+    """One accepted request for a run."""
+
+    run_name: str = Field(min_length=1, max_length=200)
+    resources: Resources = Resources()
+    artifacts: Artifacts = Artifacts()
+    schedule: Schedule = Schedule()
+    tags: list[str] = []
+    metadata: Metadata
+
+    def as_json(self) -> dict[str, Any]:
+        return self.model_dump(mode="json")
+
+
+def validate_train_run_config(payload: Any) -> TrainRunConfig:
+    """The config in `payload`, or a UserError with path, value and what is allowed."""
+    try:
+        return TrainRunConfig.model_validate(payload)
+    except ValidationError as error:
+        raise UserError(_explain(error)) from None
+
+
+def fill_in(config: TrainRunConfig, variables: Mapping[str, str]) -> TrainRunConfig:
+    """Replace `${NAME}` in every string value."""
+    return TrainRunConfig.model_validate(_fill(config.as_json(), variables))
+
+
+def _fill(value: Any, variables: Mapping[str, str]) -> Any:
+    if isinstance(value, str):
+        for name, text in variables.items():
+            value = value.replace("${" + name + "}", text)
+        return value
+    if isinstance(value, dict):
+        return {key: _fill(item, variables) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_fill(item, variables) for item in value]
+    return value
+
+
+def _explain(error: ValidationError) -> str:
+    problems = [_explain_one(dict(problem)) for problem in error.errors(include_url=False)]
+    more = f" ({len(problems) - 1} more problem{'s' * (len(problems) > 2)})" if len(problems) > 1 else ""
+    return f"The run config is not valid: {problems[0]}{more}."
+
+
+def _explain_one(problem: dict[str, Any]) -> str:
+    location = [str(part) for part in problem["loc"]]
+    path = ".".join(location) or "the whole payload"
+    if problem["type"] == "extra_forbidden":
+        known = _keys_at(location[:-1])
+        hint = closest(location[-1], known) or f"; allowed here: {', '.join(known)}"
+        return f"'{path}' is not a known key{hint.rstrip('?')}"
+    if problem["type"] == "missing":
+        return f"'{path}' is missing"
+    rule = str(problem["msg"]).removeprefix("Input ").removeprefix("Value error, ")
+    return f"'{path}' is {problem['input']!r:.80}, but {rule}"
+
+
+def _keys_at(location: list[str]) -> list[str]:
+    """The keys that the model at this place of the config knows."""
+    model: type[BaseModel] = TrainRunConfig
+    for part in location:
+        annotation = model.model_fields[part].annotation
+        if not (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
+            return []
+        model = annotation
+    return sorted(model.model_fields)

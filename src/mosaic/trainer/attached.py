@@ -1,0 +1,122 @@
+"""A live run as the daemon sees it: its supervisor's process, its event file and its clocks."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from typing import Any
+
+from mosaic.contract.events import FINAL_EVENTS, EventKind, LifecycleEvent, LifecycleReader
+from mosaic.contract.paths import RunPaths
+from mosaic.contract.process import ProcessIdentity
+from mosaic.trainer import log
+from mosaic.trainer.log import Code
+
+HANDSHAKE_SECONDS = 60.0
+SILENCE_SECONDS = 150.0
+"""Heartbeats come every 30 s; five missed ones mean a supervisor that no longer works."""
+STOP_SECONDS = 45.0
+"""More than the supervisor's own grace period: after it the supervisor is killed."""
+_TAIL_BYTES = 1 << 18
+
+
+class AttachedRun:
+    """Watches one supervisor. `on_event` and `on_end` are told what happens, in order."""
+
+    def __init__(
+        self,
+        run_id: str,
+        paths: RunPaths,
+        supervisor: ProcessIdentity,
+        process: subprocess.Popen[bytes] | None,
+        events_offset: int,
+        on_event: Callable[[str, LifecycleEvent], None],
+        on_end: Callable[[str, LifecycleEvent | None, int | None], None],
+    ) -> None:
+        self.run_id = run_id
+        self.supervisor = supervisor
+        self.headline: dict[str, Any] = {}
+        self.lost_reason: str | None = None
+        self._process = process
+        self._on_event = on_event
+        self._on_end = on_end
+        self._reader = LifecycleReader(paths.events, events_offset)
+        self._final: LifecycleEvent | None = None
+        self._grew_at = time.monotonic()
+        self._timers: list[asyncio.TimerHandle] = []
+        self._pidfd: int | None = None
+
+    def attach(self, started: bool) -> None:
+        """Begin to watch. For a run that has `started`, only the newest events still matter."""
+        if started:
+            size = self._reader.path.stat().st_size
+            self._reader.offset = max(self._reader.offset, size - _TAIL_BYTES)
+        self.look()
+        loop = asyncio.get_running_loop()
+        self._pidfd = self.supervisor.open()
+        if self._pidfd is None:
+            loop.call_soon(self._ended)
+        else:
+            loop.add_reader(self._pidfd, self._ended)
+
+    def detach(self) -> None:
+        """Stop watching; the run goes on."""
+        for timer in self._timers:
+            timer.cancel()
+        if self._pidfd is not None:
+            asyncio.get_running_loop().remove_reader(self._pidfd)
+            os.close(self._pidfd)
+            self._pidfd = None
+
+    def look(self) -> None:
+        """Take in what the supervisor has written since the last look."""
+        for event in self._reader.poll():
+            self._grew_at = time.monotonic()
+            self._take(event)
+
+    def silent_for(self) -> float:
+        """Seconds since the event file last grew; sleep of the machine does not count."""
+        return time.monotonic() - self._grew_at
+
+    def ask_to_end(self) -> None:
+        """Cancel: the supervisor ends its tree, and is killed when it does not manage to."""
+        log.info(Code.RUN_SIGNALLED, "SIGTERM to the supervisor", self.run_id)
+        self.supervisor.send(signal.SIGTERM)
+        self._later(STOP_SECONDS, self.kill)
+
+    def kill(self, reason: str | None = None) -> None:
+        """End the supervisor at once; `reason` becomes the cause of the fault."""
+        self.lost_reason = reason
+        log.warning(
+            Code.RUN_SIGNALLED, f"SIGKILL to the supervisor: {reason or 'it did not end'}", self.run_id
+        )
+        self.supervisor.send(signal.SIGKILL)
+
+    def expect_handshake(self, check: Callable[[str], bool]) -> None:
+        """Kill the supervisor unless `check` says in time that the handshake took place."""
+
+        def late() -> None:
+            if not check(self.run_id):
+                self.kill(f"no handshake within {HANDSHAKE_SECONDS:.0f} s")
+
+        self._later(HANDSHAKE_SECONDS, late)
+
+    def _later(self, seconds: float, action: Callable[[], None]) -> None:
+        self._timers.append(asyncio.get_running_loop().call_later(seconds, action))
+
+    def _take(self, event: LifecycleEvent) -> None:
+        if event.event in FINAL_EVENTS:
+            self._final = event
+        if event.event == EventKind.HEARTBEAT:
+            self.headline = dict(event.payload)
+        self._on_event(self.run_id, event)
+
+    def _ended(self) -> None:
+        self.detach()
+        self.look()
+        code = self._process.wait() if self._process is not None else None
+        self._on_end(self.run_id, self._final, code)

@@ -1,0 +1,89 @@
+"""Taking a run in: checking its config, and the files that wait for it and go with it."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from mosaic.contract.atomic import write_json
+from mosaic.contract.errors import UserError
+from mosaic.contract.paths import VarPaths
+from mosaic.contract.run_config import TrainRunConfig, fill_in, validate_train_run_config
+from mosaic.contract.secrets import lift_secrets
+from mosaic.contract.workers import find_worker
+from mosaic.trainer.supervisors import RunSecrets
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """A config that can run here, and the secrets that were in it."""
+
+    config: TrainRunConfig
+    secrets: Mapping[str, str]
+
+
+def accept(payload: Any, run_id: str, paths: VarPaths, cpus: int) -> Accepted:
+    """Check a payload as far as a light process can; a UserError says what is wrong."""
+    if not isinstance(payload, Mapping):
+        raise UserError("The run config is not valid: it must be a JSON object.")
+    cleaned, secrets = lift_secrets(payload)
+    config = validate_train_run_config(cleaned)
+    config = fill_in(config, {"RUN_ID": run_id, "VAR_TENSORBOARD_DIR": str(paths.tensorboard)})
+    if config.resources.cpus > cpus:
+        raise UserError(f"'resources.cpus' is {config.resources.cpus}, but this machine has {cpus}.")
+    request = config.metadata.worker
+    worker_config = {**request.config, "run_id": run_id}
+    worker = find_worker(request.type)
+    if worker.catalog:
+        worker_config = worker.load_catalog().check(worker_config, request.python, None)
+    request = request.model_copy(update={"config": worker_config})
+    metadata = config.metadata.model_copy(update={"worker": request})
+    return Accepted(config.model_copy(update={"metadata": metadata}), secrets)
+
+
+def write_files(accepted: Accepted, run_id: str, paths: VarPaths) -> None:
+    """The files that must be there before the run's row is."""
+    RunSecrets.write(paths.run_secrets(run_id), accepted.secrets)
+    write_json(paths.run_config(run_id), accepted.config.as_json())
+    write_json(paths.worker_config(run_id), accepted.config.metadata.worker.config)
+
+
+def close_files(run_id: str, paths: VarPaths) -> None:
+    """A run has ended: its secrets go, its events are kept apart from its folder."""
+    paths.run_secrets(run_id).unlink(missing_ok=True)
+    events = paths.run(run_id).events
+    with contextlib.suppress(OSError):
+        paths.kept_logs(run_id).mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(events, paths.kept_logs(run_id) / events.name)
+
+
+def remove_files(run_id: str, paths: VarPaths) -> None:
+    """Remove what `write_files` wrote."""
+    for file in (paths.run_config(run_id), paths.worker_config(run_id), paths.run_secrets(run_id)):
+        file.unlink(missing_ok=True)
+
+
+def remove_run(run_id: str, paths: VarPaths) -> int:
+    """Remove an ended run's folder and configs; gives the bytes freed."""
+    run_dir = paths.run(run_id).run_dir
+    freed = sum(file.lstat().st_size for file in run_dir.rglob("*") if not file.is_dir())
+    shutil.rmtree(run_dir, ignore_errors=True)
+    remove_files(run_id, paths)
+    link = paths.tensorboard / run_id
+    if link.is_symlink():
+        link.unlink()
+    return freed
+
+
+def sweep_files(known: set[str], paths: VarPaths) -> None:
+    """Remove files of submissions that were interrupted before their row was written."""
+    for pattern in ("config-*.json", "worker-*.json"):
+        for file in paths.configs.glob(pattern):
+            if file.stem.partition("-")[2] not in known:
+                file.unlink(missing_ok=True)
+    for file in paths.secrets.glob("*.json"):
+        if file.stem not in known:
+            file.unlink(missing_ok=True)

@@ -1,0 +1,49 @@
+"""The daemon's log: each line has a stable short code and, where there is one, the run's id."""
+
+from __future__ import annotations
+
+import logging
+from enum import StrEnum
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+_logger = logging.getLogger("mosaic.trainer")
+
+
+class Code(StrEnum):
+    """Stable names of what can happen, to search a log by."""
+
+    DAEMON_SERVES = "T100"
+    DAEMON_STOPS = "T101"
+    DAEMON_ERROR = "T109"
+    RUN_ACCEPTED = "T200"
+    RUN_MOVED = "T201"
+    RUN_STARTED = "T202"
+    RUN_SIGNALLED = "T203"
+    RUN_RECOVERED = "T204"
+    RUN_REMOVED = "T205"
+    RUN_SWEPT = "T206"
+    CALL_REFUSED = "T300"
+    CALL_FAILED = "T309"
+
+
+def set_up(path: Path) -> None:
+    """Log to `path`, a few megabytes at most."""
+    handler = RotatingFileHandler(path, maxBytes=4_000_000, backupCount=3)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    root = logging.getLogger()
+    root.addHandler(handler)
+    root.setLevel(logging.INFO)
+
+
+def info(code: Code, text: str, run_id: str = "-") -> None:
+    _logger.info("%s run=%s %s", code, run_id, text)
+
+
+def warning(code: Code, text: str, run_id: str = "-") -> None:
+    _logger.warning("%s run=%s %s", code, run_id, text)
+
+
+def exception(code: Code, text: str, run_id: str = "-") -> None:
+    """Log an error with the traceback of the exception being handled."""
+    _logger.exception("%s run=%s %s", code, run_id, text)

@@ -1,0 +1,243 @@
+"""The run registry: every run and every state change, in SQLite. The only writer of a run's status."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mosaic.contract.errors import NotFoundError, StorageError, UserError
+from mosaic.contract.fsm import LIVE, Outcome, RunStatus, check_transition
+from mosaic.contract.process import ProcessIdentity, boot_id
+from mosaic.contract.run_config import TrainRunConfig
+from mosaic.trainer.schema import prepare
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """A run as it is stored."""
+
+    position: int
+    run_id: str
+    request_id: str
+    run_name: str
+    worker_type: str
+    config: dict[str, Any]
+    tags: list[str]
+    cpus: int
+    status: RunStatus
+    outcome: Outcome | None
+    reason: str | None
+    submitted_at: float
+    started_at: float | None
+    ended_at: float | None
+    exit_code: int | None
+    supervisor_pid: int | None
+    supervisor_start: int | None
+    boot_id: str | None
+    training_pid: int | None
+    events_offset: int
+    session_hash: str | None
+    worker: dict[str, Any]
+    headline: dict[str, Any]
+    stop_outcome: Outcome | None
+    stop_reason: str | None
+
+    @property
+    def supervisor(self) -> ProcessIdentity | None:
+        """The supervisor's process, if it was recorded in this boot."""
+        if self.supervisor_pid is None or self.supervisor_start is None or self.boot_id != boot_id():
+            return None
+        return ProcessIdentity(self.supervisor_pid, self.supervisor_start)
+
+
+@dataclass(frozen=True)
+class TransitionRow:
+    """A state change as it is stored."""
+
+    seq: int
+    run_id: str
+    status: RunStatus
+    outcome: Outcome | None
+    reason: str | None
+    at: float
+
+
+_JSON_COLUMNS = frozenset({"config", "tags", "worker", "headline"})
+
+
+class Registry:
+    """All runs of one var folder. Used from one thread."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            self._connection = sqlite3.connect(path, isolation_level=None)
+            self._connection.row_factory = sqlite3.Row
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = FULL")
+            prepare(self._connection)
+        except sqlite3.Error as error:
+            raise StorageError(f"The run database {path} cannot be opened: {error}.") from error
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def add(self, run_id: str, request_id: str, config: TrainRunConfig, reason: str) -> RunRow:
+        """Store a new run in state INIT."""
+        fields = {
+            "run_id": run_id,
+            "request_id": request_id,
+            "run_name": config.run_name,
+            "worker_type": config.metadata.worker.type,
+            "config": json.dumps(config.as_json()),
+            "tags": json.dumps(config.tags),
+            "cpus": config.resources.cpus,
+            "status": RunStatus.INIT,
+            "reason": reason,
+            "submitted_at": time.time(),
+        }
+        check_transition(run_id, None, RunStatus.INIT, None)
+        names, marks = ", ".join(fields), ", ".join("?" * len(fields))
+        with self._transaction():
+            self._connection.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", list(fields.values()))
+            self._add_transition(run_id, RunStatus.INIT, None, reason)
+        return self.get(run_id)
+
+    def move(
+        self,
+        run_id: str,
+        status: RunStatus,
+        reason: str | None = None,
+        outcome: Outcome | None = None,
+        **changes: Any,
+    ) -> RunRow:
+        """Change a run's state, with `changes` to other columns, as one step that is on disk afterwards."""
+        check_transition(run_id, self.get(run_id).status, status, outcome)
+        changes |= {"status": status, "outcome": outcome, "reason": reason}
+        with self._transaction():
+            self._set(run_id, changes)
+            self._add_transition(run_id, status, outcome, reason)
+        return self.get(run_id)
+
+    def update(self, run_id: str, **changes: Any) -> None:
+        """Change columns that are not the state."""
+        with self._transaction():
+            self._set(run_id, changes)
+
+    def remove(self, run_id: str) -> None:
+        with self._transaction():
+            self._connection.execute("DELETE FROM transitions WHERE run_id = ?", [run_id])
+            self._connection.execute("DELETE FROM runs WHERE run_id = ?", [run_id])
+
+    def get(self, run_id: str) -> RunRow:
+        rows = list(self._rows("run_id = ?", [run_id]))
+        if not rows:
+            raise NotFoundError(f"There is no run '{run_id}': `mosaic runs` lists them.")
+        return rows[0]
+
+    def resolve(self, prefix: str) -> RunRow:
+        """The run whose id begins with `prefix`, when exactly one does."""
+        if not prefix.isalnum():
+            raise UserError(f"'{prefix}' is not a run id: `mosaic runs` lists them.")
+        rows = list(self._rows("run_id LIKE ? || '%' LIMIT 2", [prefix.upper()]))
+        if len(rows) > 1:
+            raise UserError(f"'{prefix}' is the beginning of more than one run id: give more of it.")
+        return rows[0] if rows else self.get(prefix)
+
+    def by_request(self, request_id: str) -> RunRow | None:
+        return next(self._rows("request_id = ?", [request_id]), None)
+
+    def run_ids(self) -> set[str]:
+        return {row[0] for row in self._connection.execute("SELECT run_id FROM runs")}
+
+    def live(self) -> list[RunRow]:
+        """Runs that wait or have processes, and faulted ones not yet settled, in queue order."""
+        return self.with_status([*LIVE, RunStatus.FAULT])
+
+    def with_status(self, statuses: Iterable[RunStatus]) -> list[RunRow]:
+        wanted = list(statuses)
+        marks = ", ".join("?" * len(wanted))
+        return list(self._rows(f"status IN ({marks}) ORDER BY position", wanted))
+
+    def find(self, statuses: Sequence[str], tags: Sequence[str], limit: int) -> list[RunRow]:
+        """Runs, newest first, with any of `statuses` and all of `tags`."""
+        where, values = "1", list[Any]()
+        if statuses:
+            where += f" AND status IN ({', '.join('?' * len(statuses))})"
+            values += statuses
+        for tag in tags:
+            where += " AND EXISTS (SELECT 1 FROM json_each(runs.tags) WHERE json_each.value = ?)"
+            values.append(tag)
+        return list(self._rows(f"{where} ORDER BY position DESC LIMIT ?", [*values, limit or -1]))
+
+    def history(self, since_seq: int, run_id: str = "", limit: int = 1000) -> list[TransitionRow]:
+        """State changes after `since_seq`, oldest first."""
+        where, values = "seq > ?", list[Any]([since_seq])
+        if run_id:
+            where += " AND run_id = ?"
+            values.append(run_id)
+        query = f"SELECT * FROM transitions WHERE {where} ORDER BY seq LIMIT ?"
+        return [_transition(row) for row in self._connection.execute(query, [*values, limit])]
+
+    def last_seq(self) -> int:
+        (seq,) = self._connection.execute("SELECT coalesce(max(seq), 0) FROM transitions").fetchone()
+        return int(seq)
+
+    def get_meta(self, key: str) -> str | None:
+        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", [key]).fetchone()
+        return None if row is None else str(row[0])
+
+    def set_meta(self, key: str, value: str) -> None:
+        with self._transaction():
+            self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, value])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+            yield
+            self._connection.execute("COMMIT")
+        except BaseException as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.OperationalError):
+                raise StorageError(f"The run database cannot be written: {error}.") from error
+            raise
+
+    def _set(self, run_id: str, changes: dict[str, Any]) -> None:
+        encoded = {
+            name: json.dumps(value) if name in _JSON_COLUMNS else value for name, value in changes.items()
+        }
+        assignments = ", ".join(f"{name} = ?" for name in encoded)
+        self._connection.execute(
+            f"UPDATE runs SET {assignments} WHERE run_id = ?", [*encoded.values(), run_id]
+        )
+
+    def _add_transition(
+        self, run_id: str, status: RunStatus, outcome: Outcome | None, reason: str | None
+    ) -> None:
+        self._connection.execute(
+            "INSERT INTO transitions (run_id, status, outcome, reason, at) VALUES (?, ?, ?, ?, ?)",
+            [run_id, status, outcome, reason, time.time()],
+        )
+
+    def _rows(self, where: str, values: Sequence[Any]) -> Iterator[RunRow]:
+        for row in self._connection.execute(f"SELECT * FROM runs WHERE {where}", values):
+            fields = dict(row)
+            fields |= {name: json.loads(fields[name]) for name in _JSON_COLUMNS}
+            fields["status"] = RunStatus(fields["status"])
+            for name in ("outcome", "stop_outcome"):
+                fields[name] = Outcome(fields[name]) if fields[name] else None
+            yield RunRow(**fields)
+
+
+def _transition(row: sqlite3.Row) -> TransitionRow:
+    fields = dict(row)
+    fields["status"] = RunStatus(fields["status"])
+    fields["outcome"] = Outcome(fields["outcome"]) if fields["outcome"] else None
+    return TransitionRow(**fields)

@@ -1,0 +1,151 @@
+"""Starting supervisors, finding them again, and ending what a killed one left behind."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mosaic.contract.atomic import write_json
+from mosaic.contract.connection import SECRET_VARIABLE
+from mosaic.contract.paths import VAR_VARIABLE, RunPaths, VarPaths
+from mosaic.contract.process import ProcessIdentity
+from mosaic.contract.workers import find_worker
+
+RUN_VARIABLE = "MOSAIC_RUN_ID"
+"""Marks every process of a run, so that what a killed supervisor left can be told from strangers."""
+
+_FIND_SECONDS = 2.0
+_THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+
+
+@dataclass(frozen=True)
+class RunSecrets:
+    """What waits in the run's file of mode 0600: the handshake secret and the user's own secrets."""
+
+    run_secret: str
+    environment: Mapping[str, str]
+
+    @classmethod
+    def write(cls, path: Path, environment: Mapping[str, str]) -> None:
+        content = {"run_secret": secrets.token_hex(32), "environment": dict(environment)}
+        write_json(path, content, mode=0o600)
+
+    @classmethod
+    def read(cls, path: Path) -> RunSecrets:
+        return cls(**json.loads(path.read_bytes()))
+
+
+def spawn_supervisor(
+    paths: VarPaths, run_id: str, config: Mapping[str, Any], target: str
+) -> subprocess.Popen[bytes]:
+    """Start the run's supervisor. From this moment it holds `supervisor.lock`, whatever becomes of us."""
+    worker, cpus = config["metadata"]["worker"], config["resources"]["cpus"]
+    module = worker["module"] or find_worker(worker["type"]).cli_module
+    command = [sys.executable, "-m", module, "--config", str(paths.worker_config(run_id))]
+    command += ["--grpc", "--grpc-target", target]
+    run_paths = paths.run(run_id)
+    for folder in (run_paths.logs, paths.kept_logs(run_id)):
+        folder.mkdir(parents=True, exist_ok=True)
+    with (
+        run_paths.lock.open("ab") as lock,
+        run_paths.events.open("ab") as events,
+        (paths.kept_logs(run_id) / "supervisor.stderr.log").open("ab") as stderr,
+    ):
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=events,
+            stderr=stderr,
+            pass_fds=[lock.fileno()],
+            start_new_session=True,
+            cwd=run_paths.run_dir,
+            env=_environment(paths, run_id, config, cpus),
+        )
+
+
+def _environment(paths: VarPaths, run_id: str, config: Mapping[str, Any], cpus: int) -> dict[str, str]:
+    held = RunSecrets.read(paths.run_secrets(run_id))
+    metadata = config["metadata"]
+    environment = dict(os.environ)
+    environment |= {name: str(cpus) for name in _THREAD_VARIABLES}
+    environment |= held.environment
+    environment |= {VAR_VARIABLE: str(paths.root), RUN_VARIABLE: run_id, SECRET_VARIABLE: held.run_secret}
+    optional = {
+        "MOSAIC_TRAINING_PYTHON": metadata["worker"]["python"],
+        "MOSAIC_USER_PATH": metadata["ui"].get("python_path"),
+    }
+    return environment | {name: str(value) for name, value in optional.items() if value}
+
+
+def lock_is_held(run_paths: RunPaths) -> bool:
+    """Whether the run's supervisor lives."""
+    try:
+        lock = run_paths.lock.open("ab")
+    except FileNotFoundError:
+        return False
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def find_supervisor(run_id: str, run_paths: RunPaths) -> ProcessIdentity | None:
+    """The process that holds the run's lock, for a spawn that was never recorded."""
+    deadline = time.monotonic() + _FIND_SECONDS
+    # A process that is just being started has not got its environment yet.
+    while time.monotonic() < deadline:
+        for pid in _processes_of(run_id):
+            if _leads_its_session(pid) and str(run_paths.lock) in _open_files(pid):
+                return ProcessIdentity.of(pid)
+        time.sleep(0.05)
+    return None
+
+
+def _leads_its_session(pid: int) -> bool:
+    try:
+        return os.getsid(pid) == pid
+    except ProcessLookupError:
+        return False
+
+
+def _open_files(pid: int) -> list[str]:
+    try:
+        return [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()]
+    except OSError:
+        return []
+
+
+def end_leftovers(run_id: str) -> list[int]:
+    """Kill every process that still belongs to a run whose supervisor is gone."""
+    ended = []
+    for pid in _processes_of(run_id):
+        identity = ProcessIdentity.of(pid)
+        if identity is not None and identity.send(signal.SIGKILL):
+            ended.append(pid)
+    return ended
+
+
+def _processes_of(run_id: str) -> Iterator[int]:
+    mark = f"{RUN_VARIABLE}={run_id}".encode()
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit():
+            continue
+        try:
+            environment = (entry / "environ").read_bytes()
+        except OSError:
+            continue
+        if mark in environment.split(b"\0"):
+            yield int(entry.name)

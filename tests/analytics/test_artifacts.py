@@ -1,0 +1,65 @@
+"""The files of a run's folder."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from mosaic.analytics.artifacts import Artifact, list_artifacts, read_manifest
+from mosaic.contract.errors import MosaicError
+
+LAYOUT = {
+    "analytics.json": "manifest",
+    "provenance.json": "provenance",
+    "eval_summary.json": "other",
+    "logs/events.jsonl": "log",
+    "logs/cleanrl.stdout.log": "log",
+    "runs/CartPole-v1__ppo__1__0/events.out.tfevents.1.host.2.0": "events",
+    "runs/CartPole-v1__ppo__1__0/ppo.cleanrl_model": "model",
+    "runs/CartPole-v1__ppo__1__0/notes.txt": "other",
+    "checkpoints/000100/weights.bin": "checkpoint",
+    "videos/eval/0.mp4": "video",
+    "tensorboard_eval/events.out.tfevents.1.host.2.1": "events",
+}
+
+
+def test_each_file_gets_its_kind(tmp_path: Path) -> None:
+    for path in [*LAYOUT, "supervisor.lock", "bridge/sitecustomize.py"]:
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text("12345")
+    (tmp_path / "link").symlink_to(tmp_path / "analytics.json")
+    artifacts = list_artifacts(tmp_path)
+    assert {artifact.path: artifact.kind for artifact in artifacts} == LAYOUT
+    assert [artifact.path for artifact in artifacts] == sorted(LAYOUT)
+    manifest = tmp_path / "analytics.json"
+    assert artifacts[0] == Artifact("analytics.json", "manifest", 5, manifest.stat().st_mtime)
+
+
+def test_a_folder_that_is_gone_holds_nothing(tmp_path: Path) -> None:
+    assert list_artifacts(tmp_path / "gone") == []
+    assert read_manifest(tmp_path / "gone") is None
+
+
+def test_a_manifest_is_read(tmp_path: Path) -> None:
+    (tmp_path / "analytics.json").write_text('{"artifacts": {}}')
+    assert read_manifest(tmp_path) == {"artifacts": {}}
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"a": 1'])
+def test_a_broken_manifest_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "analytics.json").write_text(text)
+    with pytest.raises(MosaicError, match=r"analytics\.json"):
+        read_manifest(tmp_path)
+
+
+def test_the_room_needs_nothing_heavy() -> None:
+    code = (
+        "import sys, mosaic.analytics.headline, mosaic.analytics.table, mosaic.analytics.artifacts\n"
+        "heavy = {'numpy', 'torch', 'tensorboard', 'google.protobuf', 'pandas', 'grpc', 'PySide6'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

@@ -1,0 +1,63 @@
+"""MetricTable: columns that honour purges."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+
+from mosaic.analytics.event_files import EventReader, EventWriter
+from mosaic.analytics.table import MetricTable
+
+
+def make_resumed_run(folder: Path) -> MetricTable:
+    with EventWriter(folder / "x") as writer:
+        for step in range(6):
+            writer.add_scalar("a", 1.0, step)
+        writer.add_scalar("gone", 1.0, 5)
+    with EventWriter(folder / "x", purge_step=4) as writer:
+        writer.add_scalar("a", 2.0, 4)
+    with EventWriter(folder / "y") as writer:
+        writer.add_scalar("a", 9.0, 5)
+        writer.add_scalar("b", math.nan, 5)
+    return MetricTable(EventReader(folder).poll())
+
+
+def test_purged_points_are_gone(tmp_path: Path) -> None:
+    table = make_resumed_run(tmp_path)
+    assert table.tags() == ["a", "b"]
+    assert list(table.series("a").steps) == [0, 1, 2, 3, 4, 5]
+    assert list(table.series("a").values) == [1, 1, 1, 1, 2, 9]
+    assert table.last("a") == 9.0
+    assert table.last("gone") is None
+    assert len(table.series("gone")) == 0
+
+
+def test_a_table_grows_with_each_poll(tmp_path: Path) -> None:
+    reader, table = EventReader(tmp_path), MetricTable()
+    with EventWriter(tmp_path) as writer:
+        for step in range(3):
+            writer.add_scalar("a", step, step)
+            writer.flush()
+            table.update(reader.poll())
+    assert [(row.step, row.source, row.tag, row.value) for row in table.rows()] == [
+        (step, ".", "a", step) for step in range(3)
+    ]
+
+
+def test_csv_holds_every_point(tmp_path: Path) -> None:
+    rows = list(csv.DictReader(io.StringIO(make_resumed_run(tmp_path).to_csv())))
+    assert list(rows[0]) == ["step", "wall_time", "source", "tag", "value"]
+    assert [(row["step"], row["source"], row["value"]) for row in rows if row["tag"] == "a"][-2:] == [
+        ("4", "x", "2.0"),
+        ("5", "y", "9.0"),
+    ]
+    assert len(rows) == 7
+
+
+def test_json_is_strict(tmp_path: Path) -> None:
+    data = json.loads(json.dumps(make_resumed_run(tmp_path).as_json(), allow_nan=False))
+    assert data["x"]["a"]["steps"] == [0, 1, 2, 3, 4]
+    assert data["y"]["b"]["values"] == [None]
