@@ -26,12 +26,12 @@ def script_arguments(config: CleanRLWorkerConfig, ours: bool) -> list[str]:
 
 def _platform_flags(extras: Mapping[str, Any], ours: bool) -> list[str]:
     """What the platform knows by its own name, said in the words that CleanRL's scripts share."""
-    flags = ["--track"] if extras.get("track_wandb") else []
-    project = extras.get("wandb_project_name") or extras.get("wandb_project")
-    if project:
-        flags.append(f"--wandb-project-name={project}")
-    if extras.get("wandb_entity"):
-        flags.append(f"--wandb-entity={extras['wandb_entity']}")
+    flags = []
+    if extras.get("track_wandb"):
+        flags.append("--track")
+        project = extras.get("wandb_project_name") or extras.get("wandb_project")
+        named = {"wandb-project-name": project, "wandb-entity": extras.get("wandb_entity")}
+        flags += [f"--{name}={value}" for name, value in named.items() if value]
     cuda = extras.get("cuda", extras.get("use_cuda"))
     if cuda is not None:
         flags += _parameter("cuda", bool(cuda), ours)

@@ -25,11 +25,10 @@ from mosaic.analytics.headline import Headline, HeadlineTracker
 from mosaic.contract.errors import MosaicError
 from mosaic.contract.events import LifecycleEvent
 from mosaic.contract.paths import VarPaths
+from mosaic.contract.process import grace_seconds
 
 HEARTBEAT_SECONDS = 30.0
 TICK_SECONDS = 1.0
-GRACE_SECONDS = 30.0
-"""How long a cancelled script may take, enough to write a checkpoint."""
 _STDERR_LINES = 20
 _STDERR_BYTES = 16_384
 
@@ -141,7 +140,7 @@ class CleanRLWorkerRuntime:
             if self._cancelled_at is not None and not asked:
                 training.ask_to_end()
                 asked = True
-            if self._cancelled_at is not None and now - self._cancelled_at > GRACE_SECONDS:
+            if self._cancelled_at is not None and now - self._cancelled_at > grace_seconds():
                 return
             self._tracker.update(self._reader.poll())
             headline = self._tracker.headline()

@@ -53,16 +53,15 @@ def _check_value(name: str, value: float, bounds: Bounds) -> None:
 
 
 def _one_sentence(complaint: str, args_type: Any) -> str:
-    """The first paragraph of tyro's framed message, without the frame."""
-    words: list[str] = []
+    """What tyro says between its title and its advice, in whichever characters it draws its frame."""
+    paragraphs: list[list[str]] = [[]]
     for line in complaint.splitlines():
         text = line.strip("│ ")
-        if text.startswith(("╭", "╰")):
-            continue
-        if text.startswith("─"):
-            break
-        words.append(text)
-    sentence = " ".join(words).rstrip(".")
+        if text.startswith(("╭", "╰", "──", "----")):
+            paragraphs.append([])
+        elif text:
+            paragraphs[-1].append(text)
+    sentence = " ".join(paragraphs[1] if len(paragraphs) > 1 else paragraphs[0]).rstrip(".")
     unknown = re.match(r"Unrecognized options: --(?:no-)?([\w-]+)", sentence)
     if unknown:
         known = ["--" + field.name.replace("_", "-") for field in dataclasses.fields(args_type)]

@@ -69,13 +69,17 @@ class LifecycleWriter:
         self._run_id = run_id
         self._descriptor = descriptor
         self._seq = last_seq
+        self._torn = False
 
     def write(self, event: EventKind, payload: Mapping[str, Any]) -> LifecycleEvent:
         """Append one event; it is on disk when this returns."""
         made = LifecycleEvent(event, self._run_id, self._seq + 1, time.time(), payload)
-        line = made.to_line()
+        # After a write that failed half-way (a full disk), the next event must not share its line.
+        line = b"\n" * self._torn + made.to_line()
+        self._torn = True
         while line:
             line = line[os.write(self._descriptor, line) :]
+        self._torn = False
         self._seq = made.seq
         if _is_regular(self._descriptor):
             os.fsync(self._descriptor)
@@ -122,12 +126,13 @@ def last_event_seq(path: Path) -> int:
 
 
 def tail_events(path: Path, window: int = 1 << 16) -> list[LifecycleEvent]:
-    """The last events of a file that may be long."""
+    """The last events of a file that may be long: what `window` bytes hold, but at least one."""
     try:
         size = path.stat().st_size
     except FileNotFoundError:
         return []
-    return LifecycleReader(path, max(0, size - window)).poll()
+    found = LifecycleReader(path, max(0, size - window)).poll()
+    return found if found or window >= size else tail_events(path, 8 * window)
 
 
 def _is_regular(descriptor: int) -> bool:

@@ -52,6 +52,14 @@ class ProcessIdentity:
         return True
 
 
+GRACE_VARIABLE = "MOSAIC_GRACE_SECONDS"
+
+
+def grace_seconds() -> float:
+    """How long a cancelled run may take to end by itself: long enough to write a checkpoint."""
+    return float(os.environ.get(GRACE_VARIABLE, "30"))
+
+
 NOBODY = ProcessIdentity(0, 0)
 """Stands for a process that is gone and was never known."""
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from mosaic.contract.errors import UserError, closest
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 def _plain_number(value: Any) -> Any:
@@ -58,18 +59,39 @@ class Schedule(_Part):
     max_restarts: Annotated[int, Field(ge=0)] = 0
 
 
+def _finite(value: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no NaN: stored and read again it would be null, which means something else."""
+    for path, number in _numbers(value):
+        if not math.isfinite(number):
+            raise ValueError(f"'{path}' is {number}, and only finite numbers can be stored")
+    return value
+
+
+def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
+    if isinstance(value, float):
+        yield path, value
+    elif isinstance(value, Mapping | list):
+        items = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for key, item in items:
+            yield from _numbers(item, f"{path}.{key}" if path else str(key))
+
+
+FreeForm = Annotated[dict[str, Any], AfterValidator(_finite)]
+"""Values that somebody else checks."""
+
+
 class WorkerRequest(_Part):
     """Which worker runs this, in which interpreter, with which config of its own."""
 
     type: str = Field(min_length=1)
     module: str | None = None
     python: str | None = None
-    config: dict[str, Any] = {}
+    config: FreeForm = {}
 
 
 class Metadata(_Part):
     worker: WorkerRequest
-    ui: dict[str, Any] = {}
+    ui: FreeForm = {}
 
 
 class TrainRunConfig(_Part):

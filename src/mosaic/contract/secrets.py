@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -23,9 +24,9 @@ def _lift(value: Any, found: dict[str, str]) -> Any:
     if isinstance(value, Mapping):
         kept = {}
         for key, item in value.items():
-            if isinstance(key, str) and is_secret(key) and isinstance(item, str | int):
-                if item != "":
-                    found[key.upper().replace("-", "_")] = str(item)
+            if isinstance(key, str) and is_secret(key):
+                if item not in ("", None):
+                    found[key.upper().replace("-", "_")] = item if isinstance(item, str) else json.dumps(item)
             else:
                 kept[key] = _lift(item, found)
         return kept

@@ -12,15 +12,15 @@ from typing import Any
 
 from mosaic.contract.events import FINAL_EVENTS, EventKind, LifecycleEvent, LifecycleReader
 from mosaic.contract.paths import RunPaths
-from mosaic.contract.process import ProcessIdentity
+from mosaic.contract.process import ProcessIdentity, grace_seconds
 from mosaic.trainer import log
 from mosaic.trainer.log import Code
 
 HANDSHAKE_SECONDS = 60.0
 SILENCE_SECONDS = 150.0
 """Heartbeats come every 30 s; five missed ones mean a supervisor that no longer works."""
-STOP_SECONDS = 45.0
-"""More than the supervisor's own grace period: after it the supervisor is killed."""
+_STOP_MARGIN_SECONDS = 15.0
+"""A supervisor that takes so much longer than the grace period is killed."""
 _TAIL_BYTES = 1 << 18
 
 
@@ -86,7 +86,7 @@ class AttachedRun:
         """Cancel: the supervisor ends its tree, and is killed when it does not manage to."""
         log.info(Code.RUN_SIGNALLED, "SIGTERM to the supervisor", self.run_id)
         self.supervisor.send(signal.SIGTERM)
-        self._later(STOP_SECONDS, self.kill)
+        self._later(grace_seconds() + _STOP_MARGIN_SECONDS, self.kill)
 
     def kill(self, reason: str | None = None) -> None:
         """End the supervisor at once; `reason` becomes the cause of the fault."""

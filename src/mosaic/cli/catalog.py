@@ -1,0 +1,66 @@
+"""The commands: their names, what they are for, and where their code is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Protocol, cast
+
+from mosaic.cli.program import program
+from mosaic.contract.errors import UserError, closest
+
+if TYPE_CHECKING:
+    import argparse
+
+
+class CommandModule(Protocol):
+    """What each module in `mosaic.cli.commands` has."""
+
+    def parser(self, argv: Sequence[str]) -> argparse.ArgumentParser:
+        """The command's parser; `argv` is there for a parser that depends on what was typed."""
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it; gives the exit code."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command, its module imported only when it is used."""
+
+    name: str
+    group: str
+    summary: str
+
+    def load(self) -> CommandModule:
+        return cast(CommandModule, import_module(f"mosaic.cli.commands.{self.name}"))
+
+
+COMMANDS = (
+    Command("train", "Train", "train an algorithm on an environment and watch it learn"),
+    Command("rerun", "Train", "train again with the settings of an earlier run, changed as you like"),
+    Command("cancel", "Train", "end runs that wait or train"),
+    Command("runs", "Look", "list runs, newest first"),
+    Command("show", "Look", "everything about one run: numbers, history, files"),
+    Command("watch", "Look", "follow runs live"),
+    Command("logs", "Look", "what a run has printed"),
+    Command("tensorboard", "Look", "open the curves of runs in TensorBoard"),
+    Command("rm", "Keep in order", "remove ended runs and their files"),
+    Command("extras", "Keep in order", "list or install what some environments and trackers need"),
+    Command("doctor", "Keep in order", "check the installation, say what is missing and how to get it"),
+    Command("daemon", "Keep in order", "start, stop or look at the daemon that keeps the runs"),
+)
+
+
+def find_command(name: str) -> Command:
+    """The command called `name`, or an error with the nearest one."""
+    for command in COMMANDS:
+        if command.name == name:
+            return command
+    if name.startswith("-"):
+        hint = closest(name, ["--help", "--version", "--debug", "--var"])
+        raise UserError(
+            f"'{name}' is no option{hint or '.'} A command comes first: see `{program()} --help`."
+        )
+    hint = closest(name, [command.name for command in COMMANDS])
+    raise UserError(f"'{name}' is no command{hint or '.'} All of them: `{program()} --help`.")

@@ -1,0 +1,143 @@
+"""What `mosaic doctor` looks at. Nothing heavy is imported: versions come from the packages' metadata."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from mosaic.cli import words
+from mosaic.cli.program import program
+from mosaic.contract.errors import MosaicError
+from mosaic.contract.extras import DISTRIBUTION, base_packages, extra_sets
+from mosaic.contract.paths import VarPaths
+from mosaic.contract.workers import discover_workers
+
+_LEAST_FREE = 1_000_000_000
+_SHARED_MEMORY = Path("/dev/shm")
+
+
+@dataclass(frozen=True)
+class Check:
+    """One finding: `fix` is the command or action that helps when it is not well."""
+
+    group: str
+    name: str
+    ok: bool
+    detail: str
+    required: bool = True
+    fix: str = ""
+
+    @property
+    def broken(self) -> bool:
+        return self.required and not self.ok
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def all_checks(paths: VarPaths) -> Iterator[Check]:
+    """Everything that a run needs, then what some runs need."""
+    yield _python()
+    yield from _packages()
+    yield _workers()
+    yield from _machine(paths)
+    yield from _extras()
+
+
+def _python() -> Check:
+    text = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}  {sys.executable}"
+    return Check("Installed", "python", sys.version_info >= (3, 11), text, fix="install Python 3.11")
+
+
+def _packages() -> Iterator[Check]:
+    for package in base_packages():
+        detail = package.version or "not installed"
+        if package.version and not package.fits:
+            detail = f"{package.version}, but {package.requirement} is needed"
+        elif package.version and package.name == "torch":
+            detail = f"{package.version}  {_device(package.version)}"
+        fix = f"{sys.executable} -m pip install '{package.requirement}'"
+        yield Check("Installed", package.name, package.fits, detail, fix=fix)
+
+
+def _device(torch_version: str) -> str:
+    """Whether torch can use a GPU, told without importing it."""
+    has_driver = Path("/proc/driver/nvidia/version").exists()
+    if "+cpu" in torch_version:
+        return "CPU build; there is a GPU it cannot use" if has_driver else "CPU build"
+    return "GPU" if has_driver else "CPU, no GPU driver found"
+
+
+def _workers() -> Check:
+    names = sorted(discover_workers())
+    fix = f"{sys.executable} -m pip install --force-reinstall --no-deps {DISTRIBUTION}"
+    return Check("Installed", "workers", bool(names), ", ".join(names) or "none can be loaded", fix=fix)
+
+
+def _machine(paths: VarPaths) -> Iterator[Check]:
+    yield _var_folder(paths)
+    free = shutil.disk_usage(_existing(paths.root)).free
+    room = f"{words.size(free)} free"
+    yield Check(
+        "Machine", "disk", free > _LEAST_FREE, room, fix="make room, or choose another folder with --var"
+    )
+    yield _shared_memory()
+    yield Check("Machine", "CPUs", True, str(len(os.sched_getaffinity(0))))
+    yield _daemon(paths)
+
+
+def _var_folder(paths: VarPaths) -> Check:
+    place = words.place(paths.root)
+    fix = f"change the permissions of {place}, or choose another folder with --var"
+    if not paths.root.exists():
+        able = os.access(_existing(paths.root), os.W_OK | os.X_OK)
+        return Check("Machine", "var folder", able, f"{place}  is made on first use", fix=fix)
+    able = paths.root.is_dir() and os.access(paths.root, os.R_OK | os.W_OK | os.X_OK)
+    return Check(
+        "Machine", "var folder", able, f"{place}  {'writable' if able else 'cannot be written'}", fix=fix
+    )
+
+
+def _existing(path: Path) -> Path:
+    return next(folder for folder in (path, *path.parents) if folder.exists())
+
+
+def _shared_memory() -> Check:
+    try:
+        with tempfile.NamedTemporaryFile(dir=_SHARED_MEMORY):
+            detail = f"{_SHARED_MEMORY}  {words.size(shutil.disk_usage(_SHARED_MEMORY).free)} free"
+        return Check("Machine", "shared memory", True, detail, required=False)
+    except OSError as error:
+        detail = f"{_SHARED_MEMORY} cannot be used ({error.strerror})"
+        return Check("Machine", "shared memory", False, detail, required=False, fix=f"mount {_SHARED_MEMORY}")
+
+
+def _daemon(paths: VarPaths) -> Check:
+    from mosaic.cli.commands.daemon import read_health
+
+    fix = f"{program()} daemon stop, then try again; its log is {words.place(paths.daemon_log)}"
+    try:
+        health = read_health(paths)
+    except (MosaicError, OSError) as error:
+        return Check("Machine", "daemon", False, str(error), fix=fix)
+    if health is None:
+        return Check("Machine", "daemon", True, "not running; starts when it is needed")
+    detail = f"{health.version} at {health.address}, pid {health.pid}, {health.live_runs} live runs"
+    return Check("Machine", "daemon", not health.problems, "; ".join([detail, *health.problems]), fix=fix)
+
+
+def _extras() -> Iterator[Check]:
+    for one in extra_sets():
+        missing = [package for package in one.packages if not package.fits]
+        if missing:
+            detail = f"not installed; for {one.purpose}"
+        else:
+            detail = ", ".join(f"{package.name} {package.version}" for package in one.packages)
+        fix = f"{program()} extras install {one.name}"
+        yield Check("Optional", one.name, not missing, detail, required=False, fix=fix)

@@ -1,0 +1,98 @@
+"""`mosaic daemon start|stop|status`."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mosaic.cli import values, words
+from mosaic.cli.output import print_json, say
+from mosaic.cli.parser import Parser
+from mosaic.cli.program import program
+from mosaic.contract.errors import UserError, closest
+from mosaic.contract.paths import VarPaths, resolve_var
+
+if TYPE_CHECKING:
+    from mosaic.client import HealthRecord
+
+_ACTIONS = ("start", "stop", "status")
+
+
+def parser(argv: Sequence[str]) -> Parser:
+    parser = Parser(
+        "daemon",
+        "[start|stop|status] [options]",
+        "The daemon queues runs and keeps their state. It starts by itself when it is needed, and stopping\n"
+        "it ends no run.",
+        examples=("status", "stop", "start --port 50060"),
+    )
+    parser.add_argument(
+        "action", metavar="ACTION", nargs="?", default="status", help=f"{', '.join(_ACTIONS)} (status)"
+    )
+    parser.add_argument("--port", type=values.count, metavar="N", help="start: listen on this port only")
+    parser.add_general(json="whether it runs, its address, version and load")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.action not in _ACTIONS:
+        hint = closest(args.action, _ACTIONS) or f"; it takes {', '.join(_ACTIONS)}."
+        raise UserError(f"daemon cannot '{args.action}'{hint}")
+    paths = VarPaths((args.var or resolve_var()).expanduser().resolve())
+    said = ""
+    if args.action == "start":
+        said = _start(paths, args.port)
+    elif args.action == "stop":
+        said = _stop(paths)
+    if said and not args.json:
+        say(said)
+    else:
+        _status(paths, args.json)
+    return 0
+
+
+def _start(paths: VarPaths, port: int | None) -> str:
+    from mosaic.client.daemon import ensure_daemon, find_daemon, start_daemon
+
+    running = find_daemon(paths)
+    if running is not None and port is not None and not running.address.endswith(f":{port}"):
+        raise UserError(
+            f"The daemon already listens at {running.address}: `{program()} daemon stop` ends it first."
+        )
+    address = ensure_daemon(paths) if port is None else running or start_daemon(paths, port)
+    return f"The daemon listens at {address.address} (pid {address.pid})."
+
+
+def _stop(paths: VarPaths) -> str:
+    from mosaic.client.daemon import stop_daemon
+
+    return "The daemon has ended; runs go on." if stop_daemon(paths) else "No daemon was running."
+
+
+def _status(paths: VarPaths, as_json: bool) -> None:
+    health = read_health(paths)
+    if as_json:
+        facts = {} if health is None else health.as_json()
+        print_json({"running": health is not None, "var": str(paths.root), **facts})
+    elif health is None:
+        say(f"No daemon runs for {words.place(paths.root)}; the next command that needs one starts it.")
+    else:
+        since = words.duration(health.uptime_seconds)
+        say(f"The daemon {health.version} runs at {health.address} (pid {health.pid}), for {since}.")
+        reserved = f"{health.cpus_reserved} of {health.cpus} CPUs reserved"
+        say(f"Runs: {health.live_runs} live, {health.waiting_runs} waiting; {reserved}.")
+        say(f"Folder: {words.place(paths.root)}, {words.size(health.disk_free_bytes)} free.")
+        for problem in health.problems:
+            say(f"Problem: {problem}")
+
+
+def read_health(paths: VarPaths) -> HealthRecord | None:
+    """How the daemon is; None when none runs. Starts nothing."""
+    from mosaic.client import Client
+    from mosaic.client.daemon import find_daemon
+
+    if find_daemon(paths) is None:
+        return None
+    with Client.connect(paths.root) as client:
+        return client.health()

@@ -1,0 +1,77 @@
+"""`mosaic logs RUN`."""
+
+from __future__ import annotations
+
+import argparse
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from mosaic.cli import values
+from mosaic.cli.finding import RUN_HELP
+from mosaic.cli.lines import lines_of
+from mosaic.cli.output import print_json, print_json_line, say
+from mosaic.cli.parser import Parser
+
+if TYPE_CHECKING:
+    from mosaic.client import Client
+
+
+def parser(argv: Sequence[str]) -> Parser:
+    parser = Parser(
+        "logs",
+        "RUN [options]",
+        "What a run has printed.",
+        examples=("last", "last --stderr -n 30", "01K9ZW -f"),
+    )
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    which = parser.add_mutually_exclusive_group()
+    for name, text in (
+        ("stderr", "its error output instead of its standard output"),
+        ("events", "its lifecycle events"),
+        ("supervisor", "what the process that watches over it has logged"),
+    ):
+        which.add_argument(f"--{name}", dest="stream", action="store_const", const=name, help=text)
+    parser.set_defaults(stream="stdout")
+    parser.add_argument("-f", "--follow", action="store_true", help="go on with new lines until the run ends")
+    parser.add_argument("-n", "--lines", type=values.count, metavar="N", help="only the last N lines")
+    parser.add_general(json="an object with the lines; with -f a line for each")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    from mosaic.cli.finding import find_run
+    from mosaic.client import Client
+
+    with Client.connect(args.var) as client:
+        run_id = find_run(client, args.run).run_id
+        if args.json and not args.follow:
+            lines = _last(lines_of(client.logs(run_id, args.stream)), args.lines)
+            print_json({"run_id": run_id, "stream": args.stream, "lines": list(lines)})
+            return 0
+        for line in _lines(client, run_id, args):
+            if args.json:
+                print_json_line({"stream": args.stream, "line": line})
+            else:
+                say(line)
+    return 0
+
+
+def _lines(client: Client, run_id: str, args: argparse.Namespace) -> Iterator[str]:
+    if not args.follow:
+        return iter(_last(lines_of(client.logs(run_id, args.stream)), args.lines))
+    if args.lines is None:
+        return lines_of(client.logs(run_id, args.stream, follow=True))
+    return _follow_from_last(client, run_id, args)
+
+
+def _follow_from_last(client: Client, run_id: str, args: argparse.Namespace) -> Iterator[str]:
+    """The last lines there are now, then new ones, with no line cut at the seam."""
+    so_far = b"".join(client.logs(run_id, args.stream))
+    whole = so_far[: so_far.rfind(b"\n") + 1]
+    yield from _last(lines_of([whole]), args.lines)
+    yield from lines_of(client.logs(run_id, args.stream, follow=True, offset=len(whole)))
+
+
+def _last(lines: Iterable[str], count: int | None) -> Iterable[str]:
+    return lines if count is None else deque(lines, maxlen=count)

@@ -1,0 +1,150 @@
+"""`mosaic show RUN`."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mosaic.cli import words
+from mosaic.cli.finding import RUN_HELP
+from mosaic.cli.output import console, print_json
+from mosaic.cli.parser import Parser
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from mosaic.analytics.artifacts import Artifact
+    from mosaic.client import RunRecord
+
+_MOST_FILES = 30
+
+
+def parser(argv: Sequence[str]) -> Parser:
+    parser = Parser(
+        "show",
+        "RUN [options]",
+        "Everything about one run: how it stands, its numbers, its history, its files.",
+        examples=("last", "01K9ZW --json"),
+    )
+    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
+    parser.add_general(json="the run with history, headline, process ids and files")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    from mosaic.cli.finding import find_run
+    from mosaic.cli.shapes import full_run_json
+    from mosaic.client import Client
+
+    with Client.connect(args.var) as client:
+        found = find_run(client, args.run)
+        files = client.artifacts(found.run_id)
+    if args.json:
+        print_json(full_run_json(found, files))
+    else:
+        for part in (_facts(found), _history(found), _files(files)):
+            console().print(part)
+    return 0
+
+
+def _facts(run: RunRecord) -> RenderableType:
+    from rich.text import Text
+
+    from mosaic.cli.live.board import Row
+
+    row = Row.from_record(run)
+    elapsed = row.elapsed()
+    shown = words.waiting(run.reason) if row.state == "waiting" else row.state
+    state = Text(shown, style=words.style(row.state))
+    if run.reason and row.state != "waiting":
+        state.append(f"  {run.reason}", style="default")
+    facts: list[tuple[str, Any]] = [
+        ("run", f"{run.run_id}  {run.run_name}"),
+        ("trains", row.name),
+        ("state", state),
+        ("submitted", f"{words.moment(run.submitted_at)} ({words.age(run.submitted_at)})"),
+        ("time", None if elapsed is None else words.duration(elapsed)),
+        *_numbers(run),
+        ("parameters", _settings(run.worker_config.get("extras", {}).get("algo_params"))),
+        ("tags", ", ".join(run.tags)),
+        ("exit code", str(run.exit_code) if run.exit_code else None),
+        ("processes", _processes(run)),
+        ("folder", words.place(run.run_dir)),
+    ]
+    return _grid([(label, value) for label, value in facts if value])
+
+
+def _numbers(run: RunRecord) -> list[tuple[str, str]]:
+    head = run.headline
+    if not head.get("step"):
+        return []
+    total = f" of {words.whole(head['total_steps'])}" if head.get("total_steps") else ""
+    returns = f"last {words.short(head.get('last_return'))}   mean {words.short(head.get('mean_return'))}"
+    return [
+        ("steps", f"{words.whole(head['step'])}{total}   {words.whole(head.get('sps'))} per second"),
+        ("return", f"{returns}   {words.whole(head.get('episodes'))} episodes"),
+        ("time goes to", words.shares(head.get("time_shares") or {})),
+    ]
+
+
+def _settings(params: dict[str, Any] | None) -> str:
+    return ", ".join(f"{name}={json.dumps(value)}" for name, value in (params or {}).items())
+
+
+def _processes(run: RunRecord) -> str:
+    if run.ended:
+        return ""
+    known = {"supervisor": run.supervisor_pid, "training": run.training_pid}
+    return ", ".join(f"{name} {pid}" for name, pid in known.items() if pid)
+
+
+def _grid(rows: list[tuple[str, Any]]) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True, min_width=12)
+    table.add_column(overflow="fold")
+    for label, value in rows:
+        table.add_row(label, Text(value) if isinstance(value, str) else value)
+    return table
+
+
+def _history(run: RunRecord) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
+    table.add_column("\nHistory", no_wrap=True)
+    table.add_column("", justify="right", no_wrap=True, style="dim")
+    table.add_column("", no_wrap=True)
+    table.add_column("", overflow="fold")
+    before = run.history[0].at if run.history else 0.0
+    for entry in run.history:
+        table.add_row(
+            words.moment(entry.at),
+            f"+{words.duration(entry.at - before)}",
+            f"{entry.status:<5} {words.state(entry.status, entry.outcome)}",
+            Text(entry.reason or ""),
+        )
+        before = entry.at
+    return table
+
+
+def _files(files: Sequence[Artifact]) -> RenderableType:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
+    table.add_column("\nFiles", justify="left", overflow="fold")
+    table.add_column("", justify="right", no_wrap=True)
+    for file in files[:_MOST_FILES]:
+        table.add_row(Text(file.path), words.size(file.size))
+    if len(files) > _MOST_FILES:
+        rest = files[_MOST_FILES:]
+        table.add_row(f"and {len(rest)} more", words.size(sum(file.size for file in rest)))
+    if not files:
+        table.add_row("none", "")
+    return table

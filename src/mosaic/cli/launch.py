@@ -1,0 +1,111 @@
+"""Submitting runs and staying with them: what `train` and `rerun` share."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mosaic.cli.failures import INTERRUPTED, TERMINATED
+from mosaic.cli.interrupt import Terminated, signals_postponed, termination_raises, wants_cancel
+from mosaic.cli.live.board import Board
+from mosaic.cli.live.follow import View, follow
+from mosaic.cli.live.summary import print_summary
+from mosaic.cli.live.views import SilentView, view_for
+from mosaic.cli.output import note, print_json, say
+from mosaic.cli.program import program
+from mosaic.cli.shapes import run_json
+from mosaic.client import Client, RunRecord
+from mosaic.contract.errors import ConflictError, MosaicError
+
+
+def launch(configs: Sequence[Mapping[str, Any]], args: argparse.Namespace) -> int:
+    """Submit each config, follow the runs to their end, tell how it went; gives the exit code."""
+    if args.dry_run:
+        print_json(configs[0] if len(configs) == 1 else configs)
+        note("All checks passed; nothing was started.")
+        return 0
+    with Client.connect(args.var) as client, termination_raises():
+        return _Launch(client, args.json).go(configs, args.detach)
+
+
+class _Launch:
+    def __init__(self, client: Client, as_json: bool) -> None:
+        self._client = client
+        self._json = as_json
+        self._board = Board()
+
+    def go(self, configs: Sequence[Mapping[str, Any]], detach: bool) -> int:
+        try:
+            with signals_postponed():
+                self._submit(configs)
+            if not detach:
+                follow(self._client, self._board, self._view())
+        except KeyboardInterrupt:
+            if not wants_cancel():
+                return self._leave()
+            return self._cancel(INTERRUPTED, "asked with Ctrl-C where it was started")
+        except Terminated:
+            return self._cancel(TERMINATED, "the command that started it was told to end")
+        return self._leave() if detach else self._report()
+
+    def _view(self) -> View:
+        return SilentView() if self._json else view_for(self._board)
+
+    def _submit(self, configs: Sequence[Mapping[str, Any]]) -> None:
+        try:
+            for config in configs:
+                self._board.add(self._client.get(self._client.submit(config).run_id))
+        except MosaicError:
+            # All or none: a refused run leaves no half of its family behind.
+            self._ask_to_end("another run of the same command was refused")
+            raise
+
+    def _leave(self) -> int:
+        runs = self._records()
+        if self._json:
+            self._print_json(runs)
+            return 0
+        ids = " ".join(run.run_id for run in runs)
+        sentence = "The runs go on" if len(runs) > 1 else "The run goes on"
+        say(f"{sentence} without this terminal. To look again, or to cancel:")
+        say(f"  {program()} watch {ids}\n  {program()} cancel {ids}")
+        return 0
+
+    def _cancel(self, code: int, reason: str) -> int:
+        self._ask_to_end(reason)
+        try:
+            follow(self._client, self._board, self._view())
+        except (KeyboardInterrupt, Terminated):
+            note("Not waiting any longer; the runs are still being ended.")
+            return code
+        self._report()
+        return code
+
+    def _ask_to_end(self, reason: str) -> None:
+        for row in self._board.live:
+            try:
+                self._client.cancel(row.run_id, reason)
+            except ConflictError:
+                continue
+            row.ending = True
+
+    def _report(self) -> int:
+        runs = self._records()
+        if self._json:
+            self._print_json(runs)
+        else:
+            print_summary(self._client, runs)
+        return exit_code(runs)
+
+    def _records(self) -> list[RunRecord]:
+        return [self._client.get(run_id) for run_id in self._board.rows]
+
+    def _print_json(self, runs: list[RunRecord]) -> None:
+        shapes = [run_json(run) for run in runs]
+        print_json(shapes[0] if len(shapes) == 1 else {"runs": shapes})
+
+
+def exit_code(runs: Sequence[RunRecord]) -> int:
+    """0 when every run completed."""
+    return 0 if all(run.outcome == "completed" for run in runs) else 1

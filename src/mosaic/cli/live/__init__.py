@@ -1,0 +1,1 @@
+"""Following runs: what is known of them, and how it is shown."""

@@ -1,0 +1,116 @@
+"""The live panel: one run in full, or a table with a row for each of several."""
+
+from __future__ import annotations
+
+from rich.console import Group, RenderableType
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from mosaic.cli import words
+from mosaic.cli.live.board import Board, Row
+
+
+def render(board: Board) -> RenderableType:
+    """The board as it is now."""
+    rows = list(board.rows.values())
+    return one_run(rows[0]) if len(rows) == 1 else many_runs(rows)
+
+
+def one_run(row: Row) -> RenderableType:
+    """A run: its state and progress, then its numbers."""
+    return Group(_heading(row), _state_line(row), _numbers(row))
+
+
+def many_runs(rows: list[Row]) -> RenderableType:
+    """A row for each run; what they share stands above."""
+    titles = {row.title for row in rows}
+    ids = words.unique_prefixes([row.run_id for row in rows])
+    table = Table(box=None, padding=(0, 1, 0, 0), expand=True, header_style="dim", show_edge=False)
+    table.add_column("seed" if len(titles) == 1 else "run", no_wrap=True, overflow="ellipsis")
+    table.add_column("id", no_wrap=True, style="dim")
+    table.add_column("state", no_wrap=True, min_width=9)
+    table.add_column("progress", ratio=1, min_width=6)
+    for title in ("", "left", "steps/s", "last", "mean"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for row in rows:
+        head = row.headline
+        left = row.seconds_left()
+        table.add_row(
+            str(row.seed) if len(titles) == 1 else row.name,
+            ids[row.run_id],
+            _state(row),
+            _bar(row),
+            words.percent(head.get("progress")),
+            "" if left is None else words.clock(left),
+            words.whole(head.get("sps")),
+            words.short(head.get("last_return")),
+            words.short(head.get("mean_return")),
+        )
+    above = Text(titles.pop() if len(titles) == 1 else f"{len(rows)} runs", style="bold")
+    waiting = next((row.reason for row in rows if row.status == "INIT" and row.reason), None)
+    below = [Text(words.waiting(waiting), style="dim")] if waiting else []
+    folder = Text(
+        f"folders: {words.place(rows[0].run_dir.rpartition('/')[0])}/", style="dim", overflow="fold"
+    )
+    return Group(above, table, *below, folder)
+
+
+def _heading(row: Row) -> RenderableType:
+    table = Table.grid(expand=True, padding=(0, 1))
+    table.add_column(ratio=1, no_wrap=True, overflow="ellipsis")
+    table.add_column(justify="right", no_wrap=True)
+    table.add_row(Text(row.name, style="bold"), Text(row.run_id, style="dim"))
+    return table
+
+
+def _state_line(row: Row) -> RenderableType:
+    if row.status != "EXEC" or not row.headline.get("step"):
+        if row.state == "waiting":
+            return Text(words.waiting(row.reason), style=words.style("waiting"))
+        reason = f"  {row.reason}" if row.reason and row.status == "FAULT" else ""
+        return Text.assemble(_state(row), reason)
+    table = Table.grid(expand=True, padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(ratio=1)
+    table.add_column(justify="right", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    left = row.seconds_left()
+    progress = words.percent(row.headline.get("progress"))
+    table.add_row(_state(row), _bar(row), progress, "" if left is None else f"{words.clock(left)} left")
+    return table
+
+
+def _numbers(row: Row) -> RenderableType:
+    head = row.headline
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True, min_width=8)
+    table.add_column(overflow="fold")
+    if head.get("step"):
+        total = f" of {words.whole(head['total_steps'])}" if head.get("total_steps") else ""
+        table.add_row(
+            "steps", f"{words.whole(head['step'])}{total}   {words.whole(head.get('sps'))} per second"
+        )
+        table.add_row(
+            "return",
+            f"last {words.short(head.get('last_return'))}   mean {words.short(head.get('mean_return'))}   "
+            f"{words.whole(head.get('episodes'))} episodes",
+        )
+    elapsed = row.elapsed()
+    if elapsed is not None:
+        shares = words.shares(head.get("time_shares") or {})
+        table.add_row("time", f"{words.clock(elapsed)}{'   ' if shares else ''}{shares}")
+    table.add_row("folder", Text(words.place(row.run_dir), overflow="fold"))
+    return table
+
+
+def _state(row: Row) -> Text:
+    return Text(row.state, style=words.style(row.state))
+
+
+def _bar(row: Row) -> RenderableType:
+    progress = row.headline.get("progress")
+    if progress is None:
+        return Text("")
+    done = "green" if row.outcome == "completed" else "cyan"
+    return ProgressBar(total=1.0, completed=progress, style="bright_black", complete_style=done)

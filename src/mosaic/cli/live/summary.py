@@ -1,0 +1,134 @@
+"""What stands on the screen when runs have ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+from rich.text import Text
+
+from mosaic.cli import words
+from mosaic.cli.lines import last_lines
+from mosaic.cli.live.board import Row
+from mosaic.cli.output import console
+from mosaic.cli.program import program
+
+if TYPE_CHECKING:
+    from mosaic.analytics.artifacts import Artifact
+    from mosaic.client import Client, RunRecord
+
+_STDERR_LINES = 12
+_MARKS = {"completed": "✓", "cancelled": "■"}
+
+
+def print_summary(client: Client, runs: Sequence[RunRecord]) -> None:
+    """How the runs went, where their results are and what to do next."""
+    if len(runs) == 1:
+        _print_one(client, runs[0])
+    else:
+        _print_many(client, runs)
+
+
+def _print_one(client: Client, run: RunRecord) -> None:
+    row = Row.from_record(run)
+    console().print(_verdict(row))
+    if run.reason and run.outcome != "cancelled":
+        console().print(Text(run.reason, style="red"))
+    table = _facts()
+    head = run.headline
+    if head.get("mean_return") is not None:
+        table.add_row("mean return", words.short(head["mean_return"]))
+    if head.get("step"):
+        table.add_row("steps", f"{words.whole(head['step'])}   {words.whole(head.get('sps'))} per second")
+    table.add_row("run", run.run_id)
+    table.add_row("folder", _path(run.run_dir))
+    for label, path in _results(client.artifacts(run.run_id)):
+        table.add_row(label, _path(path))
+    console().print(table)
+    if run.outcome == "failed":
+        _print_stderr(client, run)
+    _print_next(run.outcome, [run.run_id])
+
+
+def _print_many(client: Client, runs: Sequence[RunRecord]) -> None:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
+    for title in ("", "run", "time", "mean return", "id"):
+        table.add_column(title, justify="right" if title in ("time", "mean return") else "left", no_wrap=True)
+    for run in runs:
+        row = Row.from_record(run)
+        table.add_row(
+            _state(row),
+            row.name,
+            words.duration(row.elapsed() or 0.0),
+            words.short(run.headline.get("mean_return")),
+            run.run_id,
+        )
+    console().print(table)
+    failed = [run for run in runs if run.outcome == "failed"]
+    if failed:
+        console().print(Text(failed[0].reason or "", style="red"))
+        _print_stderr(client, failed[0])
+    returns = [run.headline["mean_return"] for run in runs if run.headline.get("mean_return") is not None]
+    facts = _facts()
+    if len(returns) > 1:
+        spread = f"{words.short(fmean(returns))} ± {words.short(stdev(returns))} over {len(returns)} runs"
+        facts.add_row("mean return", spread)
+    facts.add_row("folders", _path(Path(runs[0].run_dir).parent))
+    console().print(facts)
+    short = words.unique_prefixes([run.run_id for run in runs])
+    _print_next("failed" if failed else "completed", list(short.values()))
+
+
+def _verdict(row: Row) -> Text:
+    mark = _MARKS.get(row.outcome or "", "✗")
+    elapsed = row.elapsed()
+    took = f" after {words.duration(elapsed)}" if elapsed is not None else ""
+    return Text.assemble((f"{mark} {row.state}", words.style(row.state)), took, "   ", (row.name, "bold"))
+
+
+def _state(row: Row) -> Text:
+    return Text(f"{_MARKS.get(row.outcome or '', '✗')} {row.state}", style=words.style(row.state))
+
+
+def _facts() -> Table:
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True, min_width=13)
+    table.add_column(overflow="fold")
+    return table
+
+
+def _results(files: Iterable[Artifact]) -> list[tuple[str, str]]:
+    """What people look for, by paths inside the run's folder: the folders of event files and the models."""
+    by_kind: dict[str, dict[str, None]] = {"events": {}, "model": {}}
+    for file in files:
+        if file.kind == "events":
+            by_kind["events"][str(Path(file.path).parent)] = None
+        elif file.kind == "model":
+            by_kind["model"][file.path] = None
+    labels = {"events": "  event files", "model": "  model"}
+    return [(labels[kind], path) for kind, paths in by_kind.items() for path in paths]
+
+
+def _path(path: str | Path) -> Text:
+    return Text(words.place(path) if Path(path).is_absolute() else str(path), overflow="fold")
+
+
+def _print_stderr(client: Client, run: RunRecord) -> None:
+    lines = last_lines(client.logs(run.run_id, "stderr"), _STDERR_LINES)
+    if lines:
+        console().print(Text("last lines of its stderr:", style="dim"))
+        for line in lines:
+            console().print(Text(f"  {line}", overflow="fold"))
+
+
+def _print_next(outcome: str | None, ids: list[str]) -> None:
+    name = program()
+    first = {"failed": f"logs {ids[0]} --stderr", "cancelled": f"rerun {ids[0]}"}
+    commands = [f"{name} {first.get(outcome or '', 'tensorboard ' + ' '.join(ids))}", f"{name} show {ids[0]}"]
+    table = _facts()
+    for at, command in enumerate(commands):
+        table.add_row("" if at else "next", Text(command, style="cyan", overflow="fold"))
+    console().print(table)

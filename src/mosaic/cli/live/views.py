@@ -1,0 +1,123 @@
+"""The ways to show a board: a live panel, plain lines, JSON lines, nothing."""
+
+from __future__ import annotations
+
+import time
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
+
+from mosaic.cli import words
+from mosaic.cli.live.board import Board, Row
+from mosaic.cli.output import console, print_json_line, say
+from mosaic.cli.shapes import update_json
+
+if TYPE_CHECKING:
+    from mosaic.cli.live.follow import View
+    from mosaic.client import HistoryEntry, RunHeadline
+
+_REDRAWS_PER_SECOND = 4
+_LINE_SECONDS = 10.0
+
+
+class SilentView:
+    """Shows nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return None
+
+    def show(self, row: Row, update: HistoryEntry | RunHeadline) -> None:
+        return None
+
+
+class JsonView(SilentView):
+    """A JSON line for each update."""
+
+    def show(self, row: Row, update: HistoryEntry | RunHeadline) -> None:
+        print_json_line(update_json(update))
+
+
+class PlainView(SilentView):
+    """A line at each state change, and one every ten seconds while a run trains."""
+
+    def __init__(self, board: Board) -> None:
+        self._several = len(board.rows) > 1
+        self._board = board
+        self._said: dict[str, str] = {}
+        self._at: dict[str, float] = {}
+
+    def __enter__(self) -> Self:
+        for row in self._board.rows.values():
+            say(f"{row.name}: run {row.run_id} in {words.place(row.run_dir)}")
+            self._say(row)
+        return self
+
+    def show(self, row: Row, update: HistoryEntry | RunHeadline) -> None:
+        due = time.monotonic() - self._at.get(row.run_id, 0.0) >= _LINE_SECONDS
+        if due or self._said.get(row.run_id) != row.state:
+            self._say(row)
+
+    def _say(self, row: Row) -> None:
+        self._said[row.run_id], self._at[row.run_id] = row.state, time.monotonic()
+        say(plain_line(row, self._several))
+
+
+def plain_line(row: Row, several: bool) -> str:
+    """A run in one line, without colours or cursor movements."""
+    state = words.waiting(row.reason) if row.state == "waiting" else row.state
+    start = f"{row.name}: {state}" if several else state
+    if row.ended or row.status == "FAULT":
+        return f"{start} ({row.reason})" if row.reason else start
+    head = row.headline
+    if row.status != "EXEC" or not head.get("step"):
+        return start
+    parts = [f"{words.whole(head['step'])} steps"]
+    if head.get("total_steps"):
+        parts = [
+            words.percent(head.get("progress")),
+            f"{words.whole(head['step'])} of {words.whole(head['total_steps'])} steps",
+        ]
+    parts.append(f"{words.whole(head.get('sps'))} steps/s")
+    if head.get("last_return") is not None:
+        parts.append(
+            f"return {words.short(head['last_return'])} (mean {words.short(head.get('mean_return'))})"
+        )
+    left = row.seconds_left()
+    if left is not None:
+        parts.append(f"{words.clock(left)} left")
+    return f"{start}  {', '.join(parts)}"
+
+
+class LiveView(SilentView):
+    """A panel that is redrawn in place a few times a second, and wiped at the end."""
+
+    def __init__(self, board: Board) -> None:
+        from rich.live import Live
+
+        from mosaic.cli.live.panel import render
+
+        self._live = Live(
+            get_renderable=lambda: render(board),
+            console=console(),
+            refresh_per_second=_REDRAWS_PER_SECOND,
+            transient=True,
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start(refresh=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+
+def view_for(board: Board) -> View:
+    """The live panel at a terminal that can move its cursor, else plain lines."""
+    screen = console()
+    return LiveView(board) if screen.is_terminal and not screen.is_dumb_terminal else PlainView(board)

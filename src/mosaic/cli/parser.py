@@ -1,0 +1,106 @@
+"""argparse with our manners: an error is one sentence, and help reads like a page."""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from mosaic.cli.program import program
+from mosaic.contract.errors import UserError, closest
+
+_WIDTH = 100
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    def __init__(self, prog: str) -> None:
+        width = min(shutil.get_terminal_size().columns, _WIDTH) - 2
+        super().__init__(prog, max_help_position=30, width=width)
+
+    def _format_action_invocation(self, action: argparse.Action) -> str:
+        """`-n, --lines N` and `--[no-]clip-vloss`: each value and each name once."""
+        names = action.option_strings
+        if len(names) == 2 and names[1] == f"--no-{names[0][2:]}":
+            return f"--[no-]{names[0][2:]}"
+        if not names or action.nargs == 0:
+            return super()._format_action_invocation(action)
+        return f"{', '.join(names)} {self._format_args(action, action.dest.upper())}"
+
+    def add_usage(self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None) -> None:
+        super().add_usage(usage, actions, groups, prefix or "Usage: ")
+
+
+class Parser(argparse.ArgumentParser):
+    """The parser of one command."""
+
+    def __init__(self, command: str, usage: str, description: str, examples: Sequence[str] = ()) -> None:
+        self.command = command
+        lines = "\n".join(f"  {program()} {command} {example}".rstrip() for example in examples)
+        super().__init__(
+            prog=f"{program()} {command}",
+            usage=f"{program()} {command} {usage}",
+            description=description,
+            epilog=f"Examples:\n{lines}" if examples else None,
+            add_help=False,
+            allow_abbrev=False,
+            formatter_class=_Formatter,
+        )
+        self._positionals.title = "Arguments"
+        self._optionals.title = "Options"
+
+    def add_general(self, json: str | None = None) -> None:
+        """The options of every command; `json` says what --json gives, None that there is no --json."""
+        group = self.add_argument_group("General")
+        if json is not None:
+            group.add_argument("--json", action="store_true", help=f"print JSON only: {json}")
+        group.add_argument(
+            "--var",
+            type=Path,
+            metavar="PATH",
+            help="the folder that holds runs and daemon (else $MOSAIC_VAR, else the usual place)",
+        )
+        group.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        group.add_argument("-h", "--help", action="help", help="show this page")
+
+    def has_option(self, name: str) -> bool:
+        return name in self._option_string_actions
+
+    def takes_value(self, word: str) -> bool:
+        """Whether the word after `word` is its value."""
+        action = self._option_string_actions.get(word)
+        return action is not None and action.nargs != 0
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        for word in args or ():
+            if word == "--":
+                break
+            name = word.partition("=")[0]
+            if re.match(r"--\w", word) and not self.has_option(name):
+                self.refuse_option(name)
+        found, rest = super().parse_known_args(args, namespace)
+        if rest and rest[0].startswith("-"):
+            self.refuse_option(rest[0])
+        if rest:
+            raise UserError(f"'{rest[0]}' is one word too many for {self.command}{self._see()}")
+        return found, rest
+
+    def refuse_option(self, name: str) -> NoReturn:
+        """Say that `name` is no option, and which one is nearest."""
+        hint = closest(name, self._option_string_actions)
+        raise UserError(f"{self.command} has no option '{name}'{hint or self._see()}")
+
+    def error(self, message: str) -> NoReturn:
+        missing = re.fullmatch(r"the following arguments are required: (.*)", message)
+        if missing:
+            raise UserError(f"{self.command} needs {missing[1].replace(', ', ' and ')}{self._see()}")
+        wrong = re.fullmatch(r"argument (\S+?): (.*)", message, re.DOTALL)
+        if wrong:
+            name = wrong[1].partition("/")[0]
+            raise UserError(f"{name}: {wrong[2].rstrip('.')}{self._see()}")
+        raise UserError(f"{message[:1].upper()}{message[1:].rstrip('.')}{self._see()}")
+
+    def _see(self) -> str:
+        return f": see `{self.prog} --help`."

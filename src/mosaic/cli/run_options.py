@@ -1,0 +1,93 @@
+"""The options that describe a run, shared by `train` and `rerun`."""
+
+from __future__ import annotations
+
+import argparse
+
+from mosaic.cli import values
+from mosaic.cli.parser import Parser
+
+
+def add_run_options(parser: Parser) -> None:
+    """Everything about the runs to start, but not what they train."""
+    _add_budget(parser)
+    _add_place(parser)
+    _add_manner(parser)
+
+
+def _add_budget(parser: Parser) -> None:
+    group = parser.add_argument_group("What is trained")
+    group.add_argument(
+        "--total-timesteps",
+        "--steps",
+        type=values.count,
+        metavar="N",
+        help="how many environment steps, such as 50000, 500k or 1e6",
+    )
+    group.add_argument("--seed", type=values.natural, metavar="N", help="the random seed")
+    group.add_argument("--seeds", type=values.seeds, metavar="LIST", help="one run for each: 1-5 or 1,3,7")
+    group.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        type=values.setting,
+        metavar="NAME=VALUE",
+        help="a parameter of the algorithm, checked before anything starts; may be repeated",
+    )
+    group.add_argument(
+        "--env-kwargs", type=values.json_object, metavar="JSON", help="keyword arguments of the environment"
+    )
+    group.add_argument(
+        "--extra",
+        action="append",
+        default=[],
+        type=values.setting,
+        metavar="KEY=VALUE",
+        help="a setting of the worker, such as notes=... or eval_episodes=10; may be repeated",
+    )
+    group.add_argument("--name", metavar="TEXT", help="the run's name")
+    group.add_argument(
+        "--tag",
+        action="append",
+        default=[],
+        metavar="TAG",
+        help="a word to find the run by; may be repeated",
+    )
+
+
+def _add_place(parser: Parser) -> None:
+    group = parser.add_argument_group("With what")
+    group.add_argument("--cpus", type=values.count, metavar="N", help="CPUs to reserve (1)")
+    group.add_argument("--cuda", action="store_true", help="train on a GPU")
+    group.add_argument(
+        "--python", metavar="PATH", help="another interpreter for the training process, such as a venv's"
+    )
+    group.add_argument("--wandb", action="store_true", help="track with Weights & Biases as well")
+    group.add_argument(
+        "--max-minutes", type=values.positive, metavar="N", help="end the run after so many minutes"
+    )
+    group.add_argument(
+        "--max-restarts", type=values.natural, metavar="N", help="start again after a fault, at most so often"
+    )
+
+
+def _add_manner(parser: Parser) -> None:
+    group = parser.add_argument_group("How")
+    group.add_argument("--detach", action="store_true", help="start and return at once")
+    group.add_argument("--dry-run", action="store_true", help="check and print the run config, start nothing")
+
+
+class ParameterAction(argparse.Action):
+    """`--learning-rate 1e-3` as a short way to say `--set learning_rate=1e-3`."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        value: object,
+        option: str | None = None,
+    ) -> None:
+        name = self.option_strings[0].removeprefix("--").replace("-", "_")
+        if self.nargs == 0:
+            value = "false" if (option or "").startswith("--no-") else "true"
+        namespace.set = [*namespace.set, (name, value)]

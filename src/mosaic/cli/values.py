@@ -1,0 +1,93 @@
+"""What people type as numbers, seeds and settings, turned into values."""
+
+from __future__ import annotations
+
+import json
+import re
+from argparse import ArgumentTypeError
+from collections.abc import Iterable
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from mosaic.contract.errors import UserError
+
+_SCALES = {"": 1, "k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
+_MOST_SEEDS = 1000
+
+
+def count(text: str) -> int:
+    """A positive whole number, also as `500k`, `1e6`, `2.5M` or `1_000_000`."""
+    match = re.fullmatch(r"([\d_.]+(?:e\+?\d{1,2})?)([kmb]?)", text.strip().lower())
+    try:
+        value = Decimal(match[1].replace("_", "")) * _SCALES[match[2]] if match else Decimal(0)
+    except InvalidOperation:
+        value = Decimal(0)
+    if value < 1 or value != value.to_integral_value():
+        raise ArgumentTypeError(f"'{text}' is no positive whole number (such as 50000, 500k or 1e6)")
+    return int(value)
+
+
+def positive(text: str) -> float:
+    """A number above zero."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < float("inf"):
+        raise ArgumentTypeError(f"'{text}' is no number above zero")
+    return value
+
+
+def natural(text: str) -> int:
+    """A whole number from 0 on."""
+    if not re.fullmatch(r"\d+", text):
+        raise ArgumentTypeError(f"'{text}' is no whole number from 0 on")
+    return int(text)
+
+
+def seeds(text: str) -> list[int]:
+    """Seeds such as `1-5`, `1,3,7` or `1-3,10`, each once."""
+    found: dict[int, None] = {}
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if first > last:
+            raise ArgumentTypeError(f"'{text}' is no list of seeds (such as 1-5 or 1,3,7)")
+        if last - first >= _MOST_SEEDS:
+            raise ArgumentTypeError(f"'{text}' is more than {_MOST_SEEDS} seeds")
+        found.update(dict.fromkeys(range(first, last + 1)))
+    return list(found)
+
+
+def setting(text: str) -> tuple[str, str]:
+    """`name=value` as a pair."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip():
+        raise ArgumentTypeError(f"'{text}' is not of the form name=value")
+    return name.strip().replace("-", "_"), value.strip()
+
+
+def settings(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Settings by name; one given twice is a mistake."""
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise UserError(f"'{name}' is given twice: give it once.")
+        found[name] = value
+    return found
+
+
+def literal(text: str) -> Any:
+    """JSON when it is JSON, else the text itself."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """A JSON object."""
+    value = literal(text)
+    if not isinstance(value, dict):
+        raise ArgumentTypeError(f"{text!r} is no JSON object (such as '{{\"gravity\": 5.0}}')")
+    return value

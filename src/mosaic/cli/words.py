@@ -1,0 +1,134 @@
+"""Numbers, times and states as a person reads them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+STATES = {
+    "INIT": "waiting",
+    "HSHK": "starting",
+    "RDY": "starting",
+    "EXEC": "training",
+    "PAUSE": "paused",
+    "FAULT": "failed",
+    "TERM": "ended",
+}
+OUTCOMES = {"completed": "completed", "cancelled": "cancelled", "timed_out": "timed out", "failed": "failed"}
+_STYLES = {
+    "waiting": "dim",
+    "starting": "cyan",
+    "training": "bold cyan",
+    "paused": "yellow",
+    "completed": "green",
+    "cancelled": "yellow",
+    "timed out": "red",
+    "failed": "red",
+}
+_UNITS = (("day", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def state(status: str, outcome: str | None) -> str:
+    """Where a run stands, in words."""
+    return OUTCOMES.get(outcome or "", STATES.get(status, status.lower()))
+
+
+def waiting(reason: str | None) -> str:
+    """The state of a run that waits, with what it waits for: `waiting for 1 more CPU`."""
+    if not reason:
+        return "waiting"
+    return f"waiting {reason.removeprefix('waits ')}" if reason.startswith("waits ") else f"waiting: {reason}"
+
+
+def style(word: str) -> str:
+    """The colour of a state."""
+    return _STYLES.get(word, "")
+
+
+def clock(seconds: float) -> str:
+    """`0:07`, `12:34` or `1:02:03`."""
+    whole = max(0, int(seconds))
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def duration(seconds: float) -> str:
+    """`0.8 s`, `34 s`, `2 min 5 s`, `1 h 12 min`: two units at most."""
+    if seconds < 10:
+        return f"{max(0.0, seconds):.1f} s"
+    left = round(seconds)
+    parts: list[str] = []
+    for name, size in _UNITS:
+        amount, left = divmod(left, size)
+        if amount:
+            plural = "s" if name == "day" and amount > 1 else ""
+            parts.append(f"{amount} {name}{plural}")
+        elif parts:
+            break
+    return " ".join(parts[:2])
+
+
+def age(then: float) -> str:
+    """`12 s ago`, `3 min ago`, `5 days ago`."""
+    passed = max(0, int(time.time() - then))
+    for name, size in _UNITS:
+        if passed >= size:
+            amount = passed // size
+            return f"{amount} {name}{'s' if name == 'day' and amount > 1 else ''} ago"
+    return "now"
+
+
+def moment(at: float) -> str:
+    """A point in time on the user's clock."""
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
+
+
+def size(count: int) -> str:
+    """`812 B`, `3.4 MB`."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def short(number: float | None) -> str:
+    """A return or another measured number; a dash when there is none yet."""
+    if number is None:
+        return "–"
+    return f"{number:,.1f}" if abs(number) < 1e6 else f"{number:.3g}"
+
+
+def whole(number: float | None) -> str:
+    """A count with separators; a dash when there is none yet."""
+    return "–" if number is None else f"{number:,.0f}"
+
+
+def percent(share: float | None) -> str:
+    """A share of 1 as a percentage that is 100 only at the end."""
+    return "–" if share is None else f"{int(max(0.0, share) * 100)} %"
+
+
+def shares(parts: Mapping[str, Any]) -> str:
+    """Where time goes, largest first: `update 52 %, env 31 %`."""
+    ordered = sorted(parts.items(), key=lambda part: -part[1])
+    return ", ".join(f"{name} {share * 100:.0f} %" for name, share in ordered if share >= 0.005)
+
+
+def place(path: str | Path) -> str:
+    """A path as short as it can be typed from here."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
+
+
+def unique_prefixes(ids: list[str], least: int = 10) -> dict[str, str]:
+    """Each id cut to the length at which all differ."""
+    longest = max(map(len, ids), default=0)
+    lengths = range(least, longest)
+    length = next((n for n in lengths if len({one[:n] for one in ids}) == len(set(ids))), longest)
+    return {one: one[:length] for one in ids}

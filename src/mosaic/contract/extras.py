@@ -1,0 +1,145 @@
+"""The optional sets of packages (`atari`, `mujoco`, …): which there are, what is missing, installing them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, metadata, requires, version
+from typing import Any
+
+from packaging.requirements import Requirement
+
+from mosaic.contract.errors import MosaicError, UserError, closest
+
+DISTRIBUTION = "mosaic-rl"
+_NOT_OPTIONAL = frozenset({"test"})
+_PINNED = "torch"
+"""Kept as it is by every installation: another build of it is gigabytes."""
+
+PURPOSES = {
+    "atari": "Atari games (ALE/…, …NoFrameskip-v4)",
+    "box2d": "LunarLander, BipedalWalker, CarRacing",
+    "classic": "drawing the classic control and toy text environments",
+    "dm_control": "DeepMind Control tasks (dm_control/…)",
+    "envpool": "EnvPool's fast batches of environments",
+    "minigrid": "MiniGrid and BabyAI grid worlds",
+    "mujoco": "MuJoCo robots (Ant, HalfCheetah, Walker2d, …)",
+    "procgen": "Procgen games, in EnvPool's build",
+    "wandb": "tracking with Weights & Biases",
+}
+
+
+@dataclass(frozen=True)
+class PackageState:
+    """A package that is needed: the version that is there, and whether it will do."""
+
+    name: str
+    requirement: str
+    version: str | None
+    fits: bool
+
+
+@dataclass(frozen=True)
+class ExtraSet:
+    """One optional set."""
+
+    name: str
+    purpose: str
+    packages: tuple[PackageState, ...]
+
+    @property
+    def installed(self) -> bool:
+        return all(package.fits for package in self.packages)
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "installed": self.installed}
+
+
+def extra_sets() -> list[ExtraSet]:
+    """Every optional set that the installed distribution declares."""
+    return [_describe(name) for name in _names()]
+
+
+def base_packages() -> list[PackageState]:
+    """What every installation has to hold."""
+    return list(_states(DISTRIBUTION))
+
+
+def install_extras(names: Sequence[str], quiet: bool = False) -> None:
+    """Install sets with the pip of this interpreter; `quiet` keeps pip's words off standard output."""
+    wanted = [
+        str(_without_marker(need)) for name in check_names(names) for need in _needs(DISTRIBUTION, name)
+    ]
+    pinned = [str(need) for need in _needs(DISTRIBUTION) if need.name == _PINNED]
+    command = [sys.executable, "-m", "pip", "install", *dict.fromkeys(wanted), *pinned]
+    done = subprocess.run(command, stdout=sys.stderr if quiet else None)
+    if done.returncode != 0:
+        raise MosaicError(f"pip could not install {', '.join(names)}: its own words are above.")
+
+
+def check_names(names: Iterable[str]) -> list[str]:
+    """The same names, each once, or an error with the nearest one that exists."""
+    known = _names()
+    found: dict[str, None] = {}
+    for name in names:
+        plain = name.lower().replace("-", "_")
+        if plain not in known:
+            raise UserError(f"'{name}' is no optional set{closest(plain, known) or '.'} {_listing(known)}")
+        found[plain] = None
+    if not found:
+        raise UserError(f"No optional set is named. {_listing(known)}")
+    return list(found)
+
+
+def _listing(known: list[str]) -> str:
+    return f"There are {', '.join(known)}."
+
+
+def _names() -> list[str]:
+    try:
+        declared = metadata(DISTRIBUTION).get_all("Provides-Extra") or []
+    except PackageNotFoundError:
+        raise MosaicError(f"{DISTRIBUTION} is not installed in {sys.executable}.") from None
+    # Metadata may spell dm_control as dm-control.
+    return sorted(name.replace("-", "_") for name in declared if name not in _NOT_OPTIONAL)
+
+
+def _describe(name: str) -> ExtraSet:
+    packages = tuple(_states(DISTRIBUTION, name))
+    purpose = PURPOSES.get(name) or ", ".join(package.name for package in packages)
+    return ExtraSet(name, purpose, packages)
+
+
+def _needs(distribution: str, extra: str = "") -> Iterator[Requirement]:
+    """What a distribution requires: always, or with one of its extras on top."""
+    for text in requires(distribution) or ():
+        need = Requirement(text)
+        always = need.marker is None or need.marker.evaluate({"extra": ""})
+        if always != bool(extra) and (always or _asks_for(need, extra)):
+            yield need
+
+
+def _asks_for(need: Requirement, extra: str) -> bool:
+    spellings = (extra, extra.replace("_", "-"))
+    return need.marker is not None and any(need.marker.evaluate({"extra": name}) for name in spellings)
+
+
+def _states(distribution: str, extra: str = "") -> Iterator[PackageState]:
+    for need in _needs(distribution, extra):
+        try:
+            there = version(need.name)
+        except PackageNotFoundError:
+            yield PackageState(need.name, str(_without_marker(need)), None, False)
+            continue
+        fits = need.specifier.contains(there, prereleases=True)
+        yield PackageState(need.name, str(_without_marker(need)), there, fits)
+        for inner in need.extras:
+            yield from _states(need.name, inner)
+
+
+def _without_marker(need: Requirement) -> Requirement:
+    plain = Requirement(str(need))
+    plain.marker = None
+    return plain

@@ -1,0 +1,88 @@
+"""The daemon dies; runs do not."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mosaic.client import Client
+from mosaic.client.daemon import find_daemon, stop_daemon
+from mosaic.contract.events import LifecycleReader
+from mosaic.contract.process import ProcessIdentity
+from support.runs import end, long_config, script_config, wait_for_status
+
+
+def test_a_run_goes_on_when_the_daemon_is_killed(client: Client) -> None:
+    run = wait_for_status(client, client.submit(long_config()).run_id, "EXEC")
+    os.kill(client.health().pid, 9)
+    again = client.get(run.run_id)
+    assert (again.status, again.supervisor_pid) == ("EXEC", run.supervisor_pid)
+    assert [entry.seq for entry in again.history] == [entry.seq for entry in run.history]
+    end(client, again)
+    statuses = [entry.status for entry in client.get(run.run_id).history]
+    assert statuses == ["INIT", "HSHK", "RDY", "EXEC", "TERM"]
+
+
+def test_a_run_that_ends_while_no_daemon_lives_is_judged_by_its_events(client: Client) -> None:
+    config = script_config("steps.py", steps=20, params={"pause": 0.05})
+    run = wait_for_status(client, client.submit(config).run_id, "EXEC")
+    assert run.supervisor_pid is not None
+    supervisor = ProcessIdentity.of(run.supervisor_pid)
+    os.kill(client.health().pid, 9)
+    while supervisor is not None and supervisor.alive():
+        os.sched_yield()
+    run = client.wait(run.run_id, timeout=60)
+    assert (run.outcome, run.exit_code) == ("completed", 0)
+    assert [entry.status for entry in run.history] == ["INIT", "HSHK", "RDY", "EXEC", "TERM"]
+
+
+def test_queued_runs_start_after_a_restart(client: Client) -> None:
+    cpus = len(os.sched_getaffinity(0))
+    first = client.submit(long_config(cpus=cpus))
+    second = client.submit(script_config("steps.py"))
+    wait_for_status(client, first.run_id, "EXEC")
+    stop_daemon(client.paths)
+    assert find_daemon(client.paths) is None
+    end(client, first)
+    assert client.wait(second.run_id, timeout=60).outcome == "completed"
+
+
+def test_a_killed_supervisor_takes_its_training_process_with_it(client: Client) -> None:
+    run = wait_for_status(client, client.submit(long_config()).run_id, "EXEC")
+    assert run.supervisor_pid is not None
+    assert run.training_pid is not None
+    training = ProcessIdentity.of(run.training_pid)
+    assert training is not None
+    os.kill(run.supervisor_pid, 9)
+    run = client.wait(run.run_id, timeout=60)
+    assert run.outcome == "failed"
+    assert "killed by SIGKILL" in str(run.reason)
+    assert not training.alive()
+
+
+def test_heartbeats_go_to_the_restarted_daemon(client: Client) -> None:
+    run = wait_for_status(client, client.submit(long_config()).run_id, "EXEC")
+    events = LifecycleReader(Path(run.run_dir) / "logs" / "events.jsonl")
+    os.kill(client.health().pid, 9)
+    before = client.health().pid
+    end(client, run)
+    assert client.health().pid == before
+    assert [event.event for event in events.poll()][-1] == "run_cancelled"
+
+
+@pytest.mark.parametrize("what", ["config", "worker", "secret"])
+def test_files_of_an_interrupted_submit_are_swept(client: Client, what: str) -> None:
+    paths = client.paths
+    left = {
+        "config": paths.run_config("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+        "worker": paths.worker_config("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+        "secret": paths.run_secrets("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+    }[what]
+    run = client.wait(client.submit(script_config("steps.py")).run_id, timeout=60)
+    left.write_text("{}")
+    stop_daemon(paths)
+    assert client.get(run.run_id).outcome == "completed"
+    assert not left.exists()
+    assert paths.run_config(run.run_id).exists()

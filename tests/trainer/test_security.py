@@ -1,0 +1,109 @@
+"""Loopback, tokens and secrets."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import grpc
+import pytest
+
+from mosaic.client import Client
+from mosaic.contract.connection import WORKER_KEY, DaemonAddress
+from mosaic.contract.proto import trainer_pb2 as pb
+from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
+from support.runs import end, long_config, script_config, wait_for_status
+
+SECRET = "wandb-secret-0123456789abcdef"
+
+
+def _code(
+    method: str, request: object, address: DaemonAddress, *metadata: tuple[str, str]
+) -> grpc.StatusCode:
+    with grpc.insecure_channel(address.address) as channel:
+        call = getattr(pb_grpc.TrainerServiceStub(channel), method)
+        try:
+            answer = call(request, timeout=10, metadata=metadata)
+            if method.startswith(("Watch", "Stream")):
+                next(iter(answer), None)
+        except grpc.RpcError as error:
+            code: grpc.StatusCode = error.code()
+            return code
+    return grpc.StatusCode.OK
+
+
+def _address(client: Client) -> DaemonAddress:
+    address = DaemonAddress.read(client.paths.daemon_file)
+    assert address is not None
+    return address
+
+
+@pytest.mark.parametrize(
+    ("method", "request_message"),
+    [
+        ("ListRuns", pb.ListRunsRequest()),
+        ("SubmitRun", pb.SubmitRunRequest()),
+        ("WatchRuns", pb.WatchRunsRequest()),
+        ("Shutdown", pb.ShutdownRequest()),
+        ("Heartbeat", pb.HeartbeatRequest()),
+    ],
+)
+def test_a_call_without_the_token_is_refused(client: Client, method: str, request_message: object) -> None:
+    address = _address(client)
+    wrong = ("authorization", "Bearer 00")
+    assert _code(method, request_message, address) == grpc.StatusCode.UNAUTHENTICATED
+    assert _code(method, request_message, address, wrong) == grpc.StatusCode.UNAUTHENTICATED
+
+
+def test_the_address_file_is_its_owners_only_and_on_loopback(client: Client) -> None:
+    assert stat.S_IMODE(client.paths.daemon_file.stat().st_mode) == 0o600
+    assert _address(client).address.startswith("127.0.0.1:")
+
+
+def test_a_worker_needs_its_runs_secret_and_later_its_session_token(client: Client) -> None:
+    run = wait_for_status(client, client.submit(long_config()).run_id, "EXEC")
+    address = _address(client)
+    token = address.metadata()[0]
+    for given in ("", "guess"):
+        credential = (WORKER_KEY, given)
+        register, beat = pb.RegisterWorkerRequest(run_id=run.run_id), pb.HeartbeatRequest(run_id=run.run_id)
+        assert (
+            _code("RegisterWorker", register, address, token, credential) == grpc.StatusCode.PERMISSION_DENIED
+        )
+        assert _code("Heartbeat", beat, address, token, credential) == grpc.StatusCode.PERMISSION_DENIED
+    end(client, run)
+
+
+def test_the_training_process_never_sees_the_runs_secret(client: Client) -> None:
+    run = wait_for_status(client, client.submit(long_config()).run_id, "EXEC")
+    held = json.loads(client.paths.run_secrets(run.run_id).read_text())["run_secret"]
+    environment = Path(f"/proc/{run.training_pid}/environ").read_bytes()
+    assert held.encode() not in environment
+    assert f"CLEANRL_RUN_ID={run.run_id}".encode() in environment
+    end(client, run)
+
+
+def test_secrets_reach_the_worker_and_stay_out_of_every_other_file(client: Client) -> None:
+    config = long_config(extras={"wandb_api_key": SECRET, "notes": "kept"})
+    run = wait_for_status(client, client.submit(config).run_id, "EXEC")
+    assert f"WANDB_API_KEY={SECRET}".encode() in Path(f"/proc/{run.training_pid}/environ").read_bytes()
+    waiting = client.paths.run_secrets(run.run_id)
+    assert stat.S_IMODE(waiting.stat().st_mode) == 0o600
+    holders = [path for path in _files(client.paths.root) if SECRET.encode() in path.read_bytes()]
+    assert holders == [waiting]
+    end(client, run)
+    assert not waiting.exists()
+    assert not [path for path in _files(client.paths.root) if SECRET.encode() in path.read_bytes()]
+    assert "kept" in json.dumps(client.get(run.run_id).config)
+
+
+def _files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file() and os.access(path, os.R_OK)]
+
+
+def test_a_run_config_cannot_leave_its_folder_by_its_name(client: Client) -> None:
+    config = script_config("steps.py", run_name="../../etc/passwd")
+    run = client.wait(client.submit(config).run_id, timeout=60)
+    assert Path(run.run_dir).parent == client.paths.runs

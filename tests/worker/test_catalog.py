@@ -1,0 +1,84 @@
+"""The catalog knows the environments and which algorithm fits them."""
+
+from __future__ import annotations
+
+import json
+
+import gymnasium
+import pytest
+
+from cleanrl_worker.schemas.catalog import (
+    CATALOG_FILE,
+    EnvironmentEntry,
+    check_environment,
+    check_fit,
+    find_environment,
+    load_environments,
+)
+from cleanrl_worker.tools.generate_catalog import describe_all, load_json, to_text
+from mosaic.contract.errors import UserError
+
+OWN = EnvironmentEntry("mine:Own-v0", "custom", None, {"kind": "box"}, {"kind": "discrete", "n": 2}, None)
+
+
+def test_catalog_is_fresh_and_keeps_entries_whose_package_is_missing() -> None:
+    gymnasium.register("Needy-v0", "minigrid.not_installed:Needy")
+    try:
+        fresh = describe_all({**load_json(), "Needy-v0": {"family": "minigrid"}, "Gone-v0": {}})
+    finally:
+        del gymnasium.registry["Needy-v0"]
+    assert fresh.pop("Needy-v0") == {"family": "minigrid"}
+    assert to_text(fresh) == CATALOG_FILE.read_text("utf-8")
+
+
+def test_each_family_is_there() -> None:
+    families = {entry.family for entry in load_environments().values()}
+    assert families == {"gymnasium", "atari", "minigrid", "babyai", "mujoco"}
+    assert len(CATALOG_FILE.read_text("utf-8").splitlines()) == len(load_environments()) + 2
+
+
+def test_an_entry_tells_spaces_and_limits() -> None:
+    cartpole = find_environment("CartPole-v1")
+    assert cartpole is not None
+    assert (cartpole.family, cartpole.extra, cartpole.max_episode_steps) == ("gymnasium", None, 500)
+    assert cartpole.observation == {"kind": "box", "shape": [4], "dtype": "float32"}
+    assert cartpole.action == {"kind": "discrete", "n": 2}
+    pong, ant = find_environment("ALE/Pong-v5"), find_environment("Ant-v5")
+    assert pong is not None and (pong.family, pong.extra) == ("atari", "atari")
+    assert ant is not None and (ant.action["kind"], ant.action["low"]) == ("box", -1.0)
+
+
+def test_an_unknown_id_gets_the_closest_one() -> None:
+    with pytest.raises(UserError, match=r"no environment 'CartPol-v1'; did you mean 'CartPole-v1'\?"):
+        check_environment("CartPol-v1")
+    with pytest.raises(UserError, match="module:EnvId"):
+        check_environment("zzzzzzzz")
+
+
+def test_what_the_catalog_lacks_is_asked_of_the_training_side() -> None:
+    def refuse(env_id: str) -> EnvironmentEntry:
+        raise UserError(f"Environment '{env_id}' cannot be made.")
+
+    assert check_environment("mine:Own-v0") is None
+    assert check_environment("mine:Own-v0", probe=lambda env_id: OWN) is OWN
+    assert check_environment("Plugin-v3", probe=lambda env_id: OWN) is OWN
+    assert check_environment("CartPole-v1", probe=refuse) is find_environment("CartPole-v1")
+    with pytest.raises(UserError, match="did you mean 'CartPole-v1'"):
+        check_environment("CartPol-v1", probe=refuse)
+    with pytest.raises(UserError, match="'mine:Own-v1' cannot be made"):
+        check_environment("mine:Own-v1", probe=refuse)
+
+
+def test_an_algorithm_refuses_spaces_it_cannot_take() -> None:
+    check_fit("ppo", OWN)
+    check_fit("somebody_elses", OWN)
+    for env_id, said in (("Pendulum-v1", "box actions"), ("Taxi-v4", "discrete observations")):
+        entry = find_environment(env_id)
+        assert entry is not None
+        with pytest.raises(UserError, match=f"{env_id} has {said}"):
+            check_fit("ppo", entry)
+
+
+def test_entries_are_plain_json() -> None:
+    for entry in load_environments().values():
+        json.dumps([entry.observation, entry.action], allow_nan=False)

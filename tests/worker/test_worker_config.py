@@ -1,0 +1,92 @@
+"""The worker's config and the command line made from it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cleanrl_worker.arguments import script_arguments
+from cleanrl_worker.config import CleanRLWorkerConfig, load_worker_config, parse_worker_config
+from mosaic.contract.errors import UserError
+
+FLAT: dict[str, Any] = {"run_id": "R", "algo": "ppo", "env_id": "CartPole-v1", "total_timesteps": 100}
+SEEDS = Path(__file__).parent.parent / "data" / "seeds"
+
+
+def test_the_flat_form_and_the_nested_form_load_alike(tmp_path: Path) -> None:
+    flat, nested = tmp_path / "flat.json", tmp_path / "nested.json"
+    flat.write_text(json.dumps(FLAT))
+    nested.write_text(json.dumps({"run_name": "x", "metadata": {"worker": {"config": FLAT}}}))
+    assert load_worker_config(flat).as_json() == load_worker_config(nested).as_json()
+
+
+def test_the_documented_run_config_loads() -> None:
+    config = load_worker_config(SEEDS / "run-config-ppo-cartpole.json")
+    assert (config.algo, config.env_id, config.seed, config.total_timesteps) == (
+        "ppo",
+        "CartPole-v1",
+        42,
+        50_000,
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"total_timesteps": 0}, "'total_timesteps' is 0, but it must be a whole number of at least 1"),
+        ({"total_timesteps": None}, "'total_timesteps' is missing"),
+        ({"total_timesteps": "many"}, "'total_timesteps' is 'many'"),
+        ({"algo": ""}, "'algo' is '', but it must be a text"),
+        ({"seed": -1}, "'seed' is -1"),
+        ({"extras": [1]}, "'extras' is .*must be an object"),
+        ({"extras": {"mode": "trian"}}, "'extras.mode' is 'trian', but it must be one of"),
+        ({"env_idd": "x"}, "unknown key 'env_idd'; did you mean 'env_id'"),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_allowed(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        parse_worker_config({**FLAT, **change})
+
+
+def test_a_nested_problem_is_named_by_its_whole_path() -> None:
+    payload = {"metadata": {"worker": {"config": {**FLAT, "seed": "x"}}}}
+    with pytest.raises(UserError, match=r"'metadata.worker.config.seed' is 'x'"):
+        parse_worker_config(payload)
+
+
+def test_overrides_win_and_extras_are_merged() -> None:
+    config = parse_worker_config({**FLAT, "seed": 1, "extras": {"notes": "old", "cuda": False}})
+    changed = config.with_overrides(seed=7, algo=None, extras={"notes": "new"})
+    assert (changed.seed, changed.algo, changed.extras) == (7, "ppo", {"notes": "new", "cuda": False})
+
+
+def _config(**extras: Any) -> CleanRLWorkerConfig:
+    return parse_worker_config({**FLAT, "seed": 3, "extras": extras})
+
+
+def test_algo_params_become_flags() -> None:
+    params = {"num_envs": 8, "learning_rate": 3e-4, "anneal_lr": False, "norm_adv": True, "target_kl": None}
+    base = ["--env-id=CartPole-v1", "--total-timesteps=100", "--seed=3"]
+    ours = ["--num-envs=8", "--learning-rate=0.0003", "--no-anneal-lr", "--norm-adv"]
+    assert script_arguments(_config(algo_params=params), ours=True) == base + ours
+    foreign = ["--num-envs=8", "--learning-rate=0.0003", "--anneal-lr=False", "--norm-adv"]
+    assert script_arguments(_config(algo_params=params), ours=False) == base + foreign
+
+
+def test_other_extras_become_flags_and_reserved_ones_do_not() -> None:
+    extras = {"mode": "train", "notes": "n", "tensorboard_dir": "tb", "wandb_run_name": "w", "layers": [1, 2]}
+    arguments = script_arguments(_config(**extras, my_flag=True), ours=False)
+    assert arguments[3:] == ["--layers=1", "--layers=2", "--my-flag=true"]
+
+
+def test_tracking_and_device_are_said_in_the_scripts_words() -> None:
+    extras = {"track_wandb": True, "wandb_project": "p", "wandb_entity": "e", "use_cuda": False}
+    flags = ["--track", "--wandb-project-name=p", "--wandb-entity=e", "--no-cuda"]
+    assert script_arguments(_config(**extras), ours=True)[3:] == flags
+
+
+def test_a_seed_override_takes_the_seeds_place() -> None:
+    assert "--seed=9" in script_arguments(_config(seed_override=9), ours=True)
