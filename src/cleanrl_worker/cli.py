@@ -97,6 +97,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MosaicError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    except OSError as error:
+        print(f"The run's folder under {resolve_var()} cannot be used: {error}", file=sys.stderr)
+        return 1
 
 
 def dry_run(config: CleanRLWorkerConfig, emit_summary: bool) -> int:

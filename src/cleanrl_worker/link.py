@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import threading
 import time
+from collections.abc import Callable
 from typing import Any
 
 import grpc
@@ -31,10 +34,16 @@ class TrainerLink:
         self._target = target
         self._credential = os.environ.get(SECRET_VARIABLE, "")
         self._sent: Any = None
+        self._listener: threading.Thread | None = None
+        self._closed = False
+        self._changing = threading.Lock()
         self._open()
 
     def close(self) -> None:
+        self._closed = True
         self._channel.close()
+        if self._listener is not None:
+            self._listener.join()
 
     def register(self) -> None:
         """Shake hands. A daemon that is just restarting is waited for."""
@@ -68,6 +77,24 @@ class TrainerLink:
         request = pb.HeartbeatRequest(run_id=self._config.run_id, seq=seq)
         self._sent = self._stub.Heartbeat.future(request, timeout=_CALL_SECONDS, metadata=self._metadata())
 
+    def listen(self, on_pause: Callable[[bool], None]) -> None:
+        """Call `on_pause` from a thread of its own whenever the daemon wants the run paused or resumed."""
+        self._listener = threading.Thread(target=self._follow, args=[on_pause], name="control", daemon=True)
+        self._listener.start()
+
+    def _follow(self, on_pause: Callable[[bool], None]) -> None:
+        request = pb.ControlStreamRequest(run_id=self._config.run_id)
+        while not self._closed:
+            with contextlib.suppress(grpc.RpcError, ValueError):
+                # The daemon repeats its wish when the stream opens, so none is lost with a connection.
+                for message in self._stub.ControlStream(request, metadata=self._metadata()):
+                    command = message.WhichOneof("command")
+                    if command in ("pause", "resume"):
+                        on_pause(command == "pause")
+            if not self._closed:
+                time.sleep(_PAUSE_SECONDS)
+                self._reopen()
+
     def _introduction(self) -> pb.RegisterWorkerRequest:
         config, extras = self._config, self._config.extras
         details = {"algo": config.algo, "env_id": config.env_id, "seed": config.seed, "mode": config.mode}
@@ -95,8 +122,9 @@ class TrainerLink:
 
     def _reopen(self) -> None:
         """Find the daemon again: after a restart it may have another port and another token."""
-        daemon = DaemonAddress.read(self._paths.daemon_file)
-        if daemon is not None and daemon != self._daemon:
-            self._channel.close()
-            self._target = daemon.address
-            self._open()
+        with self._changing:
+            daemon = DaemonAddress.read(self._paths.daemon_file)
+            if daemon is not None and daemon != self._daemon and not self._closed:
+                self._channel.close()
+                self._target = daemon.address
+                self._open()

@@ -9,16 +9,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from cleanrl_worker.scripts import Script
 from mosaic.contract.paths import RunPaths
-from mosaic.contract.process import descendants
+from mosaic.contract.process import descendants, process_state
 
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 _PR_SET_CHILD_SUBREAPER = 36
 _KILL_SECONDS = 10.0
+_STOP_SECONDS = 5.0
+_AT_REST = ("T", "t", "Z", "X", None)
+"""Stopped, ended or gone, in the kernel's letters."""
 
 
 def training_command(python: str | None, script: Script, arguments: Sequence[str]) -> list[str]:
@@ -68,9 +71,21 @@ class TrainingProcess:
 
     def ask_to_end(self) -> None:
         """TERM, then CONT, so that a stopped process hears it too."""
-        for number in (signal.SIGTERM, signal.SIGCONT):
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(self.pid, number)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGTERM)
+        self.set_paused(False)
+
+    def set_paused(self, paused: bool) -> None:
+        """Stop the whole tree, also what it starts while it is being stopped; or let it go on."""
+        if not paused:
+            _send(descendants(os.getpid()), signal.SIGCONT)
+            return
+        deadline = time.monotonic() + _STOP_SECONDS
+        while running := [pid for pid in descendants(os.getpid()) if process_state(pid) not in _AT_REST]:
+            _send(running, signal.SIGSTOP)
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.002)
 
     def reap(self) -> None:
         """Collect ended processes that were cut loose and became ours."""
@@ -88,9 +103,7 @@ class TrainingProcess:
         """Kill whatever of the tree is left; gives the training process's exit code."""
         deadline = time.monotonic() + _KILL_SECONDS
         while (left := descendants(os.getpid())) and time.monotonic() < deadline:
-            for pid in left:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+            _send(left, signal.SIGKILL)
             self._process.poll()
             self.reap()
             time.sleep(0.005)
@@ -99,3 +112,9 @@ class TrainingProcess:
         os.close(self.pidfd)
         code = self.exit_code
         return 1 if code is None else code
+
+
+def _send(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)

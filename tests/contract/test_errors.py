@@ -27,6 +27,6 @@ def test_a_name_far_from_all_gets_no_proposal() -> None:
     assert closest("ppo", []) == ""
 
 
-def test_the_users_mistakes_end_with_code_two_and_the_rest_with_one() -> None:
-    assert {kind.exit_code for kind in (UserError, NotFoundError)} == {2}
-    assert {kind.exit_code for kind in (MosaicError, ConflictError, StorageError)} == {1}
+def test_what_the_user_can_change_ends_with_code_two_and_the_rest_with_one() -> None:
+    assert {kind.exit_code for kind in (UserError, NotFoundError, StorageError)} == {2}
+    assert {kind.exit_code for kind in (MosaicError, ConflictError)} == {1}

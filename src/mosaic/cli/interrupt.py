@@ -46,14 +46,16 @@ def wants_cancel() -> bool:
     """Ask whether to cancel. Without a terminal nobody can answer, so that means yes."""
     if not sys.stdin.isatty():
         return True
-    while True:
+    try:
+        return _answer() in ("c", "cancel")
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return False
+
+
+def _answer() -> str:
+    answer = "?"
+    while answer not in ("", "d", "detach", "c", "cancel"):
         print("\n[d]etach or [c]ancel (Enter: detach)? ", end="", file=sys.stderr, flush=True)
-        try:
-            answer = sys.stdin.readline().strip().lower()
-        except KeyboardInterrupt:
-            print(file=sys.stderr)
-            return False
-        if answer in ("", "d", "detach"):
-            return False
-        if answer in ("c", "cancel"):
-            return True
+        answer = sys.stdin.readline().strip().lower()
+    return answer

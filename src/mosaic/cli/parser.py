@@ -58,7 +58,7 @@ class Parser(argparse.ArgumentParser):
             group.add_argument("--json", action="store_true", help=f"print JSON only: {json}")
         group.add_argument(
             "--var",
-            type=Path,
+            type=lambda text: Path(text).expanduser(),
             metavar="PATH",
             help="the folder that holds runs and daemon (else $MOSAIC_VAR, else the usual place)",
         )

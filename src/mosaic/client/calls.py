@@ -20,8 +20,8 @@ _KINDS: dict[grpc.StatusCode, type[MosaicError]] = {
     grpc.StatusCode.RESOURCE_EXHAUSTED: StorageError,
 }
 
-# The daemon went away, or came back with another token.
-_LOST = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED})
+# The daemon went away in the middle of the call or before it, or came back with another token.
+_LOST = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAUTHENTICATED})
 
 
 def is_lost(error: grpc.RpcError) -> bool:

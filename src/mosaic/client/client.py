@@ -62,6 +62,19 @@ class Client:
         request = pb.CancelRunRequest(run_id=run_id, reason=reason)
         return RunRecord.from_message(self._connection.call("CancelRun", request))
 
+    def pause(self, run_id: str) -> RunRecord:
+        """Stop a run's processes where they are; they keep what is reserved for them."""
+        return RunRecord.from_message(self._connection.call("PauseRun", pb.PauseRunRequest(run_id=run_id)))
+
+    def resume(self, run_id: str) -> RunRecord:
+        """Let a paused run go on."""
+        return RunRecord.from_message(self._connection.call("ResumeRun", pb.ResumeRunRequest(run_id=run_id)))
+
+    def reorder(self, run_id: str, priority: int | None = None, before: str = "") -> RunRecord:
+        """Give a waiting run a priority (the higher starts first), or the place before another run."""
+        request = pb.ReorderRunRequest(run_id=run_id, priority=priority, before_run_id=before)
+        return RunRecord.from_message(self._connection.call("ReorderRun", request))
+
     def remove(self, run_id: str) -> int:
         """Forget an ended run and remove its folder; gives the bytes freed."""
         return int(self._connection.call("DeleteRun", pb.DeleteRunRequest(run_id=run_id)).freed_bytes)

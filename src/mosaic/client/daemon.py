@@ -72,8 +72,11 @@ def start_daemon(paths: VarPaths, port: int | None = None) -> DaemonAddress:
     while time.monotonic() < deadline:
         address = find_daemon(paths)
         if address is not None:
+            if address.pid != process.pid:
+                # Two clients have started one at once, and the other's was first.
+                process.terminate()
+                process.wait()
             return address
-        # Two clients may start one at once: the loser's leaves with 0, the winner's is about to answer.
         if process.poll():
             raise _start_error(paths, process.returncode, log_start)
         time.sleep(_PAUSE_SECONDS)

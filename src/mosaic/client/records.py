@@ -58,6 +58,8 @@ class RunRecord:
     exit_code: int | None
     supervisor_pid: int | None
     training_pid: int | None
+    priority: int
+    gpus: list[int]
     config: dict[str, Any] = field(repr=False)
     headline: dict[str, Any] = field(repr=False)
     worker: dict[str, Any] = field(repr=False)
@@ -92,6 +94,8 @@ class RunRecord:
             exit_code=message.exit_code if message.HasField("exit_code") else None,
             supervisor_pid=message.supervisor_pid or None,
             training_pid=message.training_pid or None,
+            priority=message.priority,
+            gpus=list(message.gpus),
             config=json.loads(message.config_json or "{}"),
             headline=json.loads(message.headline_json or "{}"),
             worker=json.loads(message.worker_json or "{}"),
@@ -111,6 +115,10 @@ class HealthRecord:
     waiting_runs: int
     cpus: int
     cpus_reserved: int
+    memory_mb: int
+    memory_mb_reserved: int
+    gpus: int
+    gpus_reserved: int
     last_seq: int
     disk_free_bytes: int
     problems: list[str]
@@ -126,6 +134,10 @@ class HealthRecord:
             waiting_runs=message.waiting_runs,
             cpus=message.cpus,
             cpus_reserved=message.cpus_reserved,
+            memory_mb=message.memory_mb,
+            memory_mb_reserved=message.memory_mb_reserved,
+            gpus=message.gpus,
+            gpus_reserved=message.gpus_reserved,
             last_seq=message.last_seq,
             disk_free_bytes=message.disk_free_bytes,
             problems=list(message.problems),

@@ -27,7 +27,9 @@ class ConflictError(MosaicError):
 
 
 class StorageError(MosaicError):
-    """A file or folder cannot be read or written."""
+    """A file or folder cannot be read or written: full, missing or forbidden, which the user can change."""
+
+    exit_code = 2
 
 
 class UnavailableError(MosaicError):

@@ -53,10 +53,11 @@ class Artifacts(_Part):
 
 
 class Schedule(_Part):
-    """Limits on time and on restarts after a fault."""
+    """Limits on time and on restarts after a fault, and the place in the queue."""
 
     max_wallclock_minutes: Annotated[float, Field(gt=0)] | None = None
     max_restarts: Annotated[int, Field(ge=0)] = 0
+    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
 
 
 def _finite(value: dict[str, Any]) -> dict[str, Any]:

@@ -7,14 +7,18 @@ import os
 import signal
 import subprocess
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from mosaic.contract.errors import StorageError
 from mosaic.contract.events import FINAL_EVENTS, EventKind, LifecycleEvent, LifecycleReader
 from mosaic.contract.paths import RunPaths
 from mosaic.contract.process import ProcessIdentity, grace_seconds
 from mosaic.trainer import log
 from mosaic.trainer.log import Code
+from mosaic.trainer.rows import RunRow
+from mosaic.trainer.storage import RETRY_SECONDS
 
 HANDSHAKE_SECONDS = 60.0
 SILENCE_SECONDS = 150.0
@@ -29,25 +33,26 @@ class AttachedRun:
 
     def __init__(
         self,
-        run_id: str,
+        run: RunRow,
         paths: RunPaths,
         supervisor: ProcessIdentity,
         process: subprocess.Popen[bytes] | None,
-        events_offset: int,
         on_event: Callable[[str, LifecycleEvent], None],
         on_end: Callable[[str, LifecycleEvent | None, int | None], None],
     ) -> None:
-        self.run_id = run_id
+        self.run_id = run.run_id
         self.supervisor = supervisor
-        self.headline: dict[str, Any] = {}
+        self.headline: dict[str, Any] = run.headline
         self.lost_reason: str | None = None
         self._process = process
         self._on_event = on_event
         self._on_end = on_end
-        self._reader = LifecycleReader(paths.events, events_offset)
+        self._reader = LifecycleReader(paths.events, run.events_offset)
+        self._pending: deque[LifecycleEvent] = deque()
         self._final: LifecycleEvent | None = None
         self._grew_at = time.monotonic()
         self._timers: list[asyncio.TimerHandle] = []
+        self._limit: asyncio.TimerHandle | None = None
         self._pidfd: int | None = None
 
     def attach(self, started: bool) -> None:
@@ -67,6 +72,7 @@ class AttachedRun:
         """Stop watching; the run goes on."""
         for timer in self._timers:
             timer.cancel()
+        self.limit_time(None, lambda: None)
         if self._pidfd is not None:
             asyncio.get_running_loop().remove_reader(self._pidfd)
             os.close(self._pidfd)
@@ -76,7 +82,12 @@ class AttachedRun:
         """Take in what the supervisor has written since the last look."""
         for event in self._reader.poll():
             self._grew_at = time.monotonic()
-            self._take(event)
+            self._pending.append(event)
+        try:
+            self._take_pending()
+        except StorageError as error:
+            # What an event changes could not be written: it stays pending until the next look.
+            log.warning(Code.STORAGE_FAILED, str(error), self.run_id)
 
     def silent_for(self) -> float:
         """Seconds since the event file last grew; sleep of the machine does not count."""
@@ -96,27 +107,47 @@ class AttachedRun:
         )
         self.supervisor.send(signal.SIGKILL)
 
-    def expect_handshake(self, check: Callable[[str], bool]) -> None:
+    def expect_handshake(self, check: Callable[[], bool]) -> None:
         """Kill the supervisor unless `check` says in time that the handshake took place."""
 
         def late() -> None:
-            if not check(self.run_id):
+            if not check():
                 self.kill(f"no handshake within {HANDSHAKE_SECONDS:.0f} s")
 
         self._later(HANDSHAKE_SECONDS, late)
 
+    def limit_time(self, seconds: float | None, action: Callable[[], None]) -> None:
+        """Do `action` after so many seconds, in place of an earlier limit; None for no limit."""
+        if self._limit is not None:
+            self._limit.cancel()
+            self._limit = None
+        if seconds is not None:
+            self._limit = asyncio.get_running_loop().call_later(max(0.0, seconds), action)
+
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
         self._timers.append(asyncio.get_running_loop().call_later(seconds, action))
 
-    def _take(self, event: LifecycleEvent) -> None:
-        if event.event in FINAL_EVENTS:
-            self._final = event
-        if event.event == EventKind.HEARTBEAT:
-            self.headline = dict(event.payload)
-        self._on_event(self.run_id, event)
+    def _take_pending(self) -> None:
+        while self._pending:
+            event = self._pending[0]
+            if event.event in FINAL_EVENTS:
+                self._final = event
+            if event.event == EventKind.HEARTBEAT:
+                self.headline = dict(event.payload)
+            self._on_event(self.run_id, event)
+            self._pending.popleft()
 
     def _ended(self) -> None:
         self.detach()
         self.look()
         code = self._process.wait() if self._process is not None else None
-        self._on_end(self.run_id, self._final, code)
+        self._tell_end(code)
+
+    def _tell_end(self, code: int | None) -> None:
+        """Tell that the run has ended, again and again while that cannot be written."""
+        try:
+            self._take_pending()
+            self._on_end(self.run_id, self._final, code)
+        except StorageError as error:
+            log.warning(Code.STORAGE_FAILED, str(error), self.run_id)
+            self._later(RETRY_SECONDS, lambda: self._tell_end(code))

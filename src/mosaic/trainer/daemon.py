@@ -24,9 +24,9 @@ from mosaic.contract.paths import VarPaths
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 from mosaic.trainer import log
 from mosaic.trainer.auth import TokenInterceptor
-from mosaic.trainer.broker import Broker
 from mosaic.trainer.engine import Engine
 from mosaic.trainer.log import Code
+from mosaic.trainer.machine import Machine
 from mosaic.trainer.registry import Registry
 from mosaic.trainer.service import TrainerService
 
@@ -61,7 +61,7 @@ class Daemon:
     async def serve(self) -> None:
         """Recover what an earlier daemon left, then serve until stopped or idle."""
         registry = Registry(self._paths.database)
-        engine = Engine(self._paths, registry, Broker(), len(os.sched_getaffinity(0)))
+        engine = Engine(self._paths, registry, Machine.detect())
         service = TrainerService(engine, self._stop)
         token = secrets.token_hex(32)
         server = grpc.aio.server(interceptors=[TokenInterceptor(token)], options=_SERVER_OPTIONS)
@@ -71,21 +71,22 @@ class Daemon:
         port = self._bind(server, registry)
         registry.set_meta(_PORT_KEY, str(port))
         address = DaemonAddress(f"127.0.0.1:{port}", os.getpid(), __version__, token)
-        engine.target = address.address
+        engine.lifecycle.target = address.address
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         # The address must be known before a recovered or started worker looks for it.
         address.write(self._paths.daemon_file)
         await server.start()
-        engine.recover()
+        engine.lifecycle.recover()
         await health.set("", health_pb2.HealthCheckResponse.SERVING)
         log.info(Code.DAEMON_SERVES, f"{address.address} pid {address.pid} version {__version__}")
         await self._run(engine, service)
-        engine.detach_all()
+        engine.lifecycle.detach_all()
         with contextlib.suppress(FileNotFoundError):
             self._paths.daemon_file.unlink()
         engine.broker.wake_all()
+        engine.control.wake_all()
         await server.stop(grace=1.0)
         registry.close()
         log.info(Code.DAEMON_STOPS, "stopped; runs go on")
@@ -108,8 +109,8 @@ class Daemon:
         while not self._stop.is_set():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), _TICK_SECONDS)
-            engine.check_silence()
-            busy = engine.has_live_runs() or engine.broker.streams
+            engine.lifecycle.check_silence()
+            busy = engine.lifecycle.busy or engine.broker.streams
             if busy:
                 service.touched_at = time.monotonic()
             elif time.monotonic() - service.touched_at > self._idle_seconds:

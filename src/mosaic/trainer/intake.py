@@ -14,6 +14,8 @@ from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig, fill_in, validate_train_run_config
 from mosaic.contract.secrets import lift_secrets
 from mosaic.contract.workers import find_worker
+from mosaic.trainer.machine import Machine
+from mosaic.trainer.scheduler import check_possible
 from mosaic.trainer.supervisors import RunSecrets
 
 
@@ -25,15 +27,14 @@ class Accepted:
     secrets: Mapping[str, str]
 
 
-def accept(payload: Any, run_id: str, paths: VarPaths, cpus: int) -> Accepted:
+def accept(payload: Any, run_id: str, paths: VarPaths, machine: Machine) -> Accepted:
     """Check a payload as far as a light process can; a UserError says what is wrong."""
     if not isinstance(payload, Mapping):
         raise UserError("The run config is not valid: it must be a JSON object.")
     cleaned, secrets = lift_secrets(payload)
     config = validate_train_run_config(cleaned)
     config = fill_in(config, {"RUN_ID": run_id, "VAR_TENSORBOARD_DIR": str(paths.tensorboard)})
-    if config.resources.cpus > cpus:
-        raise UserError(f"'resources.cpus' is {config.resources.cpus}, but this machine has {cpus}.")
+    check_possible(config.resources, machine)
     request = config.metadata.worker
     worker_config = {**request.config, "run_id": run_id}
     worker = find_worker(request.type)

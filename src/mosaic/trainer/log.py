@@ -23,6 +23,7 @@ class Code(StrEnum):
     RUN_RECOVERED = "T204"
     RUN_REMOVED = "T205"
     RUN_SWEPT = "T206"
+    STORAGE_FAILED = "T207"
     CALL_REFUSED = "T300"
     CALL_FAILED = "T309"
 

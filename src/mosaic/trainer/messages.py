@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.trainer.engine import Engine
-from mosaic.trainer.registry import RunRow, TransitionRow
+from mosaic.trainer.rows import RunRow, TransitionRow
 
 
 def run_message(engine: Engine, run: RunRow, history: Sequence[TransitionRow] = ()) -> pb.Run:
@@ -32,6 +32,8 @@ def run_message(engine: Engine, run: RunRow, history: Sequence[TransitionRow] = 
         config_json=json.dumps(run.config),
         headline_json=json.dumps(engine.headline(run)),
         worker_json=json.dumps(run.worker),
+        priority=run.priority,
+        gpus=run.gpu_ids,
         history=[transition_message(row) for row in history],
     )
 

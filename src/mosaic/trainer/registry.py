@@ -7,68 +7,14 @@ import sqlite3
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mosaic.contract.errors import NotFoundError, StorageError, UserError
+from mosaic.contract.errors import ConflictError, NotFoundError, StorageError, UserError
 from mosaic.contract.fsm import LIVE, Outcome, RunStatus, check_transition
-from mosaic.contract.process import ProcessIdentity, boot_id
 from mosaic.contract.run_config import TrainRunConfig
+from mosaic.trainer.rows import JSON_COLUMNS, RunRow, TransitionRow
 from mosaic.trainer.schema import prepare
-
-
-@dataclass(frozen=True)
-class RunRow:
-    """A run as it is stored."""
-
-    position: int
-    run_id: str
-    request_id: str
-    run_name: str
-    worker_type: str
-    config: dict[str, Any]
-    tags: list[str]
-    cpus: int
-    status: RunStatus
-    outcome: Outcome | None
-    reason: str | None
-    submitted_at: float
-    started_at: float | None
-    ended_at: float | None
-    exit_code: int | None
-    supervisor_pid: int | None
-    supervisor_start: int | None
-    boot_id: str | None
-    training_pid: int | None
-    events_offset: int
-    session_hash: str | None
-    worker: dict[str, Any]
-    headline: dict[str, Any]
-    stop_outcome: Outcome | None
-    stop_reason: str | None
-
-    @property
-    def supervisor(self) -> ProcessIdentity | None:
-        """The supervisor's process, if it was recorded in this boot."""
-        if self.supervisor_pid is None or self.supervisor_start is None or self.boot_id != boot_id():
-            return None
-        return ProcessIdentity(self.supervisor_pid, self.supervisor_start)
-
-
-@dataclass(frozen=True)
-class TransitionRow:
-    """A state change as it is stored."""
-
-    seq: int
-    run_id: str
-    status: RunStatus
-    outcome: Outcome | None
-    reason: str | None
-    at: float
-
-
-_JSON_COLUMNS = frozenset({"config", "tags", "worker", "headline"})
 
 
 class Registry:
@@ -97,6 +43,10 @@ class Registry:
             "config": json.dumps(config.as_json()),
             "tags": json.dumps(config.tags),
             "cpus": config.resources.cpus,
+            "memory_mb": config.resources.memory_mb or 0,
+            "gpus": config.resources.gpus.requested,
+            "gpus_mandatory": config.resources.gpus.mandatory,
+            "priority": config.schedule.priority,
             "status": RunStatus.INIT,
             "reason": reason,
             "submitted_at": time.time(),
@@ -105,6 +55,7 @@ class Registry:
         names, marks = ", ".join(fields), ", ".join("?" * len(fields))
         with self._transaction():
             self._connection.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", list(fields.values()))
+            self._connection.execute("UPDATE runs SET place = position WHERE run_id = ?", [run_id])
             self._add_transition(run_id, RunStatus.INIT, None, reason)
         return self.get(run_id)
 
@@ -128,6 +79,19 @@ class Registry:
         """Change columns that are not the state."""
         with self._transaction():
             self._set(run_id, changes)
+
+    def place_before(self, run_id: str, other_id: str) -> None:
+        """Put a waiting run right before another one, with its priority."""
+        other = self.get(other_id)
+        if other.status != RunStatus.INIT:
+            raise ConflictError(f"Run {other_id} is {other.status}: only waiting runs have a place.")
+        ahead = [
+            run.place
+            for run in self.with_status([RunStatus.INIT])
+            if run.priority == other.priority and run.place < other.place and run.run_id != run_id
+        ]
+        place = (max(ahead) + other.place) / 2 if ahead else other.place - 1
+        self.update(run_id, priority=other.priority, place=place)
 
     def remove(self, run_id: str) -> None:
         with self._transaction():
@@ -162,7 +126,7 @@ class Registry:
     def with_status(self, statuses: Iterable[RunStatus]) -> list[RunRow]:
         wanted = list(statuses)
         marks = ", ".join("?" * len(wanted))
-        return list(self._rows(f"status IN ({marks}) ORDER BY position", wanted))
+        return list(self._rows(f"status IN ({marks}) ORDER BY priority DESC, place, position", wanted))
 
     def find(self, statuses: Sequence[str], tags: Sequence[str], limit: int) -> list[RunRow]:
         """Runs, newest first, with any of `statuses` and all of `tags`."""
@@ -182,7 +146,13 @@ class Registry:
             where += " AND run_id = ?"
             values.append(run_id)
         query = f"SELECT * FROM transitions WHERE {where} ORDER BY seq LIMIT ?"
-        return [_transition(row) for row in self._connection.execute(query, [*values, limit])]
+        return [TransitionRow.from_sql(row) for row in self._connection.execute(query, [*values, limit])]
+
+    def count(self, run_id: str, status: RunStatus) -> int:
+        """How often a run came into a state."""
+        query = "SELECT count(*) FROM transitions WHERE run_id = ? AND status = ?"
+        (number,) = self._connection.execute(query, [run_id, status]).fetchone()
+        return int(number)
 
     def last_seq(self) -> int:
         (seq,) = self._connection.execute("SELECT coalesce(max(seq), 0) FROM transitions").fetchone()
@@ -211,7 +181,7 @@ class Registry:
 
     def _set(self, run_id: str, changes: dict[str, Any]) -> None:
         encoded = {
-            name: json.dumps(value) if name in _JSON_COLUMNS else value for name, value in changes.items()
+            name: json.dumps(value) if name in JSON_COLUMNS else value for name, value in changes.items()
         }
         assignments = ", ".join(f"{name} = ?" for name in encoded)
         self._connection.execute(
@@ -228,16 +198,4 @@ class Registry:
 
     def _rows(self, where: str, values: Sequence[Any]) -> Iterator[RunRow]:
         for row in self._connection.execute(f"SELECT * FROM runs WHERE {where}", values):
-            fields = dict(row)
-            fields |= {name: json.loads(fields[name]) for name in _JSON_COLUMNS}
-            fields["status"] = RunStatus(fields["status"])
-            for name in ("outcome", "stop_outcome"):
-                fields[name] = Outcome(fields[name]) if fields[name] else None
-            yield RunRow(**fields)
-
-
-def _transition(row: sqlite3.Row) -> TransitionRow:
-    fields = dict(row)
-    fields["status"] = RunStatus(fields["status"])
-    fields["outcome"] = Outcome(fields["outcome"]) if fields["outcome"] else None
-    return TransitionRow(**fields)
+            yield RunRow.from_sql(row)

@@ -1,4 +1,4 @@
-"""The database's tables, with a version that old files carry."""
+"""The database's tables. Each release that changes them adds a step; old files go through all they lack."""
 
 from __future__ import annotations
 
@@ -6,9 +6,7 @@ import sqlite3
 
 from mosaic.contract.errors import StorageError
 
-VERSION = 1
-
-_TABLES = """
+_FIRST = """
 CREATE TABLE runs (
     position INTEGER PRIMARY KEY AUTOINCREMENT,
     run_id TEXT NOT NULL UNIQUE,
@@ -49,9 +47,23 @@ CREATE INDEX transitions_by_run ON transitions (run_id, seq);
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 
+_QUEUE_AND_PAUSE = """
+ALTER TABLE runs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN place REAL NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN memory_mb INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN gpus INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN gpus_mandatory INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE runs ADD COLUMN gpu_ids TEXT NOT NULL DEFAULT '[]';
+ALTER TABLE runs ADD COLUMN pause_wanted INTEGER NOT NULL DEFAULT 0;
+UPDATE runs SET place = position, config = json_insert(config, '$.schedule.priority', 0);
+"""
+
+STEPS = (_FIRST, _QUEUE_AND_PAUSE)
+VERSION = len(STEPS)
+
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables of a new database; refuse one that a newer release has written."""
+    """Bring a database to this release's tables, as one step; refuse one that a newer release has written."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if version == VERSION:
         return
@@ -59,4 +71,10 @@ def prepare(connection: sqlite3.Connection) -> None:
         raise StorageError(
             f"The run database has version {version}, this release knows {VERSION}: use the newer release."
         )
-    connection.executescript(f"BEGIN; {_TABLES} PRAGMA user_version = {VERSION}; COMMIT;")
+    script = "".join(STEPS[version:])
+    try:
+        connection.executescript(f"BEGIN IMMEDIATE; {script} PRAGMA user_version = {VERSION}; COMMIT;")
+    except sqlite3.Error:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise

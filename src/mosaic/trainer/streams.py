@@ -1,4 +1,4 @@
-"""Metrics and logs of a run, read from its files while somebody listens."""
+"""What clients follow of a run: metrics and logs from its files, published items from their ring."""
 
 from __future__ import annotations
 
@@ -65,6 +65,27 @@ async def logs(
                 return
             else:
                 await subscriber.wait(_LOGS_SECONDS)
+            if stop.is_set():
+                raise UnavailableError("The daemon is stopping.")
+
+
+async def published(
+    engine: Engine, stream: str, request: pb.StreamPublishedRequest, stop: asyncio.Event
+) -> AsyncIterator[pb.PublishedBatch]:
+    """Items after the cursor, as far as they are kept; with `follow` until the run has ended."""
+    run = engine.registry.resolve(request.run_id)
+    ring, seen = engine.published.ring(run.run_id, stream), request.since_seq
+    with engine.control.reading(run.run_id), engine.broker.subscribe(run.run_id) as subscriber:
+        while True:
+            ended = engine.registry.get(run.run_id).status == RunStatus.TERM
+            batch = ring.since(seen)
+            if batch is not None:
+                seen = batch.items[-1].seq
+                yield batch
+            elif ended or not request.follow:
+                return
+            else:
+                await subscriber.wait()
             if stop.is_set():
                 raise UnavailableError("The daemon is stopping.")
 

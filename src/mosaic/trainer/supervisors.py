@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from mosaic.contract.workers import find_worker
 RUN_VARIABLE = "MOSAIC_RUN_ID"
 """Marks every process of a run, so that what a killed supervisor left can be told from strangers."""
 
+_GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 _FIND_SECONDS = 2.0
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
@@ -45,11 +46,11 @@ class RunSecrets:
         return cls(**json.loads(path.read_bytes()))
 
 
-def spawn_supervisor(
-    paths: VarPaths, run_id: str, config: Mapping[str, Any], target: str
+def spawn(
+    paths: VarPaths, run_id: str, config: Mapping[str, Any], target: str, gpu_ids: Sequence[int]
 ) -> subprocess.Popen[bytes]:
     """Start the run's supervisor. From this moment it holds `supervisor.lock`, whatever becomes of us."""
-    worker, cpus = config["metadata"]["worker"], config["resources"]["cpus"]
+    worker = config["metadata"]["worker"]
     module = worker["module"] or find_worker(worker["type"]).cli_module
     command = [sys.executable, "-m", module, "--config", str(paths.worker_config(run_id))]
     command += ["--grpc", "--grpc-target", target]
@@ -70,15 +71,18 @@ def spawn_supervisor(
             pass_fds=[lock.fileno()],
             start_new_session=True,
             cwd=run_paths.run_dir,
-            env=_environment(paths, run_id, config, cpus),
+            env=_environment(paths, run_id, config, gpu_ids),
         )
 
 
-def _environment(paths: VarPaths, run_id: str, config: Mapping[str, Any], cpus: int) -> dict[str, str]:
+def _environment(
+    paths: VarPaths, run_id: str, config: Mapping[str, Any], gpu_ids: Sequence[int]
+) -> dict[str, str]:
     held = RunSecrets.read(paths.run_secrets(run_id))
     metadata = config["metadata"]
     environment = dict(os.environ)
-    environment |= {name: str(cpus) for name in _THREAD_VARIABLES}
+    environment |= {name: str(config["resources"]["cpus"]) for name in _THREAD_VARIABLES}
+    environment[_GPU_VARIABLE] = ",".join(map(str, gpu_ids))
     environment |= held.environment
     environment |= {VAR_VARIABLE: str(paths.root), RUN_VARIABLE: run_id, SECRET_VARIABLE: held.run_secret}
     optional = {
@@ -102,7 +106,7 @@ def lock_is_held(run_paths: RunPaths) -> bool:
     return False
 
 
-def find_supervisor(run_id: str, run_paths: RunPaths) -> ProcessIdentity | None:
+def find(run_id: str, run_paths: RunPaths) -> ProcessIdentity | None:
     """The process that holds the run's lock, for a spawn that was never recorded."""
     deadline = time.monotonic() + _FIND_SECONDS
     # A process that is just being started has not got its environment yet.
@@ -128,6 +132,15 @@ def _open_files(pid: int) -> list[str]:
         return []
 
 
+def reserved_gpus(pid: int) -> list[int]:
+    """The GPUs that a supervisor was given when it was started."""
+    for entry in _environment_of(pid):
+        name, _, value = entry.partition(b"=")
+        if name.decode() == _GPU_VARIABLE:
+            return [int(part) for part in value.split(b",") if part]
+    return []
+
+
 def end_leftovers(run_id: str) -> list[int]:
     """Kill every process that still belongs to a run whose supervisor is gone."""
     ended = []
@@ -141,11 +154,12 @@ def end_leftovers(run_id: str) -> list[int]:
 def _processes_of(run_id: str) -> Iterator[int]:
     mark = f"{RUN_VARIABLE}={run_id}".encode()
     for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
-            continue
-        try:
-            environment = (entry / "environ").read_bytes()
-        except OSError:
-            continue
-        if mark in environment.split(b"\0"):
+        if entry.name.isdigit() and mark in _environment_of(int(entry.name)):
             yield int(entry.name)
+
+
+def _environment_of(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []

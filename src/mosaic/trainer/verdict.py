@@ -8,7 +8,7 @@ from pathlib import Path
 
 from mosaic.contract.events import EventKind, LifecycleEvent
 from mosaic.contract.fsm import Outcome, RunStatus
-from mosaic.trainer.registry import RunRow
+from mosaic.trainer.rows import RunRow
 
 _TAIL_BYTES = 4096
 

@@ -39,7 +39,7 @@ def run(args: argparse.Namespace) -> int:
     if args.action not in _ACTIONS:
         hint = closest(args.action, _ACTIONS) or f"; it takes {', '.join(_ACTIONS)}."
         raise UserError(f"daemon cannot '{args.action}'{hint}")
-    paths = VarPaths((args.var or resolve_var()).expanduser().resolve())
+    paths = VarPaths((args.var or resolve_var()).resolve())
     said = ""
     if args.action == "start":
         said = _start(paths, args.port)

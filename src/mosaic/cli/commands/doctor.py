@@ -29,7 +29,7 @@ def run(args: argparse.Namespace) -> int:
     from mosaic.cli.checks import all_checks
     from mosaic.contract.paths import VarPaths, resolve_var
 
-    checks = list(all_checks(VarPaths((args.var or resolve_var()).expanduser().resolve())))
+    checks = list(all_checks(VarPaths((args.var or resolve_var()).resolve())))
     broken = [check for check in checks if check.broken]
     if args.json:
         print_json(

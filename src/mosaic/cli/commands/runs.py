@@ -124,7 +124,7 @@ def _table(runs: list[RunRecord]) -> Table:
     ids = words.unique_prefixes([run.run_id for run in runs])
     gap = 2 if console().width >= _ROOMY else 1
     table = Table(box=None, padding=(0, gap, 0, 0), header_style="dim", show_edge=False)
-    table.add_column("id", no_wrap=True)
+    table.add_column("id", no_wrap=True, min_width=max(map(len, ids.values())))
     table.add_column("name")
     for title in ("algo", "environment"):
         table.add_column(title, no_wrap=True, overflow="ellipsis")

@@ -13,7 +13,7 @@ from mosaic.contract.workers import Parameter, WorkerCatalog, discover_workers
 
 def parser(argv: Sequence[str]) -> Parser:
     """With an algorithm among the words, its own parameters are options too."""
-    catalogs = [worker.load_catalog() for worker in discover_workers().values()]
+    catalogs = [worker.load_catalog() for worker in discover_workers().values() if worker.catalog]
     known = [name for catalog in catalogs for name in catalog.algorithms()]
     parser = Parser(
         "train",

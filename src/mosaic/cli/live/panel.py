@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from rich.console import Group, RenderableType
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -50,9 +52,7 @@ def many_runs(rows: list[Row]) -> RenderableType:
     above = Text(titles.pop() if len(titles) == 1 else f"{len(rows)} runs", style="bold")
     waiting = next((row.reason for row in rows if row.status == "INIT" and row.reason), None)
     below = [Text(words.waiting(waiting), style="dim")] if waiting else []
-    folder = Text(
-        f"folders: {words.place(rows[0].run_dir.rpartition('/')[0])}/", style="dim", overflow="fold"
-    )
+    folder = Text(f"folders: {words.place(Path(rows[0].run_dir).parent)}", style="dim", overflow="fold")
     return Group(above, table, *below, folder)
 
 

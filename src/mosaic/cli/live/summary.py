@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
@@ -54,39 +54,55 @@ def _print_one(client: Client, run: RunRecord) -> None:
 
 
 def _print_many(client: Client, runs: Sequence[RunRecord]) -> None:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
-    for title in ("", "run", "time", "mean return", "id"):
-        table.add_column(title, justify="right" if title in ("time", "mean return") else "left", no_wrap=True)
-    for run in runs:
-        row = Row.from_record(run)
-        table.add_row(
-            _state(row),
-            row.name,
-            words.duration(row.elapsed() or 0.0),
-            words.short(run.headline.get("mean_return")),
-            run.run_id,
-        )
-    console().print(table)
-    failed = [run for run in runs if run.outcome == "failed"]
-    if failed:
-        console().print(Text(failed[0].reason or "", style="red"))
-        _print_stderr(client, failed[0])
-    returns = [run.headline["mean_return"] for run in runs if run.headline.get("mean_return") is not None]
+    rows = [Row.from_record(run) for run in runs]
+    short = words.unique_prefixes([row.run_id for row in rows])
+    same = len({row.title for row in rows}) == 1
+    if same:
+        console().print(Text(rows[0].title, style="bold"))
+    console().print(_outcomes(rows, short, same))
     facts = _facts()
-    if len(returns) > 1:
+    returns = [row.headline["mean_return"] for row in rows if row.outcome == "completed" and _has_return(row)]
+    if same and len(returns) > 1:
         spread = f"{words.short(fmean(returns))} ± {words.short(stdev(returns))} over {len(returns)} runs"
         facts.add_row("mean return", spread)
-    facts.add_row("folders", _path(Path(runs[0].run_dir).parent))
+    facts.add_row("folders", _path(Path(rows[0].run_dir).parent))
     console().print(facts)
-    short = words.unique_prefixes([run.run_id for run in runs])
-    _print_next("failed" if failed else "completed", list(short.values()))
+    failed = next((run for run in runs if run.outcome == "failed"), None)
+    if failed is None:
+        _print_next("completed", list(short.values()))
+        return
+    console().print(Text(f"{Row.from_record(failed).name}: {failed.reason}", style="red"))
+    _print_stderr(client, failed)
+    _print_next("failed", [failed.run_id])
+
+
+def _outcomes(rows: Sequence[Row], short: Mapping[str, str], same: bool) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
+    table.add_column("", no_wrap=True)
+    table.add_column("seed" if same else "run", overflow="ellipsis", no_wrap=True)
+    for title in ("time", "mean return"):
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("id", no_wrap=True)
+    for row in rows:
+        elapsed = row.elapsed()
+        table.add_row(
+            _state(row),
+            str(row.seed) if same else row.name,
+            "–" if elapsed is None else words.duration(elapsed),
+            words.short(row.headline.get("mean_return")),
+            short[row.run_id],
+        )
+    return table
+
+
+def _has_return(row: Row) -> bool:
+    return row.headline.get("mean_return") is not None
 
 
 def _verdict(row: Row) -> Text:
-    mark = _MARKS.get(row.outcome or "", "✗")
     elapsed = row.elapsed()
     took = f" after {words.duration(elapsed)}" if elapsed is not None else ""
-    return Text.assemble((f"{mark} {row.state}", words.style(row.state)), took, "   ", (row.name, "bold"))
+    return Text.assemble(_state(row), took, "   ", (row.name, "bold"))
 
 
 def _state(row: Row) -> Text:

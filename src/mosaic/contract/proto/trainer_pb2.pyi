@@ -23,7 +23,7 @@ class Transition(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., run_id: _Optional[str] = ..., status: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., at: _Optional[float] = ...) -> None: ...
 
 class Run(_message.Message):
-    __slots__ = ("run_id", "run_name", "worker_type", "status", "outcome", "reason", "run_dir", "tags", "submitted_at", "started_at", "ended_at", "exit_code", "supervisor_pid", "training_pid", "config_json", "headline_json", "worker_json", "history")
+    __slots__ = ("run_id", "run_name", "worker_type", "status", "outcome", "reason", "run_dir", "tags", "submitted_at", "started_at", "ended_at", "exit_code", "supervisor_pid", "training_pid", "config_json", "headline_json", "worker_json", "history", "priority", "gpus")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_NAME_FIELD_NUMBER: _ClassVar[int]
     WORKER_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -42,6 +42,8 @@ class Run(_message.Message):
     HEADLINE_JSON_FIELD_NUMBER: _ClassVar[int]
     WORKER_JSON_FIELD_NUMBER: _ClassVar[int]
     HISTORY_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     run_name: str
     worker_type: str
@@ -60,7 +62,9 @@ class Run(_message.Message):
     headline_json: str
     worker_json: str
     history: _containers.RepeatedCompositeFieldContainer[Transition]
-    def __init__(self, run_id: _Optional[str] = ..., run_name: _Optional[str] = ..., worker_type: _Optional[str] = ..., status: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., run_dir: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., submitted_at: _Optional[float] = ..., started_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., exit_code: _Optional[int] = ..., supervisor_pid: _Optional[int] = ..., training_pid: _Optional[int] = ..., config_json: _Optional[str] = ..., headline_json: _Optional[str] = ..., worker_json: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Transition, _Mapping]]] = ...) -> None: ...
+    priority: int
+    gpus: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, run_id: _Optional[str] = ..., run_name: _Optional[str] = ..., worker_type: _Optional[str] = ..., status: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., run_dir: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., submitted_at: _Optional[float] = ..., started_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., exit_code: _Optional[int] = ..., supervisor_pid: _Optional[int] = ..., training_pid: _Optional[int] = ..., config_json: _Optional[str] = ..., headline_json: _Optional[str] = ..., worker_json: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Transition, _Mapping]]] = ..., priority: _Optional[int] = ..., gpus: _Optional[_Iterable[int]] = ...) -> None: ...
 
 class SubmitRunRequest(_message.Message):
     __slots__ = ("config_json", "request_id")
@@ -77,6 +81,88 @@ class CancelRunRequest(_message.Message):
     run_id: str
     reason: str
     def __init__(self, run_id: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class PauseRunRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class ResumeRunRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class ReorderRunRequest(_message.Message):
+    __slots__ = ("run_id", "priority", "before_run_id")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    PRIORITY_FIELD_NUMBER: _ClassVar[int]
+    BEFORE_RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    priority: int
+    before_run_id: str
+    def __init__(self, run_id: _Optional[str] = ..., priority: _Optional[int] = ..., before_run_id: _Optional[str] = ...) -> None: ...
+
+class ControlStreamRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
+class ControlMessage(_message.Message):
+    __slots__ = ("pause", "resume", "grant_steps", "max_rate_hz")
+    PAUSE_FIELD_NUMBER: _ClassVar[int]
+    RESUME_FIELD_NUMBER: _ClassVar[int]
+    GRANT_STEPS_FIELD_NUMBER: _ClassVar[int]
+    MAX_RATE_HZ_FIELD_NUMBER: _ClassVar[int]
+    pause: bool
+    resume: bool
+    grant_steps: int
+    max_rate_hz: float
+    def __init__(self, pause: _Optional[bool] = ..., resume: _Optional[bool] = ..., grant_steps: _Optional[int] = ..., max_rate_hz: _Optional[float] = ...) -> None: ...
+
+class Published(_message.Message):
+    __slots__ = ("seq", "at", "payload_json")
+    SEQ_FIELD_NUMBER: _ClassVar[int]
+    AT_FIELD_NUMBER: _ClassVar[int]
+    PAYLOAD_JSON_FIELD_NUMBER: _ClassVar[int]
+    seq: int
+    at: float
+    payload_json: str
+    def __init__(self, seq: _Optional[int] = ..., at: _Optional[float] = ..., payload_json: _Optional[str] = ...) -> None: ...
+
+class PublishRequest(_message.Message):
+    __slots__ = ("run_id", "items")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    items: _containers.RepeatedCompositeFieldContainer[Published]
+    def __init__(self, run_id: _Optional[str] = ..., items: _Optional[_Iterable[_Union[Published, _Mapping]]] = ...) -> None: ...
+
+class PublishResponse(_message.Message):
+    __slots__ = ("accepted",)
+    ACCEPTED_FIELD_NUMBER: _ClassVar[int]
+    accepted: int
+    def __init__(self, accepted: _Optional[int] = ...) -> None: ...
+
+class StreamPublishedRequest(_message.Message):
+    __slots__ = ("run_id", "since_seq", "follow")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    SINCE_SEQ_FIELD_NUMBER: _ClassVar[int]
+    FOLLOW_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    since_seq: int
+    follow: bool
+    def __init__(self, run_id: _Optional[str] = ..., since_seq: _Optional[int] = ..., follow: _Optional[bool] = ...) -> None: ...
+
+class PublishedBatch(_message.Message):
+    __slots__ = ("items", "dropped")
+    ITEMS_FIELD_NUMBER: _ClassVar[int]
+    DROPPED_FIELD_NUMBER: _ClassVar[int]
+    items: _containers.RepeatedCompositeFieldContainer[Published]
+    dropped: int
+    def __init__(self, items: _Optional[_Iterable[_Union[Published, _Mapping]]] = ..., dropped: _Optional[int] = ...) -> None: ...
 
 class GetRunRequest(_message.Message):
     __slots__ = ("run_id",)
@@ -245,7 +331,7 @@ class GetHealthRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Health(_message.Message):
-    __slots__ = ("version", "pid", "uptime_seconds", "live_runs", "waiting_runs", "cpus", "cpus_reserved", "last_seq", "problems", "disk_free_bytes")
+    __slots__ = ("version", "pid", "uptime_seconds", "live_runs", "waiting_runs", "cpus", "cpus_reserved", "last_seq", "problems", "disk_free_bytes", "memory_mb", "memory_mb_reserved", "gpus", "gpus_reserved")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
     UPTIME_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -256,6 +342,10 @@ class Health(_message.Message):
     LAST_SEQ_FIELD_NUMBER: _ClassVar[int]
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
     DISK_FREE_BYTES_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MB_FIELD_NUMBER: _ClassVar[int]
+    MEMORY_MB_RESERVED_FIELD_NUMBER: _ClassVar[int]
+    GPUS_FIELD_NUMBER: _ClassVar[int]
+    GPUS_RESERVED_FIELD_NUMBER: _ClassVar[int]
     version: str
     pid: int
     uptime_seconds: float
@@ -266,7 +356,11 @@ class Health(_message.Message):
     last_seq: int
     problems: _containers.RepeatedScalarFieldContainer[str]
     disk_free_bytes: int
-    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., uptime_seconds: _Optional[float] = ..., live_runs: _Optional[int] = ..., waiting_runs: _Optional[int] = ..., cpus: _Optional[int] = ..., cpus_reserved: _Optional[int] = ..., last_seq: _Optional[int] = ..., problems: _Optional[_Iterable[str]] = ..., disk_free_bytes: _Optional[int] = ...) -> None: ...
+    memory_mb: int
+    memory_mb_reserved: int
+    gpus: int
+    gpus_reserved: int
+    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., uptime_seconds: _Optional[float] = ..., live_runs: _Optional[int] = ..., waiting_runs: _Optional[int] = ..., cpus: _Optional[int] = ..., cpus_reserved: _Optional[int] = ..., last_seq: _Optional[int] = ..., problems: _Optional[_Iterable[str]] = ..., disk_free_bytes: _Optional[int] = ..., memory_mb: _Optional[int] = ..., memory_mb_reserved: _Optional[int] = ..., gpus: _Optional[int] = ..., gpus_reserved: _Optional[int] = ...) -> None: ...
 
 class ShutdownRequest(_message.Message):
     __slots__ = ()

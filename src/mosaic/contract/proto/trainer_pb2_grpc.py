@@ -46,6 +46,21 @@ class TrainerServiceStub:
                 request_serializer=trainer__pb2.CancelRunRequest.SerializeToString,
                 response_deserializer=trainer__pb2.Run.FromString,
                 _registered_method=True)
+        self.PauseRun = channel.unary_unary(
+                '/mosaic.trainer.v1.TrainerService/PauseRun',
+                request_serializer=trainer__pb2.PauseRunRequest.SerializeToString,
+                response_deserializer=trainer__pb2.Run.FromString,
+                _registered_method=True)
+        self.ResumeRun = channel.unary_unary(
+                '/mosaic.trainer.v1.TrainerService/ResumeRun',
+                request_serializer=trainer__pb2.ResumeRunRequest.SerializeToString,
+                response_deserializer=trainer__pb2.Run.FromString,
+                _registered_method=True)
+        self.ReorderRun = channel.unary_unary(
+                '/mosaic.trainer.v1.TrainerService/ReorderRun',
+                request_serializer=trainer__pb2.ReorderRunRequest.SerializeToString,
+                response_deserializer=trainer__pb2.Run.FromString,
+                _registered_method=True)
         self.GetRun = channel.unary_unary(
                 '/mosaic.trainer.v1.TrainerService/GetRun',
                 request_serializer=trainer__pb2.GetRunRequest.SerializeToString,
@@ -75,6 +90,31 @@ class TrainerServiceStub:
                 '/mosaic.trainer.v1.TrainerService/Heartbeat',
                 request_serializer=trainer__pb2.HeartbeatRequest.SerializeToString,
                 response_deserializer=trainer__pb2.HeartbeatResponse.FromString,
+                _registered_method=True)
+        self.ControlStream = channel.unary_stream(
+                '/mosaic.trainer.v1.TrainerService/ControlStream',
+                request_serializer=trainer__pb2.ControlStreamRequest.SerializeToString,
+                response_deserializer=trainer__pb2.ControlMessage.FromString,
+                _registered_method=True)
+        self.PublishRunSteps = channel.stream_unary(
+                '/mosaic.trainer.v1.TrainerService/PublishRunSteps',
+                request_serializer=trainer__pb2.PublishRequest.SerializeToString,
+                response_deserializer=trainer__pb2.PublishResponse.FromString,
+                _registered_method=True)
+        self.PublishRunEpisodes = channel.stream_unary(
+                '/mosaic.trainer.v1.TrainerService/PublishRunEpisodes',
+                request_serializer=trainer__pb2.PublishRequest.SerializeToString,
+                response_deserializer=trainer__pb2.PublishResponse.FromString,
+                _registered_method=True)
+        self.StreamRunSteps = channel.unary_stream(
+                '/mosaic.trainer.v1.TrainerService/StreamRunSteps',
+                request_serializer=trainer__pb2.StreamPublishedRequest.SerializeToString,
+                response_deserializer=trainer__pb2.PublishedBatch.FromString,
+                _registered_method=True)
+        self.StreamRunEpisodes = channel.unary_stream(
+                '/mosaic.trainer.v1.TrainerService/StreamRunEpisodes',
+                request_serializer=trainer__pb2.StreamPublishedRequest.SerializeToString,
+                response_deserializer=trainer__pb2.PublishedBatch.FromString,
                 _registered_method=True)
         self.StreamMetrics = channel.unary_stream(
                 '/mosaic.trainer.v1.TrainerService/StreamMetrics',
@@ -112,6 +152,26 @@ class TrainerServiceServicer:
 
     def CancelRun(self, request, context):
         """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PauseRun(self, request, context):
+        """Stop a run's processes where they are, and let them go on. Both answer when it is done.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ResumeRun(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ReorderRun(self, request, context):
+        """Change the place of a waiting run in the queue.
+        """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
@@ -155,6 +215,39 @@ class TrainerServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ControlStream(self, request, context):
+        """The daemon's wishes to one worker; the first messages repeat what still holds.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PublishRunSteps(self, request_iterator, context):
+        """Steps and episodes of workers that publish them; sent only against granted credits.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def PublishRunEpisodes(self, request_iterator, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StreamRunSteps(self, request, context):
+        """What was published after since_seq, as far as it is still kept, then the new as it comes.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StreamRunEpisodes(self, request, context):
+        """Missing associated documentation comment in .proto file."""
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def StreamMetrics(self, request, context):
         """Missing associated documentation comment in .proto file."""
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
@@ -193,6 +286,21 @@ def add_TrainerServiceServicer_to_server(servicer, server):
                     request_deserializer=trainer__pb2.CancelRunRequest.FromString,
                     response_serializer=trainer__pb2.Run.SerializeToString,
             ),
+            'PauseRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.PauseRun,
+                    request_deserializer=trainer__pb2.PauseRunRequest.FromString,
+                    response_serializer=trainer__pb2.Run.SerializeToString,
+            ),
+            'ResumeRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.ResumeRun,
+                    request_deserializer=trainer__pb2.ResumeRunRequest.FromString,
+                    response_serializer=trainer__pb2.Run.SerializeToString,
+            ),
+            'ReorderRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReorderRun,
+                    request_deserializer=trainer__pb2.ReorderRunRequest.FromString,
+                    response_serializer=trainer__pb2.Run.SerializeToString,
+            ),
             'GetRun': grpc.unary_unary_rpc_method_handler(
                     servicer.GetRun,
                     request_deserializer=trainer__pb2.GetRunRequest.FromString,
@@ -222,6 +330,31 @@ def add_TrainerServiceServicer_to_server(servicer, server):
                     servicer.Heartbeat,
                     request_deserializer=trainer__pb2.HeartbeatRequest.FromString,
                     response_serializer=trainer__pb2.HeartbeatResponse.SerializeToString,
+            ),
+            'ControlStream': grpc.unary_stream_rpc_method_handler(
+                    servicer.ControlStream,
+                    request_deserializer=trainer__pb2.ControlStreamRequest.FromString,
+                    response_serializer=trainer__pb2.ControlMessage.SerializeToString,
+            ),
+            'PublishRunSteps': grpc.stream_unary_rpc_method_handler(
+                    servicer.PublishRunSteps,
+                    request_deserializer=trainer__pb2.PublishRequest.FromString,
+                    response_serializer=trainer__pb2.PublishResponse.SerializeToString,
+            ),
+            'PublishRunEpisodes': grpc.stream_unary_rpc_method_handler(
+                    servicer.PublishRunEpisodes,
+                    request_deserializer=trainer__pb2.PublishRequest.FromString,
+                    response_serializer=trainer__pb2.PublishResponse.SerializeToString,
+            ),
+            'StreamRunSteps': grpc.unary_stream_rpc_method_handler(
+                    servicer.StreamRunSteps,
+                    request_deserializer=trainer__pb2.StreamPublishedRequest.FromString,
+                    response_serializer=trainer__pb2.PublishedBatch.SerializeToString,
+            ),
+            'StreamRunEpisodes': grpc.unary_stream_rpc_method_handler(
+                    servicer.StreamRunEpisodes,
+                    request_deserializer=trainer__pb2.StreamPublishedRequest.FromString,
+                    response_serializer=trainer__pb2.PublishedBatch.SerializeToString,
             ),
             'StreamMetrics': grpc.unary_stream_rpc_method_handler(
                     servicer.StreamMetrics,
@@ -299,6 +432,87 @@ class TrainerService:
             target,
             '/mosaic.trainer.v1.TrainerService/CancelRun',
             trainer__pb2.CancelRunRequest.SerializeToString,
+            trainer__pb2.Run.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PauseRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.trainer.v1.TrainerService/PauseRun',
+            trainer__pb2.PauseRunRequest.SerializeToString,
+            trainer__pb2.Run.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ResumeRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.trainer.v1.TrainerService/ResumeRun',
+            trainer__pb2.ResumeRunRequest.SerializeToString,
+            trainer__pb2.Run.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ReorderRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.trainer.v1.TrainerService/ReorderRun',
+            trainer__pb2.ReorderRunRequest.SerializeToString,
             trainer__pb2.Run.FromString,
             options,
             channel_credentials,
@@ -462,6 +676,141 @@ class TrainerService:
             '/mosaic.trainer.v1.TrainerService/Heartbeat',
             trainer__pb2.HeartbeatRequest.SerializeToString,
             trainer__pb2.HeartbeatResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ControlStream(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/mosaic.trainer.v1.TrainerService/ControlStream',
+            trainer__pb2.ControlStreamRequest.SerializeToString,
+            trainer__pb2.ControlMessage.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PublishRunSteps(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/mosaic.trainer.v1.TrainerService/PublishRunSteps',
+            trainer__pb2.PublishRequest.SerializeToString,
+            trainer__pb2.PublishResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def PublishRunEpisodes(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_unary(
+            request_iterator,
+            target,
+            '/mosaic.trainer.v1.TrainerService/PublishRunEpisodes',
+            trainer__pb2.PublishRequest.SerializeToString,
+            trainer__pb2.PublishResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StreamRunSteps(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/mosaic.trainer.v1.TrainerService/StreamRunSteps',
+            trainer__pb2.StreamPublishedRequest.SerializeToString,
+            trainer__pb2.PublishedBatch.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StreamRunEpisodes(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_stream(
+            request,
+            target,
+            '/mosaic.trainer.v1.TrainerService/StreamRunEpisodes',
+            trainer__pb2.StreamPublishedRequest.SerializeToString,
+            trainer__pb2.PublishedBatch.FromString,
             options,
             channel_credentials,
             insecure,

@@ -1,0 +1,126 @@
+"""What a supervisor tells of its run: heartbeats with the newest numbers, the manifest and the last word."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from cleanrl_worker.analytics import write_manifest
+from cleanrl_worker.config import CleanRLWorkerConfig
+from cleanrl_worker.telemetry import LifecycleEmitter
+from mosaic.analytics.event_files import EventReader
+from mosaic.analytics.headline import HeadlineTracker
+from mosaic.contract.errors import StorageError
+from mosaic.contract.paths import RunPaths
+
+HEARTBEAT_SECONDS = 30.0
+SHORTEST_SECONDS = 0.9
+"""Heartbeats with news come at most once a second."""
+LAST_WORD_SECONDS = 60.0
+"""How long to try to write the last event when the disk is full."""
+_STDERR_LINES = 20
+_STDERR_BYTES = 16_384
+
+
+class Line(Protocol):
+    """The line to the daemon."""
+
+    def heartbeat(self, seq: int) -> None: ...
+
+
+class Reporter:
+    """Writes one run's events and manifest; with a line it nudges the daemon to read them."""
+
+    def __init__(self, config: CleanRLWorkerConfig, paths: RunPaths) -> None:
+        self._config = config
+        self._paths = paths
+        self._emitter = LifecycleEmitter(config.run_id, paths.events)
+        self._tracker = HeadlineTracker(config.total_timesteps)
+        self._reader = EventReader(paths.run_dir)
+        self._started_at = time.time()
+        self._told: dict[str, Any] = {}
+        self._told_at = 0.0
+        self.line: Line | None = None
+
+    def started(self, payload: Mapping[str, Any]) -> None:
+        self._nudge(self._emitter.run_started(payload).seq)
+
+    def beat(self, paused: bool = False, at_once: bool = False) -> None:
+        """A heartbeat when there is something new, or when the last one is long ago."""
+        self._tracker.update(self._reader.poll())
+        headline = self._tracker.headline().as_json()
+        if paused:
+            headline["phase"] = "paused"
+        due = SHORTEST_SECONDS if headline != self._told else HEARTBEAT_SECONDS
+        if not at_once and time.monotonic() - self._told_at < due:
+            return
+        try:
+            event = self._emitter.heartbeat(headline)
+        except OSError as error:
+            # A full disk: the next heartbeat may find room again.
+            print(f"A heartbeat cannot be written: {error}", file=sys.stderr)
+            return
+        self._told, self._told_at = headline, time.monotonic()
+        self._nudge(event.seq)
+
+    def ended(self, status: str, code: int, cause: str | None = None) -> int:
+        """Write the manifest and the last event; gives the exit code of the supervisor."""
+        self._tracker.update(self._reader.poll())
+        headline = self._tracker.headline().as_json()
+        ended_at = time.time()
+        result = {
+            "status": status,
+            "exit_code": code,
+            "cause": cause,
+            "started_at": self._started_at,
+            "ended_at": ended_at,
+            "duration_seconds": round(ended_at - self._started_at, 3),
+            "headline": headline,
+        }
+        payload: dict[str, Any] = {"exit_code": code, "headline": headline}
+        try:
+            payload["manifest"] = write_manifest(self._config, self._paths, result)
+        except OSError as error:
+            if status == "completed":
+                status, code = "failed", 1
+                cause = f"the manifest {self._paths.manifest} cannot be written: {error.strerror}"
+        if status == "failed":
+            payload |= {"exit_code": code, "cause": cause, "stderr": self.stderr_lines()}
+        self._say_last(status, payload)
+        return code
+
+    def stderr_lines(self) -> list[str]:
+        """The last lines of the script's stderr that say something."""
+        try:
+            with self._paths.stderr.open("rb") as file:
+                file.seek(max(0, self._paths.stderr.stat().st_size - _STDERR_BYTES))
+                text = file.read().decode(errors="replace")
+        except OSError:
+            return []
+        return [line.rstrip() for line in text.splitlines() if line.strip()][-_STDERR_LINES:]
+
+    def _say_last(self, status: str, payload: dict[str, Any]) -> None:
+        """Write the final event; a full disk gets some time to have room again."""
+        say = {
+            "completed": self._emitter.run_completed,
+            "cancelled": self._emitter.run_cancelled,
+            "failed": self._emitter.run_failed,
+        }[status]
+        deadline = time.monotonic() + LAST_WORD_SECONDS
+        while True:
+            try:
+                say(payload)
+                return
+            except OSError as error:
+                if time.monotonic() > deadline:
+                    reason = payload.get("cause") or f"the run was {status}"
+                    raise StorageError(
+                        f"{self._paths.events} cannot be written: {error.strerror}; {reason}."
+                    ) from error
+            time.sleep(1.0)
+
+    def _nudge(self, seq: int) -> None:
+        if self.line is not None:
+            self.line.heartbeat(seq)

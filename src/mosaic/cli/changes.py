@@ -1,0 +1,113 @@
+"""What the options say about a run, as parts of its config."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+from collections.abc import Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from mosaic.cli import values
+from mosaic.cli.program import program
+from mosaic.contract.errors import UserError
+from mosaic.contract.run_config import validate_train_run_config
+from mosaic.contract.workers import WorkerCatalog, find_worker
+
+Config = dict[str, Any]
+
+_JSON_WORDS = {"true": True, "false": False, "null": None}
+
+
+def changed(config: Config, args: argparse.Namespace) -> Config:
+    """A config with what the options say on top, checked by its worker."""
+    request = config["metadata"]["worker"]
+    worker = find_worker(request["type"])
+    catalog = worker.load_catalog() if worker.catalog else None
+    asked = _changed_worker(request["config"], args, catalog)
+    request["python"] = interpreter_of(args) or request.get("python")
+    config["tags"] = list(dict.fromkeys([*config["tags"], *args.tag]))
+    config["run_name"] = args.name or config["run_name"]
+    if args.cpus is not None:
+        config["resources"]["cpus"] = args.cpus
+    add_limits(config, args)
+    search_path = config["metadata"]["ui"].setdefault("python_path", str(Path.cwd()))
+    folder = Path(str(search_path).partition(os.pathsep)[0])
+    request["config"] = catalog.check(asked, request["python"], folder) if catalog else asked
+    validate_train_run_config(config)
+    return config
+
+
+def _changed_worker(asked: Config, args: argparse.Namespace, catalog: WorkerCatalog | None) -> Config:
+    # A new run gets an id of its own, also when the file was left by an earlier one.
+    changes: Config = {"run_id": "${RUN_ID}"}
+    if args.total_timesteps is not None:
+        changes["total_timesteps"] = args.total_timesteps
+    seed = first_seed(args, default=None)
+    if seed is not None:
+        changes["seed"] = seed
+    params = params_of(args, catalog, str(asked.get("algo", "")))
+    extras = extras_of(args)
+    old = asked.get("extras") or {}
+    if params and isinstance(old, dict):
+        extras["algo_params"] = _merged(old.get("algo_params"), params)
+    return {**asked, **changes, "extras": _merged(old, extras)}
+
+
+def _merged(old: Any, new: Config) -> Any:
+    """Both together; what is no object stays as it is, for the worker to refuse."""
+    return {**(old or {}), **new} if isinstance(old or {}, dict) else old
+
+
+def add_limits(config: Config, args: argparse.Namespace) -> None:
+    """Limits and tracking, which stand beside the worker's config."""
+    schedule = config.setdefault("schedule", {})
+    if args.max_minutes is not None:
+        schedule["max_wallclock_minutes"] = args.max_minutes
+    if args.max_restarts is not None:
+        schedule["max_restarts"] = args.max_restarts
+    if args.wandb:
+        config.setdefault("artifacts", {})["wandb"] = {"enabled": True}
+
+
+def params_of(args: argparse.Namespace, catalog: WorkerCatalog | None, algo: str) -> Config:
+    """The algorithm's parameters. The worker types them by its schema; a foreign script has none."""
+    pairs: Iterable[tuple[str, Any]] = args.set
+    if catalog is None or not catalog.parameters(algo):
+        pairs = [(name, _JSON_WORDS.get(text, text)) for name, text in pairs]
+    return values.settings(pairs)
+
+
+def extras_of(args: argparse.Namespace) -> Config:
+    """The worker's settings."""
+    extras = values.settings((name, values.literal(text)) for name, text in args.extra)
+    if args.env_kwargs is not None:
+        extras["env_kwargs"] = args.env_kwargs
+    if args.cuda:
+        extras["cuda"] = True
+    if args.wandb:
+        if args.python is None and find_spec("wandb") is None:
+            raise UserError(f"Weights & Biases is not installed: `{program()} extras install wandb`.")
+        extras["track_wandb"] = True
+    return extras
+
+
+def interpreter_of(args: argparse.Namespace) -> str | None:
+    """An absolute path that is not resolved further: a venv's interpreter is a link, and must stay one."""
+    if args.python is None:
+        return None
+    found = shutil.which(str(Path(args.python).expanduser()))
+    if found is None:
+        raise UserError(f"--python: '{args.python}' is no program that can be run.")
+    return str(Path(found).absolute())
+
+
+def first_seed(args: argparse.Namespace, default: int | None) -> int | None:
+    """The seed of the first run."""
+    if args.seed is not None and args.seeds is not None:
+        raise UserError("Give --seed or --seeds, not both.")
+    if args.seeds is not None:
+        return int(args.seeds[0])
+    return default if args.seed is None else int(args.seed)

@@ -1,0 +1,48 @@
+"""What this machine has to give to runs."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import psutil
+
+CPUS_VARIABLE = "MOSAIC_CPUS"
+GPUS_VARIABLE = "MOSAIC_GPUS"
+
+
+@dataclass(frozen=True)
+class Machine:
+    """CPUs, memory and GPUs that may be reserved."""
+
+    cpus: int
+    memory_mb: int
+    gpus: tuple[int, ...]
+
+    @classmethod
+    def detect(cls) -> Machine:
+        """All that the process may use; $MOSAIC_CPUS and $MOSAIC_GPUS (`0,2`) hand out other amounts."""
+        cpus, gpus = os.environ.get(CPUS_VARIABLE), os.environ.get(GPUS_VARIABLE)
+        return cls(
+            cpus=int(cpus) if cpus else len(os.sched_getaffinity(0)),
+            memory_mb=psutil.virtual_memory().total // 2**20,
+            gpus=_find_gpus()
+            if gpus is None
+            else tuple(int(part) for part in gpus.split(",") if part.strip()),
+        )
+
+
+def _find_gpus() -> tuple[int, ...]:
+    """The GPUs that NVML finds; none where there is no NVIDIA driver."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return ()
+    try:
+        return tuple(range(pynvml.nvmlDeviceGetCount()))
+    except pynvml.NVMLError:
+        return ()
+    finally:
+        pynvml.nvmlShutdown()

@@ -1,0 +1,104 @@
+"""Options become the right run config, checked before anything starts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mosaic.cli import main
+
+
+@pytest.fixture
+def dry(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """`mosaic train … --dry-run`: gives what it prints."""
+    monkeypatch.setenv("MOSAIC_VAR", str(tmp_path / "var"))
+
+    def run(*argv: str) -> Any:
+        code = main(["train", *argv, "--dry-run"])
+        out, err = capsys.readouterr()
+        assert code == 0, err
+        assert not (tmp_path / "var").exists()
+        return json.loads(out)
+
+    return run
+
+
+def test_parameters_are_typed_however_they_are_given(dry: Any) -> None:
+    config = dry(
+        "ppo",
+        "CartPole-v1",
+        "--set",
+        "num_envs=8",
+        "--learning-rate",
+        "1e-3",
+        "--no-anneal-lr",
+        "--clip-vloss",
+    )
+    asked = config["metadata"]["worker"]["config"]
+    assert asked["extras"]["algo_params"] == {
+        "num_envs": 8,
+        "learning_rate": 0.001,
+        "anneal_lr": False,
+        "clip_vloss": True,
+    }
+    assert (asked["algo"], asked["env_id"], asked["seed"]) == ("ppo", "CartPole-v1", 1)
+    assert asked["total_timesteps"] == 500_000
+
+
+def test_everything_beside_the_parameters_reaches_the_config(dry: Any) -> None:
+    config = dry(
+        *(
+            "ppo",
+            "CartPole-v1",
+            "--steps",
+            "20k",
+            "--seed",
+            "9",
+            "--tag",
+            "a",
+            "--tag",
+            "b",
+            "--name",
+            "mine",
+        ),
+        *("--cpus", "2", "--max-minutes", "1.5", "--max-restarts", "3", "--extra", "notes=hello", "--cuda"),
+    )
+    asked = config["metadata"]["worker"]["config"]
+    assert config["run_name"] == "mine"
+    assert config["tags"] == ["a", "b"]
+    assert config["resources"]["cpus"] == 2
+    assert config["schedule"] == {"max_wallclock_minutes": 1.5, "max_restarts": 3}
+    assert (asked["total_timesteps"], asked["seed"]) == (20_000, 9)
+    assert asked["extras"] == {"notes": "hello", "cuda": True}
+
+
+def test_each_seed_gets_a_config(dry: Any) -> None:
+    configs = dry("ppo", "CartPole-v1", "--seeds", "1-2,7")
+    assert [config["metadata"]["worker"]["config"]["seed"] for config in configs] == [1, 2, 7]
+
+
+def test_the_words_of_options_are_no_algorithm(dry: Any) -> None:
+    config = dry("--tag", "dqn", "--steps", "5k", "ppo", "CartPole-v1", "--gamma", "0.9")
+    assert config["metadata"]["worker"]["config"]["extras"]["algo_params"] == {"gamma": 0.9}
+
+
+def test_a_config_file_can_be_changed_by_options(dry: Any, tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    file.write_text(json.dumps(dry("ppo", "CartPole-v1", "--gamma", "0.9", "--tag", "a")))
+    config = dry("--config", str(file), "--set", "num_envs=2", "--seed", "5", "--tag", "b")
+    asked = config["metadata"]["worker"]["config"]
+    assert asked["extras"]["algo_params"] == {"gamma": 0.9, "num_envs": 2}
+    assert asked["seed"] == 5
+    assert config["tags"] == ["a", "b"]
+
+
+def test_a_script_of_ones_own_gets_its_settings_as_they_are(dry: Any, tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.write_text("print('hello')\n")
+    config = dry(str(script), "CartPole-v1", "--set", "lr=1e-3", "--set", "fast=true")
+    asked = config["metadata"]["worker"]["config"]
+    assert asked["algo"] == str(script)
+    assert asked["extras"]["algo_params"] == {"lr": "1e-3", "fast": True}

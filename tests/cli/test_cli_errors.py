@@ -1,0 +1,141 @@
+"""Bad input gets one line on stderr, the nearest valid name, exit code 2 and no traceback."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mosaic.cli import main
+from mosaic.cli.catalog import COMMANDS
+from mosaic.cli.failures import exit_code_for
+from mosaic.contract.errors import ConflictError, StorageError
+
+
+@pytest.fixture(autouse=True)
+def _own_var(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOSAIC_VAR", str(tmp_path / "var"))
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        (["trian", "ppo"], "did you mean 'train'?"),
+        (["--versoin"], "did you mean '--version'?"),
+        (["runs", "--statsu", "EXEC"], "did you mean '--status'?"),
+        (["runs", "--state", "traning"], "did you mean 'training'?"),
+        (["runs", "-x"], "no option '-x'"),
+        (["runs", "extra-word"], "'extra-word' is one word too many"),
+        (["runs", "--limit", "none"], "--limit: 'none' is no positive whole number"),
+        (["show"], "show needs RUN"),
+        (["daemon", "strat"], "did you mean 'start'?"),
+        (["extras", "install", "atrai"], "did you mean 'atari'?"),
+        (["extras", "install"], "No optional set is named"),
+        (["train"], "train needs ALGO and ENV"),
+        (["train", "ppo"], "train needs ENV"),
+        (["train", "pop", "CartPole-v1", "--gamma", "1"], "did you mean 'ppo'?"),
+        (["train", "ppo", "CartPole-v2000"], "CartPole"),
+        (["train", "ppo", "CartPole-v1", "--set", "learning_rat=1e-3"], "did you mean 'learning_rate'?"),
+        (["train", "ppo", "CartPole-v1", "--learning-rat", "1e-3"], "did you mean '--learning-rate'?"),
+        (["train", "ppo", "CartPole-v1", "--set", "learning_rate=fast"], "'fast'"),
+        (["train", "ppo", "CartPole-v1", "--set", "gamma"], "not of the form name=value"),
+        (["train", "ppo", "CartPole-v1", "--gamma", "0.9", "--set", "gamma=0.8"], "given twice"),
+        (["train", "ppo", "CartPole-v1", "--steps", "lots"], "'lots' is no positive whole number"),
+        (["train", "ppo", "CartPole-v1", "--seeds", "5-1"], "no list of seeds"),
+        (["train", "ppo", "CartPole-v1", "--seed", "1", "--seeds", "1-2"], "not both"),
+        (["train", "ppo", "CartPole-v1", "--env-kwargs", "gravity"], "no JSON object"),
+        (["train", "ppo", "CartPole-v1", "--python", "no-such-python"], "'no-such-python'"),
+        (["train", "--config", "no-such-file.json"], "No such file"),
+        (["train", "ppo", "CartPole-v1", "--config", "run.json"], "leave ALGO and ENV out"),
+        (["train", "no_such_script.py", "CartPole-v1"], "no_such_script.py"),
+    ],
+)
+def test_a_mistake_gets_one_helpful_line(
+    argv: list[str], expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(argv) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("mosaic: ")
+    assert err.count("\n") == 1
+    assert expected in err
+    assert not (tmp_path / "var").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{", "is not valid JSON"),
+        ("[]", "The run config is not valid"),
+        ('{"run_name": "x", "metadata": {"worker": {"type": "cleanrl"}}, "tagz": []}', "did you mean 'tags'"),
+        ('{"run_name": "x", "metadata": {"worker": {"type": "cleanr"}}}', "did you mean 'cleanrl'?"),
+        ('{"run_name": "x", "metadata": {"worker": {"type": "cleanrl"}}}', "algo"),
+        (
+            '{"run_name": "x", "metadata": {"worker": {"type": "cleanrl", "config": '
+            '{"algo": "ppo", "env_id": "CartPole-v1", "total_timesteps": 9, "extras": [1]}}}}',
+            "extras",
+        ),
+    ],
+)
+def test_a_wrong_config_file_is_refused_before_anything_starts(
+    text: str, expected: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "run.json"
+    file.write_text(text)
+    assert main(["train", "--config", str(file)]) == 2
+    err = capsys.readouterr().err
+    assert expected in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "var").exists()
+
+
+@pytest.mark.parametrize("argv", [["--debug", "show"], ["show", "--debug"]])
+def test_debug_shows_the_traceback(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(argv) == 2
+    err = capsys.readouterr().err
+    assert "Traceback" in err
+    assert err.splitlines()[-1].startswith("mosaic: show needs RUN")
+
+
+def test_the_debug_variable_does_the_same(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOSAIC_DEBUG", "1")
+    assert main(["show"]) == 2
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", [command.name for command in COMMANDS if command.name != "extras"])
+def test_a_var_that_is_a_file_is_refused(
+    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    words = {"train": ["ppo", "CartPole-v1"], "daemon": ["start"], "runs": [], "doctor": []}
+    code = main([command, *words.get(command, ["last"]), "--var", str(file)])
+    if command == "doctor":
+        assert code == 1
+        assert "cannot be written" in capsys.readouterr().out
+    else:
+        err = capsys.readouterr().err
+        assert (code, err.count("\n")) == (2, 1)
+        assert str(file) in err
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "line"),
+    [
+        (ConflictError("Run X is still training."), 1, "mosaic: Run X is still training.\n"),
+        (StorageError("The disk is full."), 2, "mosaic: The disk is full.\n"),
+        (PermissionError(13, "Permission denied", "/x"), 2, "mosaic: /x cannot be used (Permission denied)"),
+        (RuntimeError("two\nlines"), 1, "mosaic: Something unexpected went wrong (RuntimeError: two lines)"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_every_exception_has_its_line_and_code(
+    error: BaseException, code: int, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert exit_code_for(error, debug=False) == code
+    err = capsys.readouterr().err
+    assert err.startswith(line)
+    assert err.count("\n") == (1 if line else 0)

@@ -1,0 +1,108 @@
+"""Ctrl-C and SIGTERM while `mosaic train` follows its runs."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mosaic.client import Client
+
+SCRIPT = Path(__file__).parent / "scripts" / "curves.py"
+LONG = ("train", str(SCRIPT), "None-v0", "--steps", "1M", "--set", "pause=0.05")
+PATIENCE = 60.0
+
+
+def wait_for_training(client: Client, amount: int) -> list[str]:
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        ids = [run.run_id for run in client.runs(["EXEC"])]
+        if len(ids) == amount:
+            return ids
+        time.sleep(0.05)
+    raise AssertionError("the runs did not start")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_without_a_terminal_the_runs_are_cancelled(client: Client, number: signal.Signals, code: int) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "mosaic", *LONG, "--seeds", "1,2", "--json"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        wait_for_training(client, 2)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=PATIENCE)
+    assert (process.returncode, err) == (code, "")
+    assert [run["outcome"] for run in json.loads(out)["runs"]] == ["cancelled", "cancelled"]
+
+
+class Terminal:
+    """A command at a terminal of its own."""
+
+    def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
+        self.process, self._master, self.seen = process, master, ""
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def read_until(self, pattern: str) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while not re.search(pattern, self.seen):
+            assert time.monotonic() < deadline, self.seen
+            if select.select([self._master], [], [], 0.1)[0]:
+                self.seen += os.read(self._master, 65536).decode(errors="replace")
+
+
+@contextmanager
+def at_terminal(*argv: str) -> Iterator[Terminal]:
+    master, slave = pty.openpty()
+    env: dict[str, Any] = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mosaic", *argv], stdin=slave, stdout=slave, stderr=slave, env=env
+    )
+    try:
+        yield Terminal(process, master)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(slave)
+        os.close(master)
+
+
+def test_at_a_terminal_the_answer_decides(client: Client, var: Path) -> None:
+    with at_terminal(*LONG) as terminal:
+        terminal.read_until(r"per second")
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.read_until(r"\[d\]etach or \[c\]ancel")
+        terminal.type("c\n")
+        terminal.read_until(r"■ cancelled")
+        assert terminal.process.wait(PATIENCE) == 130
+    assert [run.outcome for run in client.runs()] == ["cancelled"]
+
+
+def test_a_second_interrupt_leaves_the_run_going(client: Client) -> None:
+    with at_terminal(*LONG) as terminal:
+        (run_id,) = wait_for_training(client, 1)
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.read_until(r"\[d\]etach or \[c\]ancel")
+        terminal.process.send_signal(signal.SIGINT)
+        terminal.read_until(r"goes on without this terminal")
+        assert terminal.process.wait(PATIENCE) == 0
+    assert client.get(run_id).status == "EXEC"
+    client.cancel(run_id)
+    assert client.wait(run_id).outcome == "cancelled"
