@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from cleanrl_worker.schemas.catalog import (
 )
 from cleanrl_worker.scripts import Script, looks_foreign, resolve_script
 from mosaic.contract.errors import UserError
+from mosaic.contract.extras import require_extra
 
 _FOREIGN_TIMESTEPS = 500_000
 
@@ -49,18 +51,22 @@ class CleanRLCatalog:
         script = resolve_script(parsed, folder)
         extras = dict(parsed.extras)
         if script.ours:
-            extras["algo_params"] = check_params(parsed.algo, extras.get("algo_params") or {})
-            if not extras["algo_params"]:
-                del extras["algo_params"]
+            params = check_params(parsed.algo, extras.pop("algo_params", None) or {})
+            _refuse_runtime_only(parsed.algo, params)
+            if params:
+                extras["algo_params"] = params
         elif extras.get("env_kwargs"):
             raise UserError(
                 "'extras.env_kwargs' needs one of our algorithms: a foreign script takes flags only."
             )
-        checked = parsed.with_overrides(extras=extras, algo=script.target if script.is_file else parsed.algo)
+        target = script.target if script.is_file else parsed.algo
+        checked = replace(parsed, algo=target, extras=extras)
         prober = Prober(python, folder) if folder is not None else None
         entry = self.environment(checked, script, prober, python)
         if entry is not None and script.ours:
             check_fit(checked.algo, entry)
+        if prober is not None and python is None:
+            _check_extras(checked, entry)
         if prober is not None and not script.ours and not script.is_file:
             prober.check_module(script.target)
         return checked.as_json()
@@ -78,6 +84,29 @@ class CleanRLCatalog:
         if kwargs:
             return prober.environment(config.env_id, kwargs)
         return check_environment(config.env_id, probe=prober.environment)
+
+
+def _refuse_runtime_only(algo: str, params: Mapping[str, Any]) -> None:
+    """What the run fills in itself would be said twice, and one of the two would be wrong."""
+    schema = load_schema(algo)
+    for name in params:
+        parameter = schema.parameter(name) if schema else None
+        if parameter is not None and parameter.runtime_only:
+            raise UserError(
+                f"'{name}' is no parameter of {algo} but a property of the run: "
+                f"say it as an option of its own (--{name.replace('_', '-')}) or in the config's '{name}'."
+            )
+
+
+def _check_extras(config: CleanRLWorkerConfig, entry: EnvironmentEntry | None) -> None:
+    """Refuse a run that needs packages which are not there; nothing is installed by itself."""
+    if entry is not None and entry.extra is not None:
+        require_extra(entry.extra, entry.env_id)
+    for name in config.extras.get("requirements") or []:
+        if name != "base":
+            require_extra(name, "This run")
+    if config.extras.get("track_wandb"):
+        require_extra("wandb", "Tracking with Weights & Biases")
 
 
 CATALOG = CleanRLCatalog()

@@ -50,6 +50,11 @@ def test_a_dry_run_tells_what_would_run_and_writes_nothing(var: Path) -> None:
         (["--env-id", "Pendulum-v1"], "ppo takes discrete actions, but Pendulum-v1 has box actions"),
         (["--extras", '{"algo_params": {"learning_rat": 1}}'], "did you mean 'learning_rate'?"),
         (["--extras", '{"algo_params": {"num_envs": "many"}}'], "num_envs"),
+        (
+            ["--extras", '{"algo_params": {"seed": 3}}'],
+            "'seed' is no parameter of ppo but a property of the run",
+        ),
+        (["--extras", '{"requirements": ["base", "dm_control"]}'], "run `mosaic extras install dm_control`"),
         (["--extras", "[1]"], "--extras is [1], but it must be a JSON object."),
         (["--extras", "{"], "--extras is not JSON"),
         (["--total-timesteps", "0"], "'total_timesteps' is 0"),

@@ -10,7 +10,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from mosaic import __version__
-from mosaic.contract.connection import CHANNEL_OPTIONS, DaemonAddress
+from mosaic.contract.connection import CHANNEL_OPTIONS, START_ERROR_MARK, DaemonAddress
 from mosaic.contract.errors import MosaicError, UnavailableError, UserError
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.process import ProcessIdentity
@@ -88,9 +88,10 @@ def start_daemon(paths: VarPaths, port: int | None = None) -> DaemonAddress:
 def _start_error(paths: VarPaths, code: int, log_start: int) -> MosaicError:
     with paths.daemon_log.open("rb") as log:
         log.seek(log_start)
-        lines = log.read().decode(errors="replace").strip().splitlines()
+        lines = log.read().decode(errors="replace").splitlines()
+    said = [line.removeprefix(START_ERROR_MARK) for line in lines if line.startswith(START_ERROR_MARK)]
     kind = UserError if code == UserError.exit_code else UnavailableError
-    return kind(lines[-1] if lines else f"The daemon ended with code {code}; its log is {paths.daemon_log}.")
+    return kind(said[-1] if said else f"The daemon ended with code {code}; its log is {paths.daemon_log}.")
 
 
 def stop_daemon(paths: VarPaths) -> bool:

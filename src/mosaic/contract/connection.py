@@ -18,6 +18,9 @@ WORKER_KEY = "x-mosaic-worker"
 SECRET_VARIABLE = "MOSAIC_RUN_SECRET"
 """Handed to the supervisor only; the training process never sees it."""
 
+START_ERROR_MARK = "mosaic.trainer: "
+"""Begins the line in which a daemon that cannot start says why."""
+
 CHANNEL_OPTIONS = (
     ("grpc.max_receive_message_length", MESSAGE_LIMIT),
     ("grpc.max_send_message_length", MESSAGE_LIMIT),

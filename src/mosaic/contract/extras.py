@@ -62,6 +62,13 @@ def extra_sets() -> list[ExtraSet]:
     return [_describe(name) for name in _names()]
 
 
+def require_extra(name: str, for_what: str) -> None:
+    """Raise UserError with the command that helps when a set is not installed."""
+    (wanted,) = check_names([name])
+    if not _describe(wanted).installed:
+        raise UserError(f"{for_what} needs the optional set '{name}': run `mosaic extras install {name}`.")
+
+
 def base_packages() -> list[PackageState]:
     """What every installation has to hold."""
     return list(_states(DISTRIBUTION))

@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+from mosaic.contract.connection import START_ERROR_MARK
 from mosaic.contract.errors import MosaicError
 from mosaic.contract.paths import VarPaths, resolve_var
 from mosaic.trainer import log
@@ -38,11 +39,11 @@ def main() -> int:
             os.umask(0o077)
             asyncio.run(Daemon(paths, arguments.port, arguments.idle_seconds).serve())
     except MosaicError as error:
-        print(error, file=sys.stderr)
+        print(f"{START_ERROR_MARK}{error}", file=sys.stderr)
         return error.exit_code
     except Exception as error:
         log.exception(Code.DAEMON_ERROR, "the daemon ends")
-        print(f"The daemon ended by an error of its own: {error!r}", file=sys.stderr)
+        print(f"{START_ERROR_MARK}The daemon ended by an error of its own: {error!r}", file=sys.stderr)
         return 1
     return 0
 

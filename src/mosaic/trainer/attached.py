@@ -58,7 +58,7 @@ class AttachedRun:
     def attach(self, started: bool) -> None:
         """Begin to watch. For a run that has `started`, only the newest events still matter."""
         if started:
-            size = self._reader.path.stat().st_size
+            size = self._reader.path.stat().st_size if self._reader.path.exists() else 0
             self._reader.offset = max(self._reader.offset, size - _TAIL_BYTES)
         self.look()
         loop = asyncio.get_running_loop()

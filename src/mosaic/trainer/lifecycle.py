@@ -66,13 +66,20 @@ class Lifecycle:
         """Take up where an earlier daemon was: the lock of each run tells whether its supervisor lives."""
         intake.sweep_files(self.registry.run_ids(), self.paths)
         for run in self.registry.live():
-            if run.status == RunStatus.FAULT:
-                self._settle(run)
-            elif supervisors.lock_is_held(self.paths.run(run.run_id)):
-                self._take_up(run)
-            elif run.status in STARTED:
-                self._attach(run, run.supervisor or NOBODY, None)
+            try:
+                self._recover_run(run)
+            except (OSError, MosaicError):
+                # One run whose files are out of order must not keep all the others from going on.
+                log.exception(Code.RUN_RECOVERED, "cannot be taken up", run.run_id)
         self.schedule()
+
+    def _recover_run(self, run: RunRow) -> None:
+        if run.status == RunStatus.FAULT:
+            self._settle(run)
+        elif supervisors.lock_is_held(self.paths.run(run.run_id)):
+            self._take_up(run)
+        elif run.status in STARTED:
+            self._attach(run, run.supervisor or NOBODY, None)
 
     def check_silence(self) -> None:
         """Fault runs whose supervisor no longer writes."""

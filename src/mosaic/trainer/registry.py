@@ -21,14 +21,15 @@ class Registry:
     """All runs of one var folder. Used from one thread."""
 
     def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection.row_factory = sqlite3.Row
         try:
-            self._connection = sqlite3.connect(path, isolation_level=None)
-            self._connection.row_factory = sqlite3.Row
+            prepare(self._connection)
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = FULL")
-            prepare(self._connection)
-        except sqlite3.Error as error:
-            raise StorageError(f"The run database {path} cannot be opened: {error}.") from error
+        except (sqlite3.Error, StorageError) as error:
+            self._connection.close()
+            raise StorageError(f"The run database {path} cannot be opened: {error}") from error
 
     def close(self) -> None:
         self._connection.close()
