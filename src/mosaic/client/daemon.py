@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import time
@@ -10,7 +11,13 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from mosaic import __version__
-from mosaic.contract.connection import CHANNEL_OPTIONS, START_ERROR_MARK, DaemonAddress
+from mosaic.contract.connection import (
+    CHANNEL_OPTIONS,
+    RUN_VARIABLE,
+    SECRET_VARIABLE,
+    START_ERROR_MARK,
+    DaemonAddress,
+)
 from mosaic.contract.errors import MosaicError, UnavailableError, UserError
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.process import ProcessIdentity
@@ -66,6 +73,7 @@ def start_daemon(paths: VarPaths, port: int | None = None) -> DaemonAddress:
             stderr=log,
             start_new_session=True,
             cwd=paths.root,
+            env=_outside_of_runs(),
         )
     _started.append(process)
     deadline = time.monotonic() + START_SECONDS
@@ -83,6 +91,12 @@ def start_daemon(paths: VarPaths, port: int | None = None) -> DaemonAddress:
     raise UnavailableError(
         f"The daemon did not answer within {START_SECONDS:.0f} s; its log is {paths.daemon_log}."
     )
+
+
+def _outside_of_runs() -> dict[str, str]:
+    """A daemon started from within a run is not a part of that run, and does not end with it."""
+    ours = (RUN_VARIABLE, SECRET_VARIABLE)
+    return {name: value for name, value in os.environ.items() if name not in ours}
 
 
 def _start_error(paths: VarPaths, code: int, log_start: int) -> MosaicError:

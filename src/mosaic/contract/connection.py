@@ -18,6 +18,9 @@ WORKER_KEY = "x-mosaic-worker"
 SECRET_VARIABLE = "MOSAIC_RUN_SECRET"
 """Handed to the supervisor only; the training process never sees it."""
 
+RUN_VARIABLE = "MOSAIC_RUN_ID"
+"""Marks every process of a run, so that what a killed supervisor left can be told from strangers."""
+
 START_ERROR_MARK = "mosaic.trainer: "
 """Begins the line in which a daemon that cannot start says why."""
 

@@ -98,6 +98,7 @@ class Engine:
         if run.status != RunStatus.TERM:
             raise ConflictError(f"Run {run_id} is still {run.status}: cancel it first.")
         freed = await asyncio.to_thread(intake.remove_run, run_id, self.paths)
+        reach("remove.files")
         self.registry.remove(run_id)
         self.published.forget(run_id)
         log.info(Code.RUN_REMOVED, f"{freed} bytes freed", run_id)

@@ -14,6 +14,7 @@ from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig, fill_in, validate_train_run_config
 from mosaic.contract.secrets import lift_secrets
 from mosaic.contract.workers import find_worker
+from mosaic.trainer.crash_points import reach
 from mosaic.trainer.machine import Machine
 from mosaic.trainer.scheduler import check_possible
 from mosaic.trainer.supervisors import RunSecrets
@@ -48,15 +49,18 @@ def accept(payload: Any, run_id: str, paths: VarPaths, machine: Machine) -> Acce
 def write_files(accepted: Accepted, run_id: str, paths: VarPaths) -> None:
     """The files that must be there before the run's row is."""
     RunSecrets.write(paths.run_secrets(run_id), accepted.secrets)
+    reach("submit.secrets")
     write_json(paths.run_config(run_id), accepted.config.as_json())
+    reach("submit.config")
     write_json(paths.worker_config(run_id), accepted.config.metadata.worker.config)
 
 
 def close_files(run_id: str, paths: VarPaths) -> None:
     """A run has ended: its secrets go, its events are kept apart from its folder."""
-    paths.run_secrets(run_id).unlink(missing_ok=True)
     events = paths.run(run_id).events
+    # A disk that takes nothing now keeps no run from ending; secrets that stay are swept at the next start.
     with contextlib.suppress(OSError):
+        paths.run_secrets(run_id).unlink(missing_ok=True)
         paths.kept_logs(run_id).mkdir(parents=True, exist_ok=True)
         shutil.copyfile(events, paths.kept_logs(run_id) / events.name)
 
@@ -79,12 +83,12 @@ def remove_run(run_id: str, paths: VarPaths) -> int:
     return freed
 
 
-def sweep_files(known: set[str], paths: VarPaths) -> None:
-    """Remove files of submissions that were interrupted before their row was written."""
+def sweep_files(known: set[str], live: set[str], paths: VarPaths) -> None:
+    """Remove files of interrupted submissions, which have no row, and secrets of runs that have ended."""
     for pattern in ("config-*.json", "worker-*.json"):
         for file in paths.configs.glob(pattern):
             if file.stem.partition("-")[2] not in known:
                 file.unlink(missing_ok=True)
     for file in paths.secrets.glob("*.json"):
-        if file.stem not in known:
+        if file.stem not in live:
             file.unlink(missing_ok=True)

@@ -64,8 +64,9 @@ class Lifecycle:
 
     def recover(self) -> None:
         """Take up where an earlier daemon was: the lock of each run tells whether its supervisor lives."""
-        intake.sweep_files(self.registry.run_ids(), self.paths)
-        for run in self.registry.live():
+        live = self.registry.live()
+        intake.sweep_files(self.registry.run_ids(), {run.run_id for run in live}, self.paths)
+        for run in live:
             try:
                 self._recover_run(run)
             except (OSError, MosaicError):

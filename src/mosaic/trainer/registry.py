@@ -13,6 +13,7 @@ from typing import Any
 from mosaic.contract.errors import ConflictError, NotFoundError, StorageError, UserError
 from mosaic.contract.fsm import LIVE, Outcome, RunStatus, check_transition
 from mosaic.contract.run_config import TrainRunConfig
+from mosaic.trainer.crash_points import reach
 from mosaic.trainer.rows import JSON_COLUMNS, RunRow, TransitionRow
 from mosaic.trainer.schema import prepare
 
@@ -172,7 +173,9 @@ class Registry:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             yield
+            reach("registry.written")
             self._connection.execute("COMMIT")
+            reach("registry.committed")
         except BaseException as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")

@@ -16,16 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.contract.atomic import write_json
-from mosaic.contract.connection import SECRET_VARIABLE
+from mosaic.contract.connection import RUN_VARIABLE, SECRET_VARIABLE
 from mosaic.contract.paths import VAR_VARIABLE, RunPaths, VarPaths
 from mosaic.contract.process import ProcessIdentity
 from mosaic.contract.workers import find_worker
-
-RUN_VARIABLE = "MOSAIC_RUN_ID"
-"""Marks every process of a run, so that what a killed supervisor left can be told from strangers."""
+from mosaic.trainer.crash_points import reach
 
 _GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 _FIND_SECONDS = 2.0
+_SWEEPS = 10
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 
 
@@ -63,6 +62,7 @@ def spawn(
         (paths.kept_logs(run_id) / "supervisor.stderr.log").open("ab") as stderr,
     ):
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        reach("start.locked")
         return subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -111,25 +111,11 @@ def find(run_id: str, run_paths: RunPaths) -> ProcessIdentity | None:
     deadline = time.monotonic() + _FIND_SECONDS
     # A process that is just being started has not got its environment yet.
     while time.monotonic() < deadline:
-        for pid in _processes_of(run_id):
-            if _leads_its_session(pid) and str(run_paths.lock) in _open_files(pid):
-                return ProcessIdentity.of(pid)
+        for identity in _processes_of(run_id):
+            if _leads_its_session(identity.pid) and str(run_paths.lock) in _open_files(identity.pid):
+                return identity
         time.sleep(0.05)
     return None
-
-
-def _leads_its_session(pid: int) -> bool:
-    try:
-        return os.getsid(pid) == pid
-    except ProcessLookupError:
-        return False
-
-
-def _open_files(pid: int) -> list[str]:
-    try:
-        return [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()]
-    except OSError:
-        return []
 
 
 def reserved_gpus(pid: int) -> list[int]:
@@ -142,24 +128,43 @@ def reserved_gpus(pid: int) -> list[int]:
 
 
 def end_leftovers(run_id: str) -> list[int]:
-    """Kill every process that still belongs to a run whose supervisor is gone."""
-    ended = []
-    for pid in _processes_of(run_id):
-        identity = ProcessIdentity.of(pid)
-        if identity is not None and identity.send(signal.SIGKILL):
-            ended.append(pid)
-    return ended
+    """Kill every process that still belongs to a run whose supervisor is gone, also one just being born."""
+    ended: set[int] = set()
+    for _ in range(_SWEEPS):
+        found = [identity.pid for identity in _processes_of(run_id) if identity.send(signal.SIGKILL)]
+        if not found:
+            break
+        ended |= set(found)
+    return sorted(ended)
 
 
-def _processes_of(run_id: str) -> Iterator[int]:
+def _processes_of(run_id: str) -> Iterator[ProcessIdentity]:
     mark = f"{RUN_VARIABLE}={run_id}".encode()
     for entry in Path("/proc").iterdir():
-        if entry.name.isdigit() and mark in _environment_of(int(entry.name)):
-            yield int(entry.name)
+        if not entry.name.isdigit():
+            continue
+        # Who it is comes first: should the pid change hands now, the signal finds nobody.
+        identity = ProcessIdentity.of(int(entry.name))
+        if identity is not None and mark in _environment_of(identity.pid):
+            yield identity
 
 
 def _environment_of(pid: int) -> list[bytes]:
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _leads_its_session(pid: int) -> bool:
+    try:
+        return os.getsid(pid) == pid
+    except ProcessLookupError:
+        return False
+
+
+def _open_files(pid: int) -> list[str]:
+    try:
+        return [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()]
     except OSError:
         return []
