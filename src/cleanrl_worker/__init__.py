@@ -1,6 +1,6 @@
 """The CleanRL worker: single-agent reinforcement learning, one supervised process a run."""
 
-from mosaic.contract.workers import WorkerCapabilities
+from mosaic.contract.capabilities import WorkerCapabilities
 
 __all__ = ["get_worker_metadata"]
 

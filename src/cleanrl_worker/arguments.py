@@ -1,12 +1,23 @@
-"""The command line of the training script, made from a config."""
+"""The command line of the training process, made from a config."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.config import CleanRLWorkerConfig, is_reserved
+from cleanrl_worker.scripts import Script
+
+_LAUNCHER = Path(__file__).with_name("launcher.py")
+
+
+def training_command(python: str | None, script: Script, arguments: Sequence[str]) -> list[str]:
+    """The command that trains: interpreter, launcher, and what the launcher is told."""
+    preload = ["--preload"] if script.ours else []
+    return [python or sys.executable, str(_LAUNCHER), *preload, script.target, *arguments]
 
 
 def script_arguments(config: CleanRLWorkerConfig, ours: bool) -> list[str]:

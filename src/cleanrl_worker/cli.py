@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cleanrl_worker.config import CleanRLWorkerConfig, load_worker_config, parse_worker_config
-from cleanrl_worker.environment import PYTHON_VARIABLE, user_folder
 from cleanrl_worker.runtime import CleanRLWorkerRuntime
 from mosaic.contract.connection import DEFAULT_PORT
 from mosaic.contract.errors import MosaicError, UserError
 from mosaic.contract.paths import VarPaths, resolve_var
+from mosaic.worker.environment import PYTHON_VARIABLE, user_folder
 
 
 class _Parser(argparse.ArgumentParser):

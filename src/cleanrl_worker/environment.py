@@ -8,34 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.config import CleanRLWorkerConfig
-from mosaic.contract.connection import SECRET_VARIABLE
-
-PYTHON_VARIABLE = "MOSAIC_TRAINING_PYTHON"
-USER_PATH_VARIABLE = "MOSAIC_USER_PATH"
-
-# Ours: they would lead another interpreter, or the script, to what is not theirs.
-_NOT_FOR_TRAINING = (SECRET_VARIABLE, USER_PATH_VARIABLE, PYTHON_VARIABLE, "PYTHONHOME", "PYTHONSTARTUP")
-
-
-def user_folder() -> Path | None:
-    """The folder from which the run was submitted, when that is known."""
-    first = os.environ.get(USER_PATH_VARIABLE, "").partition(os.pathsep)[0]
-    return Path(first) if first else None
+from mosaic.worker.environment import surroundings
 
 
 def training_environment(config: CleanRLWorkerConfig, run_dir: Path) -> dict[str, str]:
     """What the training process sees: the user's surroundings and what names the run; no secret of ours."""
-    environment = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_TRAINING}
-    user_path = os.environ.get(USER_PATH_VARIABLE)
-    if user_path:
-        environment["PYTHONPATH"] = user_path
-    environment |= {
+    own = {
         "CLEANRL_RUN_ID": config.run_id,
         "CLEANRL_RUN_DIR": str(run_dir),
         "WANDB_RUN_ID": config.run_id,
         "PYTHONUNBUFFERED": "1",
     }
-    return environment | _wandb(config.extras)
+    return surroundings() | own | _wandb(config.extras)
 
 
 def _wandb(extras: Mapping[str, Any]) -> dict[str, str]:

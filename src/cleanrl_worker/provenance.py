@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +42,9 @@ def write_provenance(
 
 
 def _versions() -> dict[str, str]:
+    # Imported late: it costs a tenth of what the supervisor may use, and nothing waits for it here.
+    from importlib import metadata
+
     found = {}
     for name in _PACKAGES:
         with contextlib.suppress(metadata.PackageNotFoundError):

@@ -14,14 +14,13 @@ from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.headline import HeadlineTracker
 from mosaic.contract.errors import StorageError
 from mosaic.contract.paths import RunPaths
+from mosaic.worker.causes import last_lines
 
 HEARTBEAT_SECONDS = 30.0
 SHORTEST_SECONDS = 0.9
 """Heartbeats with news come at most once a second."""
 LAST_WORD_SECONDS = 60.0
 """How long to try to write the last event when the disk is full."""
-_STDERR_LINES = 20
-_STDERR_BYTES = 16_384
 
 
 class Line(Protocol):
@@ -87,19 +86,9 @@ class Reporter:
                 status, code = "failed", 1
                 cause = f"the manifest {self._paths.manifest} cannot be written: {error.strerror}"
         if status == "failed":
-            payload |= {"exit_code": code, "cause": cause, "stderr": self.stderr_lines()}
+            payload |= {"exit_code": code, "cause": cause, "stderr": last_lines(self._paths.stderr)}
         self._say_last(status, payload)
         return code
-
-    def stderr_lines(self) -> list[str]:
-        """The last lines of the script's stderr that say something."""
-        try:
-            with self._paths.stderr.open("rb") as file:
-                file.seek(max(0, self._paths.stderr.stat().st_size - _STDERR_BYTES))
-                text = file.read().decode(errors="replace")
-        except OSError:
-            return []
-        return [line.rstrip() for line in text.splitlines() if line.strip()][-_STDERR_LINES:]
 
     def _say_last(self, status: str, payload: dict[str, Any]) -> None:
         """Write the final event; a full disk gets some time to have room again."""

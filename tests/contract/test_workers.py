@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from mosaic.contract.capabilities import WorkerCapabilities
 from mosaic.contract.errors import NotFoundError
-from mosaic.contract.workers import WorkerCapabilities, discover_workers, find_worker
+from mosaic.contract.workers import discover_workers, find_worker
 
 
 def install_worker(folder: Path, name: str, source: str) -> None:
@@ -46,7 +47,7 @@ def test_an_unknown_type_gets_the_nearest_one() -> None:
 
 def test_a_new_worker_needs_only_its_entry_point(tmp_path: Path) -> None:
     source = """
-from mosaic.contract.workers import WorkerCapabilities
+from mosaic.contract.capabilities import WorkerCapabilities
 
 def describe():
     return WorkerCapabilities("other", "Other", "other.cli", (), (), (), ())

@@ -10,6 +10,9 @@ import torch
 
 from mosaic.contract.errors import UserError
 
+THREADS_VARIABLE = "OMP_NUM_THREADS"
+"""Set by the daemon to the number of CPUs that are reserved for the run."""
+
 
 def seed_everything(seed: int, deterministic: bool) -> None:
     """Seed Python, numpy and torch, and fix the number of CPU threads, on which sums depend."""
@@ -21,8 +24,8 @@ def seed_everything(seed: int, deterministic: bool) -> None:
 
 
 def thread_count() -> int:
-    """How many CPU threads torch may use: `CLEANRL_NUM_THREADS`, else one, the fastest for small nets."""
-    text = os.environ.get("CLEANRL_NUM_THREADS") or "1"
+    """How many CPU threads torch may use: one for each reserved CPU, else one, best for small nets."""
+    text = os.environ.get(THREADS_VARIABLE) or "1"
     if not text.isdigit() or int(text) < 1:
-        raise UserError(f"CLEANRL_NUM_THREADS is '{text}', but must be a whole number of at least 1.")
+        raise UserError(f"{THREADS_VARIABLE} is '{text}', but must be a whole number of at least 1.")
     return int(text)

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mosaic.contract.capabilities import WorkerCapabilities
 from mosaic.contract.errors import UserError, closest
-from mosaic.contract.workers import WorkerCapabilities, discover_workers
+from mosaic.contract.workers import discover_workers
 
 
 def worker_for(algo: str, worker_type: str | None = None) -> WorkerCapabilities:

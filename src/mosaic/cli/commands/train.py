@@ -8,7 +8,8 @@ from pathlib import Path
 
 from mosaic.cli.parser import Parser
 from mosaic.cli.run_options import ParameterAction, add_run_options
-from mosaic.contract.workers import Parameter, WorkerCatalog, discover_workers
+from mosaic.contract.capabilities import Parameter, WorkerCatalog
+from mosaic.contract.workers import discover_workers
 
 
 def parser(argv: Sequence[str]) -> Parser:
@@ -55,11 +56,12 @@ def parser(argv: Sequence[str]) -> Parser:
 def _typed_algorithm(parser: Parser, argv: Sequence[str]) -> str | None:
     """The first word that is neither an option nor the value of one; none after an unknown option."""
     for before, word in zip(["", *argv], argv, strict=False):
-        if word.startswith("-"):
-            if not parser.has_option(word.partition("=")[0]):
-                return None
-        elif not parser.takes_value(before):
+        if parser.takes_value(before):
+            continue
+        if not word.startswith("-"):
             return word
+        if not parser.has_option(word.partition("=")[0]):
+            return None
     return None
 
 
