@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cleanrl_worker.agents.mlp import MLPAgent
+from cleanrl_worker.kernels import ppo as ppo_kernel
 from cleanrl_worker.training.advantages import Floats, estimate_advantages, explained_variance
 from cleanrl_worker.training.common import Bounds, CommonArgs, Fraction, NonNegative, PositiveInt
 from cleanrl_worker.training.device import pick_device
@@ -84,12 +85,11 @@ class Rollout:
 
 
 def collect(
-    agent: MLPAgent,
+    learner: Learner,
     envs: VectorEnv,
     first_obs: Floats,
     steps: int,
     global_step: int,
-    device: torch.device,
     writer: RunWriter,
     watch: Stopwatch,
     stop: StopSignals,
@@ -99,7 +99,7 @@ def collect(
     first_action = int(envs.action_space.start)
     obs = np.zeros((steps + 1, *first_obs.shape), dtype=np.float32)
     obs[0] = first_obs
-    obs_tensor = torch.from_numpy(obs).flatten(2)
+    flat_obs = obs.reshape(steps + 1, num_envs, -1)
     actions = np.zeros((steps, num_envs), dtype=np.int64)
     logits = np.zeros((steps, num_envs, num_actions), dtype=np.float32)
     rewards = np.zeros((steps, num_envs), dtype=np.float32)
@@ -111,7 +111,7 @@ def collect(
         stop.check()
         writer.flush_when_due()
         watch.enter("act")
-        logits[t] = agent.logits(obs_tensor[t].to(device)).cpu().numpy()
+        logits[t] = learner.logits(flat_obs[t])
         actions[t] = (logits[t] + gumbel[t]).argmax(axis=1)
         watch.enter("env")
         step = envs.step((actions[t] + first_action).tolist(), out=obs[t + 1])
@@ -125,15 +125,15 @@ def collect(
     return Rollout(obs, actions, logits, rewards, dones, final_obs)
 
 
-@torch.no_grad()
-def evaluate(agent: MLPAgent, rollout: Rollout, args: Args, device: torch.device) -> tuple[Floats, Floats]:
+def evaluate(learner: Learner, rollout: Rollout, args: Args) -> tuple[Floats, Floats]:
     """Values and advantages of a rollout's steps."""
-    values = agent.value(torch.from_numpy(rollout.obs).flatten(2).to(device)).cpu().numpy()
+    steps, num_envs = rollout.rewards.shape
+    values = learner.values(rollout.obs.reshape((steps + 1) * num_envs, -1)).reshape(steps + 1, num_envs)
     next_values = values[1:] * (1.0 - rollout.dones)
     if rollout.final_obs:
-        steps, indices, observations = zip(*rollout.final_obs, strict=True)
-        last = torch.from_numpy(np.stack(observations).astype(np.float32)).flatten(1)
-        next_values[list(steps), list(indices)] = agent.value(last.to(device)).cpu().numpy()
+        at, indices, observations = zip(*rollout.final_obs, strict=True)
+        last = np.stack(observations).astype(np.float32)
+        next_values[list(at), list(indices)] = learner.values(last.reshape(len(last), -1))
     values = values[:-1]
     return values, estimate_advantages(
         rollout.rewards, rollout.dones, values, next_values, args.gamma, args.gae_lambda
@@ -142,52 +142,98 @@ def evaluate(agent: MLPAgent, rollout: Rollout, args: Args, device: torch.device
 
 @dataclass(frozen=True)
 class Batch:
-    """A rollout's steps in one row, as tensors."""
+    """A rollout's steps in one row."""
 
-    obs: Tensor
-    actions: Tensor
-    log_probs: Tensor
-    advantages: Tensor
-    returns: Tensor
-    values: Tensor
-
-    def take(self, rows: Tensor) -> Batch:
-        """Some of the steps."""
-        return Batch(*(tensor[rows] for tensor in vars(self).values()))
+    obs: Floats
+    actions: NDArray[np.int64]
+    log_probs: Floats
+    advantages: Floats
+    returns: Floats
+    values: Floats
 
 
-def make_batch(rollout: Rollout, values: Floats, advantages: Floats, device: torch.device) -> Batch:
-    """The tensors that an update reads."""
-    actions = torch.from_numpy(rollout.actions).flatten().to(device)
-    log_probs = torch.from_numpy(rollout.logits).flatten(0, 1).to(device).log_softmax(dim=1)
+def make_batch(rollout: Rollout, values: Floats, advantages: Floats) -> Batch:
+    """What an update reads."""
+    actions = rollout.actions.reshape(-1)
+    logits = rollout.logits.reshape(len(actions), -1)
+    logits = logits - logits.max(axis=1, keepdims=True)
+    chosen = np.take_along_axis(logits, actions[:, None], axis=1)[:, 0]
     return Batch(
-        obs=torch.from_numpy(rollout.obs[:-1]).flatten(0, 1).flatten(1).to(device),
-        actions=actions.unsqueeze(1),
-        log_probs=log_probs.gather(1, actions.unsqueeze(1)).squeeze(1),
-        advantages=torch.from_numpy(advantages).flatten().to(device),
-        returns=torch.from_numpy(advantages + values).flatten().to(device),
-        values=torch.from_numpy(values).flatten().to(device),
+        obs=rollout.obs[:-1].reshape(len(actions), -1),
+        actions=actions,
+        log_probs=chosen - np.log(np.exp(logits).sum(axis=1)),
+        advantages=advantages.reshape(-1),
+        returns=(advantages + values).reshape(-1),
+        values=values.reshape(-1),
     )
 
 
-def compute_loss(agent: MLPAgent, batch: Batch, args: Args) -> tuple[Tensor, Tensor]:
+class Learner(Protocol):
+    """Acts, values and learns: in torch here, or by a kernel that computes the same."""
+
+    def logits(self, obs: Floats) -> Floats: ...
+    def values(self, obs: Floats) -> Floats: ...
+    def learn(self, batch: Any, rows: NDArray[np.int64], learning_rate: float) -> Floats: ...
+
+
+class TorchLearner:
+    """The update rule."""
+
+    def __init__(self, agent: MLPAgent, optimizer: Adam, args: Args) -> None:
+        self._agent = agent
+        self._optimizer = optimizer
+        self._args = args
+        self._device = next(agent.parameters()).device
+
+    @torch.no_grad()
+    def logits(self, obs: Floats) -> Floats:
+        return np.asarray(self._agent.logits(torch.from_numpy(obs).to(self._device)).cpu())
+
+    @torch.no_grad()
+    def values(self, obs: Floats) -> Floats:
+        return np.asarray(self._agent.value(torch.from_numpy(obs).to(self._device)).cpu())
+
+    def learn(self, batch: Batch, rows: NDArray[np.int64], learning_rate: float) -> Floats:
+        """One minibatch; gives what is logged, in the order of `LOGGED`."""
+        taken = [torch.from_numpy(array[rows]).to(self._device) for array in vars(batch).values()]
+        loss, logged = compute_loss(self._agent, self._args, *taken)
+        self._optimizer.update(loss, learning_rate, self._args.max_grad_norm)
+        return np.asarray(logged.cpu())
+
+
+def make_learner(agent: MLPAgent, optimizer: Adam, args: Args) -> Learner:
+    """A kernel where one fits the agent and is wanted, else torch."""
+    if args.kernels and ppo_kernel.fits(agent):
+        return ppo_kernel.PPOKernel(agent, optimizer, args)
+    return TorchLearner(agent, optimizer, args)
+
+
+def compute_loss(
+    agent: MLPAgent,
+    args: Args,
+    obs: Tensor,
+    actions: Tensor,
+    old_log_probs: Tensor,
+    advantages: Tensor,
+    returns: Tensor,
+    old_values: Tensor,
+) -> tuple[Tensor, Tensor]:
     """The loss of a minibatch, and what is logged of it in the order of `LOGGED`."""
-    logits, values = agent(batch.obs)
+    logits, values = agent(obs)
     log_probs = logits.log_softmax(dim=1)
     entropy = -(log_probs.exp() * log_probs).sum(1).mean()
-    log_ratio = log_probs.gather(1, batch.actions).squeeze(1) - batch.log_probs
+    log_ratio = log_probs.gather(1, actions.unsqueeze(1)).squeeze(1) - old_log_probs
     ratio = log_ratio.exp()
 
-    advantages = batch.advantages
     if args.norm_adv and len(advantages) > 1:
         advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
     clipped_ratio = ratio.clamp(1.0 - args.clip_coef, 1.0 + args.clip_coef)
     policy_loss = -torch.minimum(advantages * ratio, advantages * clipped_ratio).mean()
 
-    error = (values - batch.returns).square()
+    error = (values - returns).square()
     if args.clip_vloss:
-        clipped_values = batch.values + (values - batch.values).clamp(-args.clip_coef, args.clip_coef)
-        error = torch.maximum(error, (clipped_values - batch.returns).square())
+        clipped_values = old_values + (values - old_values).clamp(-args.clip_coef, args.clip_coef)
+        error = torch.maximum(error, (clipped_values - returns).square())
     value_loss = 0.5 * error.mean()
 
     with torch.no_grad():
@@ -201,19 +247,15 @@ def compute_loss(agent: MLPAgent, batch: Batch, args: Args) -> tuple[Tensor, Ten
 LOGGED = ("value_loss", "policy_loss", "entropy", "old_approx_kl", "approx_kl", "clipfrac")
 
 
-def update(
-    agent: MLPAgent, optimizer: Adam, batch: Batch, learning_rate: float, args: Args
-) -> dict[str, float]:
+def update(learner: Learner, batch: Batch, learning_rate: float, args: Args) -> dict[str, float]:
     """Learn from a rollout; returns the means of the last epoch."""
     size = len(batch.obs)
     means: dict[str, float] = {}
     for _ in range(args.update_epochs):
-        logged = []
-        for rows in torch.randperm(size).tensor_split(min(args.num_minibatches, size)):
-            loss, numbers = compute_loss(agent, batch.take(rows.to(batch.obs.device)), args)
-            optimizer.update(loss, learning_rate, args.max_grad_norm)
-            logged.append(numbers)
-        means = dict(zip(LOGGED, torch.stack(logged).mean(0).tolist(), strict=True))
+        order = torch.randperm(size).numpy()
+        parts = np.array_split(order, min(args.num_minibatches, size))
+        logged = np.mean([learner.learn(batch, rows, learning_rate) for rows in parts], axis=0)
+        means = dict(zip(LOGGED, logged.tolist(), strict=True))
         if args.target_kl is not None and means["approx_kl"] > args.target_kl:
             break
     return means
@@ -232,7 +274,7 @@ def train(args: Args, stop: StopSignals) -> None:
         obs_size = math.prod(envs.observation_space.shape)
         agent = MLPAgent(obs_size, int(envs.action_space.n), args.shared_trunk).to(device)
         try:
-            learn(args, agent, envs, device, writer, stop)
+            learn(args, agent, envs, writer, stop)
         except Stopped:
             if args.save_model:
                 writer.save_model(agent)
@@ -245,12 +287,11 @@ def learn(
     args: Args,
     agent: MLPAgent,
     envs: VectorEnv,
-    device: torch.device,
     writer: RunWriter,
     stop: StopSignals,
 ) -> None:
     """Rollout and update in turn until the step budget is used; the last rollout may be shorter."""
-    optimizer = Adam(agent, eps=1e-5)
+    learner = make_learner(agent, Adam(agent, eps=1e-5), args)
     watch = Stopwatch()
     steps_left = args.total_timesteps // args.num_envs
     num_iterations = math.ceil(steps_left / args.num_steps)
@@ -262,16 +303,14 @@ def learn(
         progress = iteration / num_iterations if args.anneal_lr else 0.0
         learning_rate = args.learning_rate * (1.0 - progress)
         steps = min(args.num_steps, steps_left)
-        with torch.no_grad():
-            rollout = collect(agent, envs, obs, steps, global_step, device, writer, watch, stop)
+        rollout = collect(learner, envs, obs, steps, global_step, writer, watch, stop)
         obs = rollout.obs[-1]
         steps_left -= steps
         global_step += steps * args.num_envs
 
         watch.enter("update")
-        values, advantages = evaluate(agent, rollout, args, device)
-        batch = make_batch(rollout, values, advantages, device)
-        losses = update(agent, optimizer, batch, learning_rate, args)
+        values, advantages = evaluate(learner, rollout, args)
+        losses = update(learner, make_batch(rollout, values, advantages), learning_rate, args)
 
         watch.enter("log")
         if not math.isfinite(sum(losses.values())):

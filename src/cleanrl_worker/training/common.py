@@ -61,3 +61,5 @@ class CommonArgs:
     """how many environment steps to train for, over all environments together"""
     save_model: bool = True
     """write the trained weights to the results folder"""
+    kernels: bool = True
+    """on the CPU, compute small networks with kernels of our own where there are any, which is faster"""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 from numpy.typing import NDArray
 
 from cleanrl_worker import probe
@@ -42,7 +44,8 @@ class VectorEnv:
     """
 
     def __init__(self, envs: list[gymnasium.Env[Any, Any]]) -> None:
-        self._envs = envs
+        self._whole = envs
+        self._envs, self._limit = _peel(envs)
         self.num_envs = len(envs)
         self.observation_space: Any = envs[0].observation_space
         self.action_space: Any = envs[0].action_space
@@ -65,6 +68,7 @@ class VectorEnv:
             reward = float(reward)
             self._returns[index] += reward
             self._lengths[index] += 1
+            truncated = truncated or self._lengths[index] >= self._limit
             if terminated or truncated:
                 final_obs[index] = np.array(obs)
                 episodes.append(Episode(self._returns[index], self._lengths[index]))
@@ -78,7 +82,7 @@ class VectorEnv:
 
     def close(self) -> None:
         """Release what the environments hold."""
-        for env in self._envs:
+        for env in self._whole:
             env.close()
 
     def __enter__(self) -> VectorEnv:
@@ -86,6 +90,19 @@ class VectorEnv:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def _peel(envs: list[gymnasium.Env[Any, Any]]) -> tuple[list[gymnasium.Env[Any, Any]], float]:
+    """The environments without gymnasium's own outer wrappers, and the time limit that was among them.
+
+    They check what cannot go wrong here, and a step through them takes as long as a step of CartPole.
+    """
+    limit, peeled = math.inf, list(envs)
+    while isinstance(peeled[0], OrderEnforcing | PassiveEnvChecker | TimeLimit):
+        if isinstance(peeled[0], TimeLimit):
+            limit = min(limit, peeled[0]._max_episode_steps)
+        peeled = [env.env for env in peeled]  # type: ignore[attr-defined]
+    return peeled, limit
 
 
 def make_envs(algo: str, env_id: str, num_envs: int, env_kwargs: str = "{}") -> VectorEnv:

@@ -5,6 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
+BETA_1 = 0.9
+BETA_2 = 0.999
+
 
 class Adam:
     """Adam whose clipping and step are one operation each, however many parameters there are.
@@ -15,39 +18,39 @@ class Adam:
 
     def __init__(self, module: nn.Module, eps: float) -> None:
         parameters = list(module.parameters())
-        self._weights = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
-        self._gradient = torch.zeros_like(self._weights)
-        self._first_moment = torch.zeros_like(self._weights)
-        self._second_moment = torch.zeros_like(self._weights)
-        self._step = torch.zeros((), device=self._weights.device)
-        self._eps = eps
+        self.weights = torch.cat([parameter.detach().reshape(-1) for parameter in parameters])
+        self.gradient = torch.zeros_like(self.weights)
+        self.first_moment = torch.zeros_like(self.weights)
+        self.second_moment = torch.zeros_like(self.weights)
+        self.step = torch.zeros((), device=self.weights.device)
+        self.eps = eps
         start = 0
         for parameter in parameters:
             end = start + parameter.numel()
-            parameter.data = self._weights[start:end].view_as(parameter)
-            parameter.grad = self._gradient[start:end].view_as(parameter)
+            parameter.data = self.weights[start:end].view_as(parameter)
+            parameter.grad = self.gradient[start:end].view_as(parameter)
             start = end
 
     def update(self, loss: Tensor, learning_rate: float, max_grad_norm: float) -> None:
         """One step down the gradient of `loss`, whose norm is cut to `max_grad_norm`."""
-        self._gradient.zero_()
+        self.gradient.zero_()
         torch.autograd.backward(loss)
         with torch.no_grad():
-            norm = torch.linalg.vector_norm(self._gradient)
-            self._gradient.mul_((max_grad_norm / (norm + 1e-6)).clamp_(max=1.0))
-            self._step += 1
+            norm = torch.linalg.vector_norm(self.gradient)
+            self.gradient.mul_((max_grad_norm / (norm + 1e-6)).clamp_(max=1.0))
+            self.step += 1
             torch._fused_adam_(
-                [self._weights],
-                [self._gradient],
-                [self._first_moment],
-                [self._second_moment],
+                [self.weights],
+                [self.gradient],
+                [self.first_moment],
+                [self.second_moment],
                 [],
-                [self._step],
+                [self.step],
                 lr=learning_rate,
-                beta1=0.9,
-                beta2=0.999,
+                beta1=BETA_1,
+                beta2=BETA_2,
                 weight_decay=0.0,
-                eps=self._eps,
+                eps=self.eps,
                 amsgrad=False,
                 maximize=False,
             )

@@ -7,6 +7,7 @@ import random
 
 import numpy as np
 import torch
+from threadpoolctl import threadpool_limits
 
 from mosaic.contract.errors import UserError
 
@@ -21,6 +22,7 @@ def seed_everything(seed: int, deterministic: bool) -> None:
     torch.manual_seed(seed)
     torch.backends.cudnn.deterministic = deterministic
     torch.set_num_threads(thread_count())
+    threadpool_limits(thread_count())
 
 
 def thread_count() -> int:

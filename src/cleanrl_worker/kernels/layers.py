@@ -1,0 +1,82 @@
+"""Forward and backward passes of a stack of linear layers with one activation between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import nn
+
+Floats = NDArray[np.float32]
+
+
+def _tanh(x: Floats) -> Floats:
+    return np.tanh(x, out=x)
+
+
+def _tanh_backward(grad: Floats, activation: Floats) -> Floats:
+    slope = activation * activation
+    np.subtract(1.0, slope, out=slope)
+    grad *= slope
+    return grad
+
+
+def _relu(x: Floats) -> Floats:
+    return np.maximum(x, 0.0, out=x)
+
+
+def _relu_backward(grad: Floats, activation: Floats) -> Floats:
+    grad *= activation > 0.0
+    return grad
+
+
+_ACTIVATIONS: dict[type[nn.Module], tuple[Callable[[Floats], Floats], Callable[[Floats, Floats], Floats]]] = {
+    nn.Tanh: (_tanh, _tanh_backward),
+    nn.ReLU: (_relu, _relu_backward),
+}
+
+
+def is_plain_stack(module: nn.Module) -> bool:
+    """Whether a module is linear layers with one known activation between them, and nothing else."""
+    if not isinstance(module, nn.Sequential) or len(module) % 2 == 0:
+        return False
+    linear, activations = list(module)[::2], {type(layer) for layer in list(module)[1::2]}
+    return all(isinstance(layer, nn.Linear) for layer in linear) and (
+        len(activations) <= 1 and activations <= _ACTIVATIONS.keys()
+    )
+
+
+class Stack:
+    """A `Sequential` of linear layers, computed in numpy on the module's own memory."""
+
+    def __init__(self, module: nn.Sequential) -> None:
+        layers: list[Any] = list(module)
+        self._weights = [layer.weight.detach().numpy() for layer in layers[::2]]
+        self._biases = [layer.bias.detach().numpy() for layer in layers[::2]]
+        self._weight_grads = [layer.weight.grad.numpy() for layer in layers[::2]]
+        self._bias_grads = [layer.bias.grad.numpy() for layer in layers[::2]]
+        kind = type(layers[1]) if len(layers) > 1 else nn.Tanh
+        self._activate, self._activate_backward = _ACTIVATIONS[kind]
+        self._inputs: list[Floats] = []
+
+    def forward(self, x: Floats) -> Floats:
+        """The outputs; what `backward` needs is kept."""
+        self._inputs = [x]
+        last = len(self._weights) - 1
+        for index, (weight, bias) in enumerate(zip(self._weights, self._biases, strict=True)):
+            x = x @ weight.T
+            x += bias
+            if index < last:
+                x = self._activate(x)
+                self._inputs.append(x)
+        return x
+
+    def backward(self, grad: Floats) -> None:
+        """Write the gradients of all layers, given that of the outputs of the last `forward`."""
+        for index in range(len(self._weights) - 1, -1, -1):
+            np.matmul(grad.T, self._inputs[index], out=self._weight_grads[index])
+            np.sum(grad, axis=0, out=self._bias_grads[index])
+            if index > 0:
+                grad = self._activate_backward(grad @ self._weights[index], self._inputs[index])
