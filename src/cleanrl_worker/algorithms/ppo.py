@@ -16,12 +16,14 @@ from torch import Tensor
 from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.kernels import ppo as ppo_kernel
 from cleanrl_worker.training.advantages import Floats, estimate_advantages, explained_variance
+from cleanrl_worker.training.checkpoints import Checkpoints
 from cleanrl_worker.training.common import Bounds, CommonArgs, Fraction, NonNegative, PositiveInt
 from cleanrl_worker.training.device import pick_device
 from cleanrl_worker.training.envs import VectorEnv, make_envs
 from cleanrl_worker.training.optimizer import Adam
 from cleanrl_worker.training.script import run_script
 from cleanrl_worker.training.seeding import seed_everything
+from cleanrl_worker.training.state import Held
 from cleanrl_worker.training.stopping import Stopped, StopSignals
 from cleanrl_worker.training.timing import Stopwatch
 from cleanrl_worker.training.writer import RunWriter
@@ -92,7 +94,6 @@ def collect(
     global_step: int,
     writer: RunWriter,
     watch: Stopwatch,
-    stop: StopSignals,
 ) -> Rollout:
     """Act for `steps` steps of each environment."""
     num_envs, num_actions = envs.num_envs, int(envs.action_space.n)
@@ -108,7 +109,6 @@ def collect(
     gumbel = -torch.empty(steps, num_envs, num_actions).exponential_().log_().numpy()
     final_obs: list[tuple[int, int, Any]] = []
     for t in range(steps):
-        stop.check()
         writer.flush_when_due()
         watch.enter("act")
         logits[t] = learner.logits(flat_obs[t])
@@ -270,11 +270,15 @@ def train(args: Args, stop: StopSignals) -> None:
         )
     seed_everything(args.seed, args.torch_deterministic)
     device = pick_device(args.cuda)
-    with make_envs("ppo", args.env_id, args.num_envs, args.env_kwargs) as envs, RunWriter(args) as writer:
+    checkpoints = Checkpoints("ppo", args)
+    with (
+        make_envs("ppo", args.env_id, args.num_envs, args.env_kwargs) as envs,
+        RunWriter(args, checkpoints.earlier) as writer,
+    ):
         obs_size = math.prod(envs.observation_space.shape)
         agent = MLPAgent(obs_size, int(envs.action_space.n), args.shared_trunk).to(device)
         try:
-            learn(args, agent, envs, writer, stop)
+            learn(args, agent, envs, checkpoints, writer, stop)
         except Stopped:
             if args.save_model:
                 writer.save_model(agent)
@@ -287,26 +291,31 @@ def learn(
     args: Args,
     agent: MLPAgent,
     envs: VectorEnv,
+    checkpoints: Checkpoints,
     writer: RunWriter,
     stop: StopSignals,
 ) -> None:
     """Rollout and update in turn until the step budget is used; the last rollout may be shorter."""
-    learner = make_learner(agent, Adam(agent, eps=1e-5), args)
+    optimizer = Adam(agent, eps=1e-5)
+    learner = make_learner(agent, optimizer, args)
     watch = Stopwatch()
-    steps_left = args.total_timesteps // args.num_envs
-    num_iterations = math.ceil(steps_left / args.num_steps)
-    global_step = 0
     obs = np.zeros((args.num_envs, *envs.observation_space.shape), dtype=np.float32)
     envs.reset(args.seed, out=obs)
+    loop = Held(global_step=0, iteration=0, obs=obs)
+    checkpoints.hold(optimizer=optimizer, envs=envs, loop=loop)
+    checkpoints.restore()
+    global_step, iteration, obs = (loop.values[name] for name in ("global_step", "iteration", "obs"))
+    total_steps = args.total_timesteps // args.num_envs
+    num_iterations = math.ceil(total_steps / args.num_steps)
 
-    for iteration in range(num_iterations):
+    while iteration < num_iterations:
         progress = iteration / num_iterations if args.anneal_lr else 0.0
         learning_rate = args.learning_rate * (1.0 - progress)
-        steps = min(args.num_steps, steps_left)
-        rollout = collect(learner, envs, obs, steps, global_step, writer, watch, stop)
+        steps = min(args.num_steps, total_steps - global_step // args.num_envs)
+        rollout = collect(learner, envs, obs, steps, global_step, writer, watch)
         obs = rollout.obs[-1]
-        steps_left -= steps
         global_step += steps * args.num_envs
+        iteration += 1
 
         watch.enter("update")
         values, advantages = evaluate(learner, rollout, args)
@@ -324,6 +333,8 @@ def learn(
         if explained is not None:
             writer.add_scalar("losses/explained_variance", explained, global_step)
         watch.report(writer, global_step)
+        loop.values.update(global_step=global_step, iteration=iteration, obs=obs)
+        checkpoints.between_updates(global_step, writer, stop)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

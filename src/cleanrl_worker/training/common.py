@@ -31,6 +31,7 @@ RUNTIME_FIELDS = frozenset(
         "env_id",
         "env_kwargs",
         "total_timesteps",
+        "resume_from",
     }
 )
 
@@ -61,5 +62,9 @@ class CommonArgs:
     """how many environment steps to train for, over all environments together"""
     save_model: bool = True
     """write the trained weights to the results folder"""
+    checkpoint_every: NonNegativeInt = 50_000
+    """how many steps lie between two full checkpoints, from which a run can go on exactly; 0: none"""
+    resume_from: str | None = None
+    """a full checkpoint to go on from"""
     kernels: bool = True
     """on the CPU, compute small networks with kernels of our own where there are any, which is faster"""

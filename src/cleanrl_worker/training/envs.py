@@ -14,6 +14,8 @@ from numpy.typing import NDArray
 
 from cleanrl_worker import probe
 from cleanrl_worker.schemas.catalog import EnvironmentEntry, check_fit
+from cleanrl_worker.training.replaying import EpisodeTape, random_state
+from cleanrl_worker.training.state import State
 from mosaic.contract.errors import UserError, closest
 
 
@@ -51,10 +53,12 @@ class VectorEnv:
         self.action_space: Any = envs[0].action_space
         self._returns = [0.0] * len(envs)
         self._lengths = [0] * len(envs)
+        self._tapes = [EpisodeTape() for _ in envs]
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:
         """Start all environments, each with a seed of its own, and write the observations to `out`."""
         for index, env in enumerate(self._envs):
+            self._tapes[index].begin(seed=seed + index)
             out[index] = env.reset(seed=seed + index)[0]
             self._returns[index], self._lengths[index] = 0.0, 0
 
@@ -64,6 +68,7 @@ class VectorEnv:
         final_obs: dict[int, NDArray[Any]] = {}
         episodes: list[Episode] = []
         for index, env in enumerate(self._envs):
+            self._tapes[index].actions.append(actions[index])
             obs, reward, terminated, truncated, _ = env.step(actions[index])
             reward = float(reward)
             self._returns[index] += reward
@@ -73,12 +78,24 @@ class VectorEnv:
                 final_obs[index] = np.array(obs)
                 episodes.append(Episode(self._returns[index], self._lengths[index]))
                 self._returns[index], self._lengths[index] = 0.0, 0
+                self._tapes[index].begin(random=random_state(env))
                 obs = env.reset()[0]
             out[index] = obs
             rewards.append(reward)
             terminations.append(bool(terminated))
             truncations.append(bool(truncated))
         return Step(rewards, terminations, truncations, final_obs, episodes)
+
+    def state(self) -> State:
+        """What brings the environments back here: how each episode began, and the actions since."""
+        return {"episodes": [tape.state() for tape in self._tapes]}
+
+    def load(self, state: State) -> None:
+        """Play each episode again up to where it was."""
+        for index, (env, held) in enumerate(zip(self._envs, state["episodes"], strict=True)):
+            tape = EpisodeTape.from_state(held)
+            self._tapes[index] = tape
+            self._returns[index], self._lengths[index] = tape.replay(env), len(tape.actions)
 
     def close(self) -> None:
         """Release what the environments hold."""

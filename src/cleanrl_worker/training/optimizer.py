@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -54,3 +56,18 @@ class Adam:
                 amsgrad=False,
                 maximize=False,
             )
+
+    def state(self) -> dict[str, Any]:
+        """Weights and moments, for a checkpoint."""
+        parts = {"weights": self.weights, "first": self.first_moment, "second": self.second_moment}
+        return {name: tensor.cpu().numpy() for name, tensor in parts.items()} | {"step": float(self.step)}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Go on from a checkpoint; the memory stays the same, so that views of it stay valid."""
+        for tensor, name in (
+            (self.weights, "weights"),
+            (self.first_moment, "first"),
+            (self.second_moment, "second"),
+        ):
+            tensor.copy_(torch.from_numpy(state[name]))
+        self.step.fill_(state["step"])

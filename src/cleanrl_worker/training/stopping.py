@@ -35,6 +35,11 @@ class StopSignals:
         for signum, handler in self._previous.items():
             signal.signal(signum, handler)
 
+    @property
+    def requested(self) -> bool:
+        """Whether a signal has come."""
+        return self._received is not None
+
     def check(self) -> None:
         """Raise Stopped when a signal has come."""
         if self._received is not None:

@@ -24,16 +24,29 @@ from mosaic.contract.errors import StorageError
 FLUSH_SECONDS = 1.0
 
 
+@dataclasses.dataclass(frozen=True)
+class Earlier:
+    """Where a run was when its checkpoint was taken."""
+
+    folder: str
+    step: int
+
+
 class RunWriter:
     """Curves and weights in `runs/<env>__<exp_name>__<seed>__<time>/` of the current folder."""
 
-    def __init__(self, args: CommonArgs) -> None:
+    def __init__(self, args: CommonArgs, earlier: Earlier | None = None) -> None:
+        """`earlier` is where a resumed run was: curves after its step are taken back and go on from there."""
         self._wandb = WandbRun(args) if args.track else None
         self._exp_name = folder_name(args.exp_name)
         with _storage_errors(Path("runs")):
-            self.folder = make_run_folder(args)
-            self._events = EventWriter(self.folder)
-            self._events.add_text("hyperparameters", hyperparameter_table(args))
+            if earlier is not None and (Path("runs") / earlier.folder).is_dir():
+                self.folder = (Path("runs") / earlier.folder).absolute()
+                self._events = EventWriter(self.folder, purge_step=earlier.step + 1)
+            else:
+                self.folder = make_run_folder(args)
+                self._events = EventWriter(self.folder)
+                self._events.add_text("hyperparameters", hyperparameter_table(args))
             self._events.flush()
         self._flushed_at = monotonic()
 
@@ -52,11 +65,14 @@ class RunWriter:
 
     def flush_when_due(self) -> None:
         """Show readers what was recorded, once a second; called at each step, as steps may be slow."""
-        now = monotonic()
-        if now - self._flushed_at >= FLUSH_SECONDS:
-            self._flushed_at = now
-            with _storage_errors(self.folder):
-                self._events.flush()
+        if monotonic() - self._flushed_at >= FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write out what was recorded."""
+        self._flushed_at = monotonic()
+        with _storage_errors(self.folder):
+            self._events.flush()
 
     def save_model(self, module: nn.Module) -> Path:
         """Write the weights as `<exp_name>.cleanrl_model`, whole or not at all."""

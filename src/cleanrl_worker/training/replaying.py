@@ -1,0 +1,58 @@
+"""Environment state without pickle: how an episode began and the actions since, played again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+
+from cleanrl_worker.training.state import State
+
+
+class EpisodeTape:
+    """One environment's present episode."""
+
+    def __init__(self) -> None:
+        self.actions: list[Any] = []
+        self._seed: int | None = None
+        self._random: State | None = None
+
+    def begin(self, seed: int | None = None, random: State | None = None) -> None:
+        """A new episode begins from a seed, or from the state that the generator has now."""
+        self._seed, self._random = seed, random
+        self.actions.clear()
+
+    def state(self) -> State:
+        return {"seed": self._seed, "random": self._random, "actions": np.array(self.actions)}
+
+    @classmethod
+    def from_state(cls, state: State) -> EpisodeTape:
+        tape = cls()
+        tape._seed, tape._random = state["seed"], state["random"]
+        tape.actions = list(state["actions"])
+        return tape
+
+    def replay(self, env: gymnasium.Env[Any, Any]) -> float:
+        """Bring `env` to where the episode was; gives the reward so far."""
+        if self._random is None:
+            env.reset(seed=self._seed)
+        else:
+            set_random_state(env, self._random)
+            env.reset()
+        total = 0.0
+        for action in self.actions:
+            total += float(env.step(action)[1])
+        return total
+
+
+def random_state(env: gymnasium.Env[Any, Any]) -> State:
+    """The state of the environment's own generator."""
+    return dict(env.unwrapped.np_random.bit_generator.state)
+
+
+def set_random_state(env: gymnasium.Env[Any, Any], state: State) -> None:
+    kind = getattr(np.random, state["bit_generator"])
+    generator = np.random.Generator(kind())
+    generator.bit_generator.state = state
+    env.unwrapped.np_random = generator

@@ -1,0 +1,88 @@
+"""Saving the state of a run as plain data: arrays and JSON, never code.
+
+A state is a tree of dicts with text keys; its leaves are arrays, numbers, texts, None, or lists of them. It
+becomes one `.npz` file without pickle; the tree's shape is JSON inside it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from mosaic.contract.errors import StorageError
+
+State = dict[str, Any]
+
+_SHAPE = "__shape__"
+_ARRAY = "__array__"
+
+
+class Stateful(Protocol):
+    """A part of a run that a checkpoint holds."""
+
+    def state(self) -> State: ...
+    def load(self, state: State) -> None: ...
+
+
+class Held:
+    """Values of a training loop that a checkpoint holds as they are: counters and arrays, by name."""
+
+    def __init__(self, **values: Any) -> None:
+        self.values = values
+
+    def state(self) -> State:
+        return self.values
+
+    def load(self, state: State) -> None:
+        self.values.update(state)
+
+
+def encode(state: Mapping[str, Any]) -> bytes:
+    """A state as the bytes of an `.npz` file."""
+    arrays: dict[str, np.ndarray[Any, Any]] = {}
+    shape = json.dumps(_take_arrays(state, arrays), allow_nan=True)
+    data = io.BytesIO()
+    np.savez(data, **{_SHAPE: np.frombuffer(shape.encode(), dtype=np.uint8)}, **arrays)  # type: ignore[arg-type]
+    return data.getvalue()
+
+
+def decode(path: Path) -> State:
+    """The state in a file; one that is broken or not ours is named."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            shape = json.loads(file[_SHAPE].tobytes())
+            state = _put_arrays(shape, file)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        raise StorageError(f"The checkpoint {path} cannot be read: {error}.") from error
+    assert isinstance(state, dict)
+    return state
+
+
+def _take_arrays(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
+    if isinstance(value, np.ndarray):
+        name = f"a{len(arrays)}"
+        arrays[name] = value
+        return {_ARRAY: name}
+    if isinstance(value, Mapping):
+        return {str(key): _take_arrays(item, arrays) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_take_arrays(item, arrays) for item in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return value
+
+
+def _put_arrays(value: Any, file: Mapping[str, Any]) -> Any:
+    if isinstance(value, dict):
+        if value.keys() == {_ARRAY}:
+            return file[value[_ARRAY]]
+        return {key: _put_arrays(item, file) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_put_arrays(item, file) for item in value]
+    return value

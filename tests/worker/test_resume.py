@@ -1,0 +1,114 @@
+"""A run that is stopped and resumed ends with the same bytes as one that never stopped."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cleanrl_worker.training.checkpoints import list_checkpoints, read_checkpoint
+from cleanrl_worker.training.state import decode, encode
+from mosaic.analytics.event_files import EventReader
+from mosaic.analytics.table import MetricTable
+from mosaic.contract.errors import StorageError
+
+STEPS = 16_000
+TIMELIKE = ("charts/SPS", "time/")
+
+
+def command(algo: str, env_id: str, *flags: str) -> list[str]:
+    module = f"cleanrl_worker.algorithms.{algo}"
+    base = [f"--env-id={env_id}", f"--total-timesteps={STEPS}", "--checkpoint-every=1500", "--seed=5"]
+    return [sys.executable, "-m", module, *base, *flags]
+
+
+def model_of(folder: Path) -> bytes:
+    (path,) = folder.glob("runs/*/*.cleanrl_model")
+    return path.read_bytes()
+
+
+def curves_of(folder: Path) -> dict[str, list[tuple[int, float]]]:
+    table = MetricTable(EventReader(folder / "runs").poll(1_000_000))
+    return {
+        tag: list(zip(table.series(tag).steps, table.series(tag).values, strict=True))
+        for tag in table.tags()
+        if not tag.startswith(TIMELIKE)
+    }
+
+
+def run_until_checkpoint(folder: Path, flags: list[str], number: signal.Signals) -> Path:
+    """Start a run, and end it by a signal once it has written a checkpoint."""
+    with (folder / "stderr").open("wb") as stderr:
+        process = subprocess.Popen(flags, cwd=folder, stderr=stderr)
+    before = len(list_checkpoints(folder / "checkpoints"))
+    while len(list_checkpoints(folder / "checkpoints")) <= min(before, 1):
+        assert process.poll() is None, (folder / "stderr").read_text()
+        time.sleep(0.005)
+    os.kill(process.pid, number)
+    process.wait()
+    return list_checkpoints(folder / "checkpoints")[-1]
+
+
+@pytest.mark.parametrize(("algo", "env_id"), [("ppo", "CartPole-v1"), ("ppo", "Acrobot-v1")])
+def test_stopped_and_resumed_ends_with_the_same_bytes(tmp_path: Path, algo: str, env_id: str) -> None:
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    whole.mkdir()
+    parts.mkdir()
+    subprocess.run(command(algo, env_id), cwd=whole, check=True)
+    resume: list[str] = []
+    for number in (signal.SIGKILL, signal.SIGTERM):
+        checkpoint = run_until_checkpoint(parts, command(algo, env_id, *resume), number)
+        resume = [f"--resume-from={checkpoint}"]
+    subprocess.run(command(algo, env_id, *resume), cwd=parts, check=True)
+    assert model_of(parts) == model_of(whole)
+    assert curves_of(parts) == curves_of(whole)
+
+
+def test_the_last_two_checkpoints_stay_and_hold_no_code(tmp_path: Path) -> None:
+    subprocess.run(command("ppo", "CartPole-v1"), cwd=tmp_path, check=True)
+    kept = list_checkpoints(tmp_path / "checkpoints")
+    assert len(kept) == 2
+    content = read_checkpoint(kept[-1])
+    assert (content["algo"], content["args"]["seed"]) == ("ppo", 5)
+    assert b"pickle" not in kept[-1].read_bytes()
+
+
+def test_a_checkpoint_of_another_algorithm_or_a_broken_one_is_refused(tmp_path: Path) -> None:
+    foreign, broken = tmp_path / "foreign.npz", tmp_path / "broken.npz"
+    foreign.write_bytes(encode({"format": 1, "algo": "dqn", "step": 5, "folder": "x", "parts": {}}))
+    broken.write_bytes(b"not a checkpoint")
+    for path, message in ((foreign, "is of dqn, not of ppo"), (broken, "cannot be read")):
+        done = subprocess.run(
+            command("ppo", "CartPole-v1", f"--resume-from={path}"),
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 2
+        assert message in done.stderr
+        assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
+    state = {
+        "array": np.arange(6, dtype=np.float32).reshape(2, 3),
+        "nested": {"list": [1, 2.5, "x", None, np.ones(2)], "big": 2**100, "none": None},
+        "empty": np.zeros((0, 4)),
+    }
+    path = tmp_path / "state.npz"
+    path.write_bytes(encode(state))
+    back = decode(path)
+    np.testing.assert_array_equal(back["array"], state["array"])
+    assert back["array"].dtype == np.float32
+    assert back["nested"]["list"][:4] == [1, 2.5, "x", None]
+    assert back["nested"]["big"] == 2**100
+    assert back["empty"].shape == (0, 4)
+    path.write_bytes(path.read_bytes()[:-30])
+    with pytest.raises(StorageError, match="cannot be read"):
+        decode(path)
