@@ -65,14 +65,26 @@ def test_everything_beside_the_parameters_reaches_the_config(dry: Any) -> None:
             "mine",
         ),
         *("--cpus", "2", "--max-minutes", "1.5", "--max-restarts", "3", "--extra", "notes=hello", "--cuda"),
+        *("--priority", "-4", "--memory-mb", "512", "--gpus", "2", "--gpus-mandatory"),
     )
     asked = config["metadata"]["worker"]["config"]
     assert config["run_name"] == "mine"
     assert config["tags"] == ["a", "b"]
-    assert config["resources"]["cpus"] == 2
-    assert config["schedule"] == {"max_wallclock_minutes": 1.5, "max_restarts": 3}
+    assert config["schedule"] == {"max_wallclock_minutes": 1.5, "max_restarts": 3, "priority": -4}
+    assert config["resources"] == {"cpus": 2, "memory_mb": 512, "gpus": {"requested": 2, "mandatory": True}}
     assert (asked["total_timesteps"], asked["seed"]) == (20_000, 9)
     assert asked["extras"] == {"notes": "hello", "cuda": True}
+
+
+def test_to_train_on_a_gpu_reserves_one(dry: Any) -> None:
+    assert "gpus" not in dry("ppo", "CartPole-v1")["resources"]
+    assert dry("ppo", "CartPole-v1", "--cuda")["resources"]["gpus"] == {"requested": 1}
+
+
+def test_a_value_that_looks_like_an_option_hides_no_algorithm(dry: Any) -> None:
+    config = dry("--priority", "-5", "ppo", "CartPole-v1", "--gamma", "0.9")
+    assert config["schedule"]["priority"] == -5
+    assert config["metadata"]["worker"]["config"]["extras"]["algo_params"] == {"gamma": 0.9}
 
 
 def test_each_seed_gets_a_config(dry: Any) -> None:

@@ -9,7 +9,7 @@ import pytest
 from mosaic.cli import main
 from mosaic.cli.catalog import COMMANDS
 from mosaic.cli.failures import exit_code_for
-from mosaic.contract.errors import ConflictError, StorageError
+from mosaic.contract.errors import ConflictError, NotFoundError, StorageError
 
 
 @pytest.fixture(autouse=True)
@@ -28,6 +28,16 @@ def _own_var(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["runs", "extra-word"], "'extra-word' is one word too many"),
         (["runs", "--limit", "none"], "--limit: 'none' is no positive whole number"),
         (["show"], "show needs RUN"),
+        (["cancel"], "cancel needs RUN, or --all"),
+        (["queue", "--first"], "queue needs the RUN that is to move"),
+        (["queue", "01M7"], "needs --priority N, --before RUN or --first"),
+        (["queue", "01M7", "--priority", "high"], "'high' is no whole number from -1000 to 1000"),
+        (["queue", "01M7", "--first", "--before", "01M8"], "not allowed with"),
+        (["gc", "--older-than", "30"], "'30' is no length of time"),
+        (["gc", "--outcome", "faild"], "did you mean 'failed'?"),
+        (["gc", "--json"], "add --yes to remove"),
+        (["train", "ppo", "CartPole-v1", "--gpus-mandatory"], "add --gpus N"),
+        (["train", "ppo", "CartPole-v1", "--priority", "1001"], "--priority: '1001' is no whole number"),
         (["daemon", "strat"], "did you mean 'start'?"),
         (["extras", "install", "atrai"], "did you mean 'atari'?"),
         (["extras", "install"], "No optional set is named"),
@@ -111,7 +121,10 @@ def test_a_var_that_is_a_file_is_refused(
 ) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    words = {"train": ["ppo", "CartPole-v1"], "daemon": ["start"], "runs": [], "doctor": []}
+    words = {"train": ["ppo", "CartPole-v1"], "daemon": ["start"], "runs": [], "doctor": []} | {
+        "queue": [],
+        "gc": [],
+    }
     code = main([command, *words.get(command, ["last"]), "--var", str(file)])
     if command == "doctor":
         assert code == 1
@@ -139,3 +152,15 @@ def test_every_exception_has_its_line_and_code(
     err = capsys.readouterr().err
     assert err.startswith(line)
     assert err.count("\n") == (1 if line else 0)
+
+
+def test_commands_in_errors_are_named_as_the_user_can_type_them(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = NotFoundError("There is no run 'X': `mosaic runs` lists them, `./mosaic doctor` checks.")
+    monkeypatch.chdir(Path(__file__).parents[2])
+    exit_code_for(error, debug=False)
+    assert "`./mosaic runs` lists them, `./mosaic doctor`" in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", ["/somewhere/bin/mosaic"])
+    exit_code_for(error, debug=False)
+    assert "`mosaic runs` lists them, `mosaic doctor`" in capsys.readouterr().err

@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 
 from mosaic.client import Client
+from support.runs import script_config
 
 SCRIPT = Path(__file__).parent / "scripts" / "curves.py"
 LONG = ("train", str(SCRIPT), "None-v0", "--steps", "1M", "--set", "pause=0.05")
@@ -106,3 +107,13 @@ def test_a_second_interrupt_leaves_the_run_going(client: Client) -> None:
     assert client.get(run_id).status == "EXEC"
     client.cancel(run_id)
     assert client.wait(run_id).outcome == "cancelled"
+
+
+def test_gc_does_at_a_terminal_what_the_answer_says(client: Client) -> None:
+    run = client.wait(client.submit(script_config("steps.py")).run_id, timeout=PATIENCE)
+    for answer, code, left in (("n", 1, [run.run_id]), ("y", 0, [])):
+        with at_terminal("gc", "--older-than", "0") as terminal:
+            terminal.read_until(r"Remove 1 run\? \[y/N\]")
+            terminal.type(f"{answer}\n")
+            assert terminal.process.wait(PATIENCE) == code
+        assert [one.run_id for one in client.runs()] == left

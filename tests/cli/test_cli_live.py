@@ -45,6 +45,8 @@ def record(number: int = 1, status: str = "INIT", **changes: Any) -> RunRecord:
         "exit_code": None,
         "supervisor_pid": None,
         "training_pid": None,
+        "priority": 0,
+        "gpus": [],
         "config": {
             "metadata": {"worker": {"config": {"algo": "ppo", "env_id": "CartPole-v1", "seed": number}}}
         },
@@ -127,14 +129,85 @@ def test_an_update_that_is_old_or_of_another_run_changes_nothing() -> None:
     assert board.rows[run.run_id].status == "EXEC"
 
 
-def test_a_restarted_run_begins_anew() -> None:
-    run = record(status="EXEC", headline=dict(HEADLINE))
+def test_a_restarted_run_says_why_and_begins_anew() -> None:
+    run = record(status="EXEC", headline=dict(HEADLINE), started_at=time.time() - 100)
     board = Board.of([run])
     move(board, run, 2, "FAULT", reason="the process is gone")
     assert "failed  the process is gone" in drawn(board)
-    move(board, run, 3, "INIT", reason="starts again")
-    assert board.rows[run.run_id].headline == {}
-    assert not board.all_ended()
+    sentence = "restart 1 of 2 after: the process is gone"
+    move(board, run, 3, "INIT", reason=sentence)
+    row = board.rows[run.run_id]
+    assert (row.headline, row.state) == ({}, "restarting")
+    assert sentence in drawn(board)
+    board.apply(RunHeadline(run.run_id, {"phase": "waiting", "waits_for": "waits for 1 more CPU"}))
+    assert row.state == "waiting"
+    assert "1 of 2 after: the process is gone" in drawn(board)
+    move(board, run, 4, "HSHK")
+    assert (row.state, sentence in drawn(board)) == ("restarting", True)
+    move(board, run, 5, "EXEC")
+    assert "1 of 2 after: the process is gone" in drawn(board)
+    # The clock goes on from the first start.
+    assert (row.elapsed() or 0) >= 100
+
+
+def test_what_is_known_of_an_earlier_start_is_not_shown_as_new() -> None:
+    history = [
+        HistoryEntry(1, "x", "INIT", None, "waits for its turn", 0.0),
+        HistoryEntry(2, "x", "FAULT", None, "gone", 1.0),
+        HistoryEntry(3, "x", "INIT", None, "restart 1 of 1 after: gone", 2.0),
+    ]
+    run = record(reason="waits for 1 more CPU", headline=dict(HEADLINE), history=history)
+    text = drawn(Board.of([run]))
+    assert "waiting for 1 more CPU" in text
+    assert "1 of 1 after: gone" in text
+    assert "310,272" not in text
+
+
+def test_what_a_run_waits_for_is_shown_as_it_changes() -> None:
+    run = record(reason="waits behind 2 runs in the queue")
+    board = Board.of([run])
+    assert "waiting behind 2 runs in the queue" in drawn(board)
+    board.apply(RunHeadline(run.run_id, {"phase": "waiting", "waits_for": "waits for 1 more CPU"}))
+    assert "waiting for 1 more CPU" in drawn(board)
+    move(board, run, 2, "HSHK")
+    board.apply(RunHeadline(run.run_id, {"phase": "waiting", "waits_for": "waits for 1 more CPU"}))
+    assert "starting" in drawn(board)
+
+
+def test_a_paused_run_says_so_and_how_to_go_on() -> None:
+    now = time.time()
+    run = record(status="EXEC", headline=dict(HEADLINE), started_at=now - 500)
+    board = Board.of([run])
+    move(board, run, 2, "PAUSE", reason="paused by the user", at=now - 400)
+    text = drawn(board)
+    for part in ("paused for 6:4", "62 %", f"resume {run.run_id}", "1:40"):
+        assert part in text
+    assert "left" not in text
+    assert max(map(len, text.splitlines())) <= 80
+    move(board, run, 3, "EXEC", at=now - 100)
+    assert int(board.rows[run.run_id].elapsed() or 0) == 200
+    history = [
+        HistoryEntry(1, "x", "EXEC", None, None, now - 500),
+        HistoryEntry(2, "x", "PAUSE", None, None, now - 400),
+        HistoryEntry(3, "x", "EXEC", None, None, now - 100),
+    ]
+    again = Board.of([record(status="EXEC", started_at=now - 500, history=history)])
+    assert [int(row.elapsed() or 0) for row in again.rows.values()] == [200]
+
+
+def test_several_runs_say_why_they_wait_and_start_again() -> None:
+    runs = [record(1, status="PAUSE"), record(2, reason="waits behind 1 run in the queue"), record(3)]
+    board = Board.of(runs)
+    move(board, runs[2], 9, "INIT", reason="restart 2 of 3 after: exit code 5")
+    text = drawn(board)
+    for part in (
+        "paused",
+        "waiting",
+        "restarting",
+        "waiting behind 1 run",
+        "seed 3: restart 2 of 3 after: exit",
+    ):
+        assert part in text
 
 
 def test_the_board_is_done_when_every_run_has_ended() -> None:
@@ -164,6 +237,36 @@ def test_plain_lines_tell_each_state_once(capsys: pytest.CaptureFixture[str]) ->
     first, *lines = capsys.readouterr().out.splitlines()
     assert run.run_id in first
     assert lines == ["waiting for its turn", "starting", "training"]
+
+
+def test_plain_lines_tell_what_a_run_waits_for_and_why_it_starts_again(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    run = record(reason="waits behind 1 run in the queue")
+    board = Board.of([run])
+    updates: list[HistoryEntry | RunHeadline] = [
+        RunHeadline(run.run_id, {"phase": "waiting", "waits_for": "waits for 1 more CPU"}),
+        HistoryEntry(2, run.run_id, "EXEC", None, None, time.time()),
+        HistoryEntry(3, run.run_id, "PAUSE", None, "paused by the user", time.time()),
+        HistoryEntry(4, run.run_id, "EXEC", None, None, time.time()),
+        HistoryEntry(5, run.run_id, "FAULT", None, "exit code 5", time.time()),
+        HistoryEntry(6, run.run_id, "INIT", None, "restart 1 of 1 after: exit code 5", time.time()),
+        HistoryEntry(7, run.run_id, "HSHK", None, None, time.time()),
+    ]
+    with PlainView(board) as view:
+        for update in updates:
+            row = board.apply(update)
+            assert row is not None
+            view.show(row, update)
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "waiting behind 1 run in the queue",
+        "waiting for 1 more CPU",
+        "training",
+        "paused",
+        "training",
+        "failed (exit code 5)",
+        "restart 1 of 1 after: exit code 5",
+    ]
 
 
 def test_a_plain_line_holds_the_numbers() -> None:

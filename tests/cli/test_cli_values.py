@@ -57,6 +57,19 @@ def test_what_is_no_list_of_seeds_is_refused(text: str) -> None:
         values.seeds(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("30d", 2_592_000), ("12h", 43_200), ("2w", 1_209_600), ("1.5 min", 90), ("0", 0)]
+)
+def test_lengths_of_time_have_a_unit(text: str, seconds: float) -> None:
+    assert values.age(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "30", "d", "-3d", "3 months", "nan", "1e3d"])
+def test_what_is_no_length_of_time_is_refused(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="length of time"):
+        values.age(text)
+
+
 def test_a_setting_is_a_name_and_a_value() -> None:
     assert values.setting("learning-rate=1e-3") == ("learning_rate", "1e-3")
     assert values.setting("note=a=b") == ("note", "a=b")

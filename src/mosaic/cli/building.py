@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mosaic.cli.changes import (
     Config,
     add_limits,
+    add_resources,
     changed,
     extras_of,
     first_seed,
@@ -40,9 +41,9 @@ def train_configs(args: argparse.Namespace) -> list[Config]:
         extras=extras_of(args),
         tags=args.tag,
         run_name=args.name,
-        cpus=args.cpus or 1,
         python=interpreter_of(args),
     )
+    add_resources(config, args)
     add_limits(config, args)
     validate_train_run_config(config)
     return _for_seeds(config, args)

@@ -12,9 +12,10 @@ from typing import Any
 
 from mosaic.cli import values
 from mosaic.cli.program import program
+from mosaic.contract.capabilities import WorkerCatalog
 from mosaic.contract.errors import UserError
 from mosaic.contract.run_config import validate_train_run_config
-from mosaic.contract.workers import WorkerCatalog, find_worker
+from mosaic.contract.workers import find_worker
 
 Config = dict[str, Any]
 
@@ -30,8 +31,7 @@ def changed(config: Config, args: argparse.Namespace) -> Config:
     request["python"] = interpreter_of(args) or request.get("python")
     config["tags"] = list(dict.fromkeys([*config["tags"], *args.tag]))
     config["run_name"] = args.name or config["run_name"]
-    if args.cpus is not None:
-        config["resources"]["cpus"] = args.cpus
+    add_resources(config, args)
     add_limits(config, args)
     search_path = config["metadata"]["ui"].setdefault("python_path", str(Path.cwd()))
     folder = Path(str(search_path).partition(os.pathsep)[0])
@@ -61,13 +61,35 @@ def _merged(old: Any, new: Config) -> Any:
     return {**(old or {}), **new} if isinstance(old or {}, dict) else old
 
 
+def add_resources(config: Config, args: argparse.Namespace) -> None:
+    """What is reserved for the run."""
+    resources = config["resources"]
+    if args.cpus is not None:
+        resources["cpus"] = args.cpus
+    if args.memory_mb is not None:
+        resources["memory_mb"] = args.memory_mb
+    gpus = resources.get("gpus") or {"requested": 0}
+    # A run sees only the GPUs that are reserved for it, so to train on one it needs one.
+    wanted = max(1, gpus["requested"]) if args.cuda and args.gpus is None else args.gpus
+    if wanted is not None:
+        gpus = {**gpus, "requested": wanted}
+    if args.gpus_mandatory:
+        if not gpus["requested"]:
+            raise UserError("--gpus-mandatory says how GPUs are reserved: add --gpus N.")
+        gpus = {**gpus, "mandatory": True}
+    if gpus["requested"] or "gpus" in resources:
+        resources["gpus"] = gpus
+
+
 def add_limits(config: Config, args: argparse.Namespace) -> None:
-    """Limits and tracking, which stand beside the worker's config."""
+    """Limits, priority and tracking, which stand beside the worker's config."""
     schedule = config.setdefault("schedule", {})
     if args.max_minutes is not None:
         schedule["max_wallclock_minutes"] = args.max_minutes
     if args.max_restarts is not None:
         schedule["max_restarts"] = args.max_restarts
+    if args.priority is not None:
+        schedule["priority"] = args.priority
     if args.wandb:
         config.setdefault("artifacts", {})["wandb"] = {"enabled": True}
 

@@ -89,7 +89,7 @@ def _machine(paths: VarPaths) -> Iterator[Check]:
     )
     yield _shared_memory()
     yield Check("Machine", "CPUs", True, str(len(os.sched_getaffinity(0))))
-    yield _daemon(paths)
+    yield from _daemon(paths)
 
 
 def _var_folder(paths: VarPaths) -> Check:
@@ -118,18 +118,27 @@ def _shared_memory() -> Check:
         return Check("Machine", "shared memory", False, detail, required=False, fix=f"mount {_SHARED_MEMORY}")
 
 
-def _daemon(paths: VarPaths) -> Check:
+def _daemon(paths: VarPaths) -> Iterator[Check]:
     from mosaic.cli.commands.daemon import read_health
+    from mosaic.cli.reserved import sentence
 
-    fix = f"{program()} daemon stop, then try again; its log is {words.place(paths.daemon_log)}"
+    log = words.place(paths.daemon_log)
     try:
         health = read_health(paths)
     except (MosaicError, OSError) as error:
-        return Check("Machine", "daemon", False, str(error), fix=fix)
+        fix = f"{program()} daemon stop, then try again; its log is {log}"
+        yield Check("Machine", "daemon", False, str(error), fix=fix)
+        return
     if health is None:
-        return Check("Machine", "daemon", True, "not running; starts when it is needed")
-    detail = f"{health.version} at {health.address}, pid {health.pid}, {health.live_runs} live runs"
-    return Check("Machine", "daemon", not health.problems, "; ".join([detail, *health.problems]), fix=fix)
+        yield Check("Machine", "daemon", True, "not running; starts when it is needed")
+        return
+    detail = f"{health.version} at {health.address}, pid {health.pid}"
+    yield Check("Machine", "daemon", True, detail)
+    runs = f"{health.live_runs} live, {health.waiting_runs} waiting; {sentence(health)}"
+    yield Check("Machine", "runs", True, runs)
+    for problem in health.problems:
+        fix = f"{program()} gc --dry-run says what can be removed; the daemon's log is {log}"
+        yield Check("Machine", "problem", False, problem, fix=fix)
 
 
 def _extras() -> Iterator[Check]:

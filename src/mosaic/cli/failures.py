@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections.abc import Sequence
 
-from mosaic.contract.errors import MosaicError, StorageError, UserError
+from mosaic.cli.program import program
+from mosaic.contract.errors import MosaicError, UserError
 
 DEBUG_VARIABLE = "MOSAIC_DEBUG"
 INTERRUPTED = 130
@@ -31,14 +33,16 @@ def exit_code_for(error: BaseException, debug: bool) -> int:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     sentence, code = _describe(error)
-    print(f"mosaic: {' '.join(sentence.split())}", file=sys.stderr)
+    print(f"mosaic: {_as_typed(' '.join(sentence.split()))}", file=sys.stderr)
     return code
 
 
+def _as_typed(sentence: str) -> str:
+    """The sentence with our commands as the user can type them; the daemon does not know from where."""
+    return re.sub(r"`(?:\./)?mosaic ", lambda _: f"`{program()} ", sentence)
+
+
 def _describe(error: BaseException) -> tuple[str, int]:
-    if isinstance(error, StorageError):
-        # A full disk or a folder without permission: something only the user can put right.
-        return str(error), UserError.exit_code
     if isinstance(error, MosaicError):
         return str(error), error.exit_code
     if isinstance(error, OSError) and error.filename is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import shutil
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
@@ -28,6 +29,17 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         if not names or action.nargs == 0:
             return super()._format_action_invocation(action)
         return f"{', '.join(names)} {self._format_args(action, action.dest.upper())}"
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """Sentences broken to the width; indented lines, such as examples, as they are."""
+        paragraphs: list[str] = []
+        for line in text.splitlines():
+            if paragraphs and not line.startswith(" ") and not paragraphs[-1].startswith(" "):
+                paragraphs[-1] += f" {line}"
+            else:
+                paragraphs.append(line)
+        filled = [line if line.startswith(" ") else textwrap.fill(line, width) for line in paragraphs]
+        return "\n".join(textwrap.indent(line, indent) for line in filled)
 
     def add_usage(self, usage: str | None, actions: Any, groups: Any, prefix: str | None = None) -> None:
         super().add_usage(usage, actions, groups, prefix or "Usage: ")

@@ -58,16 +58,33 @@ def _add_budget(parser: Parser) -> None:
 def _add_place(parser: Parser) -> None:
     group = parser.add_argument_group("With what")
     group.add_argument("--cpus", type=values.count, metavar="N", help="CPUs to reserve (1)")
-    group.add_argument("--cuda", action="store_true", help="train on a GPU")
+    group.add_argument(
+        "--memory-mb", type=values.count, metavar="N", help="memory to reserve, in megabytes (none)"
+    )
+    group.add_argument(
+        "--gpus", type=values.natural, metavar="N", help="GPUs to reserve when they are free (0)"
+    )
+    group.add_argument(
+        "--gpus-mandatory", action="store_true", help="wait for the GPUs instead of training on the CPU"
+    )
+    group.add_argument(
+        "--cuda", action="store_true", help="train on a GPU: reserves one, or what --gpus says"
+    )
     group.add_argument(
         "--python", metavar="PATH", help="another interpreter for the training process, such as a venv's"
     )
     group.add_argument("--wandb", action="store_true", help="track with Weights & Biases as well")
     group.add_argument(
-        "--max-minutes", type=values.positive, metavar="N", help="end the run after so many minutes"
+        "--max-minutes", type=values.positive, metavar="N", help="end the run after so many minutes of work"
     )
     group.add_argument(
         "--max-restarts", type=values.natural, metavar="N", help="start again after a fault, at most so often"
+    )
+    group.add_argument(
+        "--priority",
+        type=values.priority,
+        metavar="N",
+        help="the place in the queue: the higher starts first, from -1000 to 1000 (0)",
     )
 
 

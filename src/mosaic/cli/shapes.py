@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from mosaic.analytics.artifacts import Artifact
     from mosaic.client import HistoryEntry, RunHeadline, RunRecord
 
-_PLAIN = ("run_id", "run_name", "status", "outcome", "reason", "run_dir", "worker_type", "tags")
+_PLAIN = ("run_id", "run_name", "status", "outcome", "reason", "run_dir", "worker_type", "tags", "priority")
 _TIMES = ("submitted_at", "started_at", "ended_at", "exit_code")
 _WORKER = ("algo", "env_id", "seed", "total_timesteps")
 

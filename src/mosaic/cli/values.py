@@ -13,6 +13,8 @@ from mosaic.contract.errors import UserError
 
 _SCALES = {"": 1, "k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
 _MOST_SEEDS = 1000
+_MOST_PRIORITY = 1000
+_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 def count(text: str) -> int:
@@ -43,6 +45,21 @@ def natural(text: str) -> int:
     if not re.fullmatch(r"\d+", text):
         raise ArgumentTypeError(f"'{text}' is no whole number from 0 on")
     return int(text)
+
+
+def priority(text: str) -> int:
+    """A place in the queue."""
+    if not re.fullmatch(r"[+-]?\d+", text) or abs(int(text)) > _MOST_PRIORITY:
+        raise ArgumentTypeError(f"'{text}' is no whole number from -{_MOST_PRIORITY} to {_MOST_PRIORITY}")
+    return int(text)
+
+
+def age(text: str) -> float:
+    """A length of time such as `30d`, `12h`, `2w` or `0`, in seconds."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) *(s|min|h|d|w)|0", text.strip().lower())
+    if match is None:
+        raise ArgumentTypeError(f"'{text}' is no length of time (such as 30d, 12h, 2w, or 0 for any)")
+    return float(match[1] or 0) * _SECONDS[match[2] or "s"]
 
 
 def seeds(text: str) -> list[int]:

@@ -21,6 +21,7 @@ OUTCOMES = {"completed": "completed", "cancelled": "cancelled", "timed_out": "ti
 _STYLES = {
     "waiting": "dim",
     "starting": "cyan",
+    "restarting": "yellow",
     "training": "bold cyan",
     "paused": "yellow",
     "completed": "green",
@@ -41,6 +42,11 @@ def waiting(reason: str | None) -> str:
     if not reason:
         return "waiting"
     return f"waiting {reason.removeprefix('waits ')}" if reason.startswith("waits ") else f"waiting: {reason}"
+
+
+def restart(reason: str | None) -> str | None:
+    """`restart 1 of 2 after: …` when that is why a run is where it is."""
+    return reason if reason is not None and reason.startswith("restart ") else None
 
 
 def style(word: str) -> str:
@@ -132,3 +138,10 @@ def unique_prefixes(ids: list[str], least: int = 10) -> dict[str, str]:
     lengths = range(least, longest)
     length = next((n for n in lengths if len({one[:n] for one in ids}) == len(set(ids))), longest)
     return {one: one[:length] for one in ids}
+
+
+def with_short_ids(text: str, ids: Mapping[str, str]) -> str:
+    """A sentence in which each id is as short as in the table beside it."""
+    for long, cut in ids.items():
+        text = text.replace(long, cut)
+    return text

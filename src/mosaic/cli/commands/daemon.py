@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mosaic.cli import values, words
-from mosaic.cli.output import print_json, say
+from mosaic.cli.output import console, print_json, say
 from mosaic.cli.parser import Parser
 from mosaic.cli.program import program
 from mosaic.contract.errors import UserError, closest
@@ -78,13 +78,36 @@ def _status(paths: VarPaths, as_json: bool) -> None:
     elif health is None:
         say(f"No daemon runs for {words.place(paths.root)}; the next command that needs one starts it.")
     else:
-        since = words.duration(health.uptime_seconds)
-        say(f"The daemon {health.version} runs at {health.address} (pid {health.pid}), for {since}.")
-        reserved = f"{health.cpus_reserved} of {health.cpus} CPUs reserved"
-        say(f"Runs: {health.live_runs} live, {health.waiting_runs} waiting; {reserved}.")
-        say(f"Folder: {words.place(paths.root)}, {words.size(health.disk_free_bytes)} free.")
-        for problem in health.problems:
-            say(f"Problem: {problem}")
+        _print(health, paths)
+
+
+def _print(health: HealthRecord, paths: VarPaths) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from mosaic.cli.reserved import totals
+
+    since = words.duration(health.uptime_seconds)
+    console().print(
+        Text.assemble(
+            ("The daemon runs", "green"), f" at {health.address} for {since}, version {health.version}"
+        )
+    )
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(style="dim", no_wrap=True, min_width=8)
+    table.add_column(overflow="fold")
+    rows = [
+        ("pid", str(health.pid)),
+        ("runs", f"{health.live_runs} live, {health.waiting_runs} waiting"),
+        *totals(health),
+        ("folder", f"{words.place(paths.root)}, {words.size(health.disk_free_bytes)} free"),
+        ("log", words.place(paths.daemon_log)),
+    ]
+    for label, value in rows:
+        table.add_row(label, Text(value))
+    for problem in health.problems:
+        table.add_row(Text("problem", style="red"), Text(problem, style="red"))
+    console().print(table)
 
 
 def read_health(paths: VarPaths) -> HealthRecord | None:

@@ -11,6 +11,7 @@ from mosaic.cli import words
 from mosaic.cli.finding import RUN_HELP
 from mosaic.cli.output import console, print_json
 from mosaic.cli.parser import Parser
+from mosaic.cli.reserved import Request
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -59,7 +60,7 @@ def _facts(run: RunRecord) -> RenderableType:
     shown = words.waiting(run.reason) if row.state == "waiting" else row.state
     state = Text(shown, style=words.style(row.state))
     if run.reason and row.state != "waiting":
-        state.append(f"  {run.reason}", style="default")
+        state.append(f"  {run.reason.removeprefix(f'{row.state} ')}", style="default")
     facts: list[tuple[str, Any]] = [
         ("run", f"{run.run_id}  {run.run_name}"),
         ("trains", row.name),
@@ -69,6 +70,7 @@ def _facts(run: RunRecord) -> RenderableType:
         *_numbers(run),
         ("parameters", _settings(run.worker_config.get("extras", {}).get("algo_params"))),
         ("tags", ", ".join(run.tags)),
+        *_place(run),
         ("exit code", str(run.exit_code) if run.exit_code else None),
         ("processes", _processes(run)),
         ("folder", words.place(run.run_dir)),
@@ -86,6 +88,22 @@ def _numbers(run: RunRecord) -> list[tuple[str, str]]:
         ("steps", f"{words.whole(head['step'])}{total}   {words.whole(head.get('sps'))} per second"),
         ("return", f"{returns}   {words.whole(head.get('episodes'))} episodes"),
         ("time goes to", words.shares(head.get("time_shares") or {})),
+    ]
+
+
+def _place(run: RunRecord) -> list[tuple[str, str]]:
+    """What a run that has not ended reserves, its limits, and where it stands in the queue."""
+    if run.ended:
+        return []
+    request, schedule = Request.of(run), run.config["schedule"]
+    minutes, restarts = schedule["max_wallclock_minutes"], schedule["max_restarts"]
+    limits = [f"{minutes:g} minutes of work"] if minutes else []
+    limits += [f"{restarts} restart{'s' * (restarts > 1)}"] if restarts else []
+    waits = run.status == "INIT"
+    return [
+        ("needs" if waits else "holds", request.needs() if waits else request.holds()),
+        ("priority", str(run.priority) if waits or run.priority else ""),
+        ("limits", ", ".join(limits)),
     ]
 
 

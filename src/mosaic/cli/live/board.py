@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from mosaic.cli import words
 from mosaic.client import HistoryEntry, RunHeadline, RunRecord
+
+_NOT_STARTED = ("INIT", "HSHK", "RDY")
 
 
 @dataclass
@@ -27,12 +30,19 @@ class Row:
     headline: dict[str, Any]
     started_at: float | None = None
     ended_at: float | None = None
+    moved_at: float = 0.0
+    """When it came into its state."""
+    paused_seconds: float = 0.0
+    """How long it has been paused, without the pause it may be in."""
+    restart: str | None = None
+    """`restart 1 of 2 after: …`, when it was started again."""
     ending: bool = False
     """It was asked to end and has not yet."""
 
     @classmethod
     def from_record(cls, run: RunRecord) -> Row:
-        asked = run.worker_config
+        asked, newest = run.worker_config, run.history[-1] if run.history else None
+        starts = [entry.reason for entry in run.history if entry.status == "INIT"]
         algo, env_id = asked.get("algo"), asked.get("env_id")
         return cls(
             run_id=run.run_id,
@@ -42,10 +52,14 @@ class Row:
             status=run.status,
             outcome=run.outcome,
             reason=run.reason,
-            seq=run.history[-1].seq if run.history else 0,
-            headline=run.headline,
+            seq=newest.seq if newest else 0,
+            # What is known of a run that starts again is from before.
+            headline={} if run.status in _NOT_STARTED else run.headline,
             started_at=run.started_at,
             ended_at=run.ended_at,
+            moved_at=newest.at if newest else time.time(),
+            paused_seconds=_paused_seconds(run.history),
+            restart=words.restart(starts[-1] if starts else run.reason),
         )
 
     @property
@@ -57,7 +71,14 @@ class Row:
         """The state in words."""
         if self.ending and not self.ended:
             return "ending"
+        if self.restart and self.status in _NOT_STARTED and not self.waits:
+            return "restarting"
         return words.state(self.status, self.outcome)
+
+    @property
+    def waits(self) -> bool:
+        """Whether something that it needs is missing."""
+        return self.status == "INIT" and not words.restart(self.reason)
 
     @property
     def name(self) -> str:
@@ -65,10 +86,15 @@ class Row:
         return self.title if self.seed is None else f"{self.title}, seed {self.seed}"
 
     def elapsed(self) -> float | None:
-        """Seconds since the run was started, up to its end."""
+        """Seconds since the run was first started, up to its end, without pauses."""
         if self.started_at is None:
             return None
-        return (self.ended_at or time.time()) - self.started_at
+        until = self.moved_at if self.status == "PAUSE" else self.ended_at or time.time()
+        return until - self.started_at - self.paused_seconds
+
+    def paused_for(self) -> float | None:
+        """Seconds since it was paused."""
+        return time.time() - self.moved_at if self.status == "PAUSE" else None
 
     def seconds_left(self) -> float | None:
         """How long it will take at the present speed."""
@@ -79,18 +105,27 @@ class Row:
 
     def move(self, entry: HistoryEntry) -> None:
         """Take in a state change."""
-        self.seq, self.status, self.outcome, self.reason = (
-            entry.seq,
-            entry.status,
-            entry.outcome,
-            entry.reason,
-        )
+        if self.status == "PAUSE":
+            self.paused_seconds += entry.at - self.moved_at
+        self.seq, self.moved_at = entry.seq, entry.at
+        self.status, self.outcome, self.reason = entry.status, entry.outcome, entry.reason
         if entry.status == "INIT":
-            self.started_at, self.headline = None, {}
+            self.headline, self.restart = {}, words.restart(entry.reason)
         elif entry.status == "HSHK":
-            self.started_at = entry.at
+            self.started_at = self.started_at or entry.at
         elif entry.status == "TERM":
             self.ended_at = entry.at
+
+    def take(self, headline: dict[str, Any]) -> None:
+        """Take in new numbers, or what a waiting run waits for now."""
+        if "waits_for" not in headline:
+            self.headline = headline
+        elif self.status == "INIT":
+            self.reason = headline["waits_for"]
+
+
+def _paused_seconds(history: Sequence[HistoryEntry]) -> float:
+    return sum(after.at - entry.at for entry, after in pairwise(history) if entry.status == "PAUSE")
 
 
 @dataclass
@@ -127,7 +162,7 @@ class Board:
         if row is None:
             return None
         if isinstance(update, RunHeadline):
-            row.headline = update.headline
+            row.take(update.headline)
             return row
         if update.seq <= row.seq:
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -11,6 +12,9 @@ from rich.text import Text
 
 from mosaic.cli import words
 from mosaic.cli.live.board import Board, Row
+from mosaic.cli.program import program
+
+_MOST_RESTARTS = 3
 
 
 def render(board: Board) -> RenderableType:
@@ -26,20 +30,21 @@ def one_run(row: Row) -> RenderableType:
 
 def many_runs(rows: list[Row]) -> RenderableType:
     """A row for each run; what they share stands above."""
-    titles = {row.title for row in rows}
+    alike = len({row.title for row in rows}) == 1
     ids = words.unique_prefixes([row.run_id for row in rows])
     table = Table(box=None, padding=(0, 1, 0, 0), expand=True, header_style="dim", show_edge=False)
-    table.add_column("seed" if len(titles) == 1 else "run", no_wrap=True, overflow="ellipsis")
-    table.add_column("id", no_wrap=True, style="dim")
+    # Only the name gives way when the terminal is narrow.
+    table.add_column("seed" if alike else "run", min_width=4)
+    table.add_column("id", no_wrap=True, style="dim", min_width=max(map(len, ids.values())))
     table.add_column("state", no_wrap=True, min_width=9)
-    table.add_column("progress", ratio=1, min_width=6)
-    for title in ("", "left", "steps/s", "last", "mean"):
+    table.add_column("", ratio=1, min_width=4)
+    for title in ("done", "left", "steps/s", "last", "mean"):
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
         head = row.headline
         left = row.seconds_left()
         table.add_row(
-            str(row.seed) if len(titles) == 1 else row.name,
+            Text(str(row.seed) if alike else row.name, no_wrap=True, overflow="ellipsis"),
             ids[row.run_id],
             _state(row),
             _bar(row),
@@ -49,11 +54,19 @@ def many_runs(rows: list[Row]) -> RenderableType:
             words.short(head.get("last_return")),
             words.short(head.get("mean_return")),
         )
-    above = Text(titles.pop() if len(titles) == 1 else f"{len(rows)} runs", style="bold")
-    waiting = next((row.reason for row in rows if row.status == "INIT" and row.reason), None)
-    below = [Text(words.waiting(waiting), style="dim")] if waiting else []
-    folder = Text(f"folders: {words.place(Path(rows[0].run_dir).parent)}", style="dim", overflow="fold")
-    return Group(above, table, *below, folder)
+    above = Text(rows[0].title if alike else f"{len(rows)} runs", style="bold")
+    notes = [*_notes(rows, ids, alike), f"folders: {words.place(Path(rows[0].run_dir).parent)}"]
+    return Group(above, table, *(Text(note, style="dim", overflow="fold") for note in notes))
+
+
+def _notes(rows: list[Row], ids: Mapping[str, str], alike: bool) -> list[str]:
+    """What the first waiting run waits for, and why runs were started again."""
+    notes = [words.waiting(row.reason) for row in rows if row.waits and row.reason][:1]
+    again = [row for row in rows if row.restart and not row.ended]
+    notes += [f"{f'seed {row.seed}' if alike else row.name}: {row.restart}" for row in again[:_MOST_RESTARTS]]
+    if len(again) > _MOST_RESTARTS:
+        notes.append(f"and {len(again) - _MOST_RESTARTS} more restarts")
+    return [words.with_short_ids(note, ids) for note in notes]
 
 
 def _heading(row: Row) -> RenderableType:
@@ -65,11 +78,8 @@ def _heading(row: Row) -> RenderableType:
 
 
 def _state_line(row: Row) -> RenderableType:
-    if row.status != "EXEC" or not row.headline.get("step"):
-        if row.state == "waiting":
-            return Text(words.waiting(row.reason), style=words.style("waiting"))
-        reason = f"  {row.reason}" if row.reason and row.status == "FAULT" else ""
-        return Text.assemble(_state(row), reason)
+    if row.status not in ("EXEC", "PAUSE") or not row.headline.get("step"):
+        return _state_in_full(row)
     table = Table.grid(expand=True, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column(ratio=1)
@@ -77,8 +87,22 @@ def _state_line(row: Row) -> RenderableType:
     table.add_column(justify="right", no_wrap=True)
     left = row.seconds_left()
     progress = words.percent(row.headline.get("progress"))
-    table.add_row(_state(row), _bar(row), progress, "" if left is None else f"{words.clock(left)} left")
+    shown = _state_in_full(row) if row.status == "PAUSE" else _state(row)
+    table.add_row(shown, _bar(row), progress, "" if left is None else f"{words.clock(left)} left")
     return table
+
+
+def _state_in_full(row: Row) -> Text:
+    """The state with what explains it."""
+    paused = row.paused_for()
+    if row.state == "waiting":
+        return Text(words.waiting(row.reason), style=words.style("waiting"))
+    if row.state == "restarting" and row.restart:
+        return Text(row.restart, style=words.style("restarting"), overflow="fold")
+    if row.state == "paused" and paused is not None:
+        return Text(f"paused for {words.clock(paused)}", style=words.style("paused"))
+    reason = f"  {row.reason}" if row.reason and row.status == "FAULT" else ""
+    return Text.assemble(_state(row), reason)
 
 
 def _numbers(row: Row) -> RenderableType:
@@ -100,6 +124,11 @@ def _numbers(row: Row) -> RenderableType:
     if elapsed is not None:
         shares = words.shares(head.get("time_shares") or {})
         table.add_row("time", f"{words.clock(elapsed)}{'   ' if shares else ''}{shares}")
+    if row.restart and row.state != "restarting" and not row.ended:
+        again = row.restart.removeprefix("restart ")
+        table.add_row("restart", Text(again, style=words.style("restarting"), overflow="fold"))
+    if row.state == "paused":
+        table.add_row("to go on", Text(f"{program()} resume {row.run_id}", style="cyan", overflow="fold"))
     table.add_row("folder", Text(words.place(row.run_dir), overflow="fold"))
     return table
 
@@ -112,5 +141,5 @@ def _bar(row: Row) -> RenderableType:
     progress = row.headline.get("progress")
     if progress is None:
         return Text("")
-    done = "green" if row.outcome == "completed" else "cyan"
+    done = "green" if row.outcome == "completed" else "yellow" if row.status == "PAUSE" else "cyan"
     return ProgressBar(total=1.0, completed=progress, style="bright_black", complete_style=done)

@@ -13,7 +13,7 @@ from rich.text import Text
 from mosaic.cli import words
 from mosaic.cli.lines import last_lines
 from mosaic.cli.live.board import Row
-from mosaic.cli.output import console
+from mosaic.cli.output import console, say
 from mosaic.cli.program import program
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def _print_one(client: Client, run: RunRecord) -> None:
         table.add_row("mean return", words.short(head["mean_return"]))
     if head.get("step"):
         table.add_row("steps", f"{words.whole(head['step'])}   {words.whole(head.get('sps'))} per second")
+    if row.restart:
+        table.add_row("restarts", row.restart.removeprefix("restart ").partition(" after:")[0])
     table.add_row("run", run.run_id)
     table.add_row("folder", _path(run.run_dir))
     for label, path in _results(client.artifacts(run.run_id)):
@@ -137,7 +139,8 @@ def _print_stderr(client: Client, run: RunRecord) -> None:
     if lines:
         console().print(Text("last lines of its stderr:", style="dim"))
         for line in lines:
-            console().print(Text(f"  {line}", overflow="fold"))
+            # Not broken by us: people copy these lines, and their terminals break them as well.
+            say(f"  {line}")
 
 
 def _print_next(outcome: str | None, ids: list[str]) -> None:

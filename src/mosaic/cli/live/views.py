@@ -57,18 +57,25 @@ class PlainView(SilentView):
         return self
 
     def show(self, row: Row, update: HistoryEntry | RunHeadline) -> None:
-        due = time.monotonic() - self._at.get(row.run_id, 0.0) >= _LINE_SECONDS
-        if due or self._said.get(row.run_id) != row.state:
+        due = row.status == "EXEC" and time.monotonic() - self._at.get(row.run_id, 0.0) >= _LINE_SECONDS
+        if due or self._said.get(row.run_id) != _state(row):
             self._say(row)
 
     def _say(self, row: Row) -> None:
-        self._said[row.run_id], self._at[row.run_id] = row.state, time.monotonic()
+        self._said[row.run_id], self._at[row.run_id] = _state(row), time.monotonic()
         say(plain_line(row, self._several))
+
+
+def _state(row: Row) -> str:
+    """The state with what a waiting run waits for, and why a run starts again."""
+    if row.state == "restarting" and row.restart:
+        return row.restart
+    return words.waiting(row.reason) if row.state == "waiting" else row.state
 
 
 def plain_line(row: Row, several: bool) -> str:
     """A run in one line, without colours or cursor movements."""
-    state = words.waiting(row.reason) if row.state == "waiting" else row.state
+    state = _state(row)
     start = f"{row.name}: {state}" if several else state
     if row.ended or row.status == "FAULT":
         return f"{start} ({row.reason})" if row.reason else start

@@ -1,0 +1,86 @@
+"""The queue as the daemon has it: what lives, what waits and in which order, and changes of the order."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from mosaic.cli import words
+from mosaic.cli.finding import find_run
+from mosaic.cli.reserved import Request
+from mosaic.cli.shapes import run_json
+from mosaic.client import Client, HealthRecord, RunRecord
+from mosaic.contract.errors import ConflictError, UserError
+
+_LIVE = ("HSHK", "RDY", "EXEC", "PAUSE")
+_WAITING = ("INIT",)
+
+
+@dataclass(frozen=True)
+class Queue:
+    """Live runs by start, waiting runs in the order in which they will start."""
+
+    live: list[RunRecord]
+    waiting: list[RunRecord]
+    health: HealthRecord
+
+    @classmethod
+    def read(cls, client: Client) -> Queue:
+        runs = client.runs([*_LIVE, *_WAITING])
+        live = sorted((run for run in runs if run.status in _LIVE), key=lambda run: run.started_at or 0.0)
+        return cls(live, in_order(run for run in runs if run.status in _WAITING), client.health())
+
+    def as_json(self) -> dict[str, Any]:
+        health = self.health
+        return {
+            "live": [_json(run) for run in self.live],
+            "waiting": [{**_json(run), "waits_for": run.reason} for run in self.waiting],
+            "cpus": {"reserved": health.cpus_reserved, "total": health.cpus},
+            "memory_mb": {"reserved": health.memory_mb_reserved, "total": health.memory_mb},
+            "gpus": {"reserved": health.gpus_reserved, "total": health.gpus},
+        }
+
+
+def in_order(waiting: Iterable[RunRecord]) -> list[RunRecord]:
+    """Waiting runs, the first to start first.
+
+    A run's place is told by what it waits for: the first one for something that it lacks, each other one
+    behind so many.
+    """
+    return sorted(waiting, key=lambda run: (_ahead(run.reason), -run.priority, run.submitted_at, run.run_id))
+
+
+def _ahead(reason: str | None) -> int:
+    told = re.match(r"waits behind (\d+) ", reason or "")
+    return int(told[1]) if told else 0
+
+
+def reorder(client: Client, args: argparse.Namespace) -> None:
+    """Give a waiting run the place that the options say."""
+    run = _find_waiting(client, args.run)
+    if args.priority is not None:
+        client.reorder(run.run_id, priority=args.priority)
+        return
+    if args.first:
+        other = Queue.read(client).waiting[0]
+    else:
+        other = _find_waiting(client, args.before)
+        if other.run_id == run.run_id:
+            raise UserError(f"Run {run.run_id} cannot stand before itself: name another run with --before.")
+    if other.run_id != run.run_id:
+        client.reorder(run.run_id, before=other.run_id)
+
+
+def _find_waiting(client: Client, name: str) -> RunRecord:
+    run = find_run(client, name)
+    if run.status not in _WAITING:
+        state = words.state(run.status, run.outcome)
+        raise ConflictError(f"Run {run.run_id} is {state}: only a waiting run has a place in the queue.")
+    return run
+
+
+def _json(run: RunRecord) -> dict[str, Any]:
+    return {**run_json(run), **Request.of(run).as_json()}
