@@ -16,18 +16,16 @@ from torch import Tensor
 from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.kernels import ppo as ppo_kernel
 from cleanrl_worker.training.advantages import Floats, estimate_advantages, explained_variance
-from cleanrl_worker.training.checkpoints import Checkpoints
 from cleanrl_worker.training.common import Bounds, CommonArgs, Fraction, NonNegative, PositiveInt
-from cleanrl_worker.training.device import pick_device
-from cleanrl_worker.training.envs import VectorEnv, make_envs
+from cleanrl_worker.training.envs import VectorEnv
 from cleanrl_worker.training.optimizer import Adam
+from cleanrl_worker.training.run import Run, open_run
 from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.seeding import seed_everything
 from cleanrl_worker.training.state import Held
-from cleanrl_worker.training.stopping import Stopped, StopSignals
+from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.timing import Stopwatch
 from cleanrl_worker.training.writer import RunWriter
-from mosaic.contract.errors import MosaicError, UserError
+from mosaic.contract.errors import UserError
 
 ACTION_SPACES = ("discrete",)
 OBSERVATION_SPACES = ("box",)
@@ -268,42 +266,22 @@ def train(args: Args, stop: StopSignals) -> None:
             f"total_timesteps is {args.total_timesteps}, which is less than one step of {args.num_envs} "
             "environments; raise it or lower num_envs."
         )
-    seed_everything(args.seed, args.torch_deterministic)
-    device = pick_device(args.cuda)
-    checkpoints = Checkpoints("ppo", args)
-    with (
-        make_envs("ppo", args.env_id, args.num_envs, args.env_kwargs) as envs,
-        RunWriter(args, checkpoints.earlier) as writer,
-    ):
-        obs_size = math.prod(envs.observation_space.shape)
-        agent = MLPAgent(obs_size, int(envs.action_space.n), args.shared_trunk).to(device)
-        try:
-            learn(args, agent, envs, checkpoints, writer, stop)
-        except Stopped:
-            if args.save_model:
-                writer.save_model(agent)
-            raise
-        if args.save_model:
-            writer.save_model(agent)
+    with open_run("ppo", args, args.num_envs, stop) as run:
+        obs_size = math.prod(run.envs.observation_space.shape)
+        agent = MLPAgent(obs_size, int(run.envs.action_space.n), args.shared_trunk).to(run.device)
+        run.model = agent
+        learn(args, agent, run)
 
 
-def learn(
-    args: Args,
-    agent: MLPAgent,
-    envs: VectorEnv,
-    checkpoints: Checkpoints,
-    writer: RunWriter,
-    stop: StopSignals,
-) -> None:
+def learn(args: Args, agent: MLPAgent, run: Run) -> None:
     """Rollout and update in turn until the step budget is used; the last rollout may be shorter."""
+    envs, writer = run.envs, run.writer
     optimizer = Adam(agent, eps=1e-5)
     learner = make_learner(agent, optimizer, args)
-    watch = Stopwatch()
     obs = np.zeros((args.num_envs, *envs.observation_space.shape), dtype=np.float32)
     envs.reset(args.seed, out=obs)
     loop = Held(global_step=0, iteration=0, obs=obs)
-    checkpoints.hold(optimizer=optimizer, envs=envs, loop=loop)
-    checkpoints.restore()
+    run.resume(loop, optimizer=optimizer)
     global_step, iteration, obs = (loop.values[name] for name in ("global_step", "iteration", "obs"))
     total_steps = args.total_timesteps // args.num_envs
     num_iterations = math.ceil(total_steps / args.num_steps)
@@ -312,29 +290,22 @@ def learn(
         progress = iteration / num_iterations if args.anneal_lr else 0.0
         learning_rate = args.learning_rate * (1.0 - progress)
         steps = min(args.num_steps, total_steps - global_step // args.num_envs)
-        rollout = collect(learner, envs, obs, steps, global_step, writer, watch)
+        rollout = collect(learner, envs, obs, steps, global_step, writer, run.watch)
         obs = rollout.obs[-1]
         global_step += steps * args.num_envs
         iteration += 1
 
-        watch.enter("update")
+        run.watch.enter("update")
         values, advantages = evaluate(learner, rollout, args)
         losses = update(learner, make_batch(rollout, values, advantages), learning_rate, args)
 
-        watch.enter("log")
-        if not math.isfinite(sum(losses.values())):
-            raise MosaicError(
-                f"The losses are no longer finite at step {global_step}; try a lower learning_rate."
-            )
+        run.watch.enter("log")
         writer.add_scalar("charts/learning_rate", learning_rate, global_step)
-        for name, value in losses.items():
-            writer.add_scalar(f"losses/{name}", value, global_step)
         explained = explained_variance(values, advantages + values)
         if explained is not None:
-            writer.add_scalar("losses/explained_variance", explained, global_step)
-        watch.report(writer, global_step)
-        loop.values.update(global_step=global_step, iteration=iteration, obs=obs)
-        checkpoints.between_updates(global_step, writer, stop)
+            losses["explained_variance"] = explained
+        run.add_losses(losses, global_step)
+        run.between_updates(global_step, loop, global_step=global_step, iteration=iteration, obs=obs)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

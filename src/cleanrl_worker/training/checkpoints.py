@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cleanrl_worker.training.common import CommonArgs
 from cleanrl_worker.training.randomness import Randomness
-from cleanrl_worker.training.state import State, Stateful, decode, encode
+from cleanrl_worker.training.state import Chunked, State, Stateful, decode, encode
 from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.writer import Earlier, RunWriter
 from mosaic.contract.atomic import write_atomic
@@ -53,7 +53,10 @@ class Checkpoints:
         for name, part in self._parts.items():
             # The random states come last: making and replaying other parts may have drawn numbers.
             if name != "randomness":
-                part.load(self._resumed["parts"][name])
+                state = self._resumed["parts"][name]
+                if isinstance(part, Chunked):
+                    part.fetch(Path(self._args.resume_from or "").parent, state)
+                part.load(state)
         self._parts["randomness"].load(self._resumed["parts"]["randomness"])
         self._saved_at_step = int(self._resumed["step"])
         self._resumed = None
@@ -69,6 +72,21 @@ class Checkpoints:
         """Write a checkpoint, whole or not at all, then drop what is no longer kept."""
         # A resumed run goes on after this step: the curves up to it must not be lost with the process.
         writer.flush()
+        try:
+            self._store_chunks()
+            return self._write(step, writer)
+        except OSError as error:
+            raise StorageError(
+                f"The checkpoint at step {step} cannot be written: {error.strerror}; free some space."
+            ) from error
+
+    def _store_chunks(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        for part in self._parts.values():
+            if isinstance(part, Chunked):
+                part.store(self._folder)
+
+    def _write(self, step: int, writer: RunWriter) -> Path:
         content: State = {
             "format": FORMAT,
             "algo": self._algo,
@@ -78,13 +96,7 @@ class Checkpoints:
             "parts": {name: part.state() for name, part in self._parts.items()},
         }
         path = self._folder / f"step-{step:012d}.npz"
-        try:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            write_atomic(path, encode(content))
-        except OSError as error:
-            raise StorageError(
-                f"The checkpoint {path} cannot be written: {error.strerror}; free space there."
-            ) from error
+        write_atomic(path, encode(content))
         self._saved_at_step = step
         for old in list_checkpoints(self._folder)[:-KEPT]:
             old.unlink(missing_ok=True)

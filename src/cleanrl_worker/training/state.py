@@ -11,7 +11,7 @@ import json
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -28,6 +28,14 @@ class Stateful(Protocol):
 
     def state(self) -> State: ...
     def load(self, state: State) -> None: ...
+
+
+@runtime_checkable
+class Chunked(Stateful, Protocol):
+    """A part too large to be written whole each time: most of it lies in files beside the checkpoints."""
+
+    def store(self, folder: Path) -> None: ...
+    def fetch(self, folder: Path, state: State) -> None: ...
 
 
 class Held:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
 import torch
 from torch import nn
@@ -74,11 +75,10 @@ class RunWriter:
         with _storage_errors(self.folder):
             self._events.flush()
 
-    def save_model(self, module: nn.Module) -> Path:
+    def save_model(self, model: Any) -> Path:
         """Write the weights as `<exp_name>.cleanrl_model`, whole or not at all."""
-        weights = {name: tensor.detach().cpu().clone() for name, tensor in module.state_dict().items()}
         data = io.BytesIO()
-        torch.save(weights, data)
+        torch.save(plain_weights(model), data)
         path = self.folder / f"{self._exp_name}.cleanrl_model"
         with _storage_errors(path):
             write_atomic(path, data.getvalue())
@@ -96,6 +96,17 @@ class RunWriter:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
+
+
+def plain_weights(model: Any) -> Any:
+    """A module's weights as plain tensors; tuples and dicts of modules keep their shape."""
+    if isinstance(model, nn.Module):
+        return {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
+    if isinstance(model, tuple):
+        return tuple(plain_weights(part) for part in model)
+    if isinstance(model, dict):
+        return {name: plain_weights(part) for name, part in model.items()}
+    return model
 
 
 def make_run_folder(args: CommonArgs) -> Path:

@@ -1,0 +1,138 @@
+"""A replay buffer whose checkpoints write only what is new."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cleanrl_worker.training.state import State, decode, encode
+from mosaic.contract.atomic import write_atomic
+
+CHUNK = 10_000
+"""Transitions in one immutable file beside the checkpoints."""
+_FOLDER = "replay"
+_NAME = re.compile(r"chunk-(\d+)\.npz")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Transitions drawn at random. `dones` is 1 where an episode ended by itself, not where it was cut off."""
+
+    obs: NDArray[Any]
+    next_obs: NDArray[Any]
+    actions: NDArray[Any]
+    rewards: NDArray[np.float32]
+    dones: NDArray[np.float32]
+
+
+class ReplayBuffer:
+    """The newest `capacity` transitions, each with its own next observation, right also at a truncation."""
+
+    def __init__(
+        self,
+        capacity: int,
+        obs_shape: tuple[int, ...],
+        action_shape: tuple[int, ...],
+        seed: int,
+        obs_dtype: Any = np.float32,
+        action_dtype: Any = np.float32,
+    ) -> None:
+        self.capacity = capacity
+        self._random = np.random.default_rng(seed)
+        self._columns: dict[str, NDArray[Any]] = {
+            "obs": np.zeros((capacity, *obs_shape), obs_dtype),
+            "next_obs": np.zeros((capacity, *obs_shape), obs_dtype),
+            "actions": np.zeros((capacity, *action_shape), action_dtype),
+            "rewards": np.zeros(capacity, np.float32),
+            "dones": np.zeros(capacity, np.float32),
+        }
+        self.total = 0
+        """How many transitions were ever added."""
+        self._needed_from = 0
+
+    def __len__(self) -> int:
+        return min(self.total, self.capacity)
+
+    def add(self, obs: Any, next_obs: Any, action: Any, reward: float, done: bool) -> None:
+        """Keep one transition, in place of the oldest when the buffer is full."""
+        place, columns = self.total % self.capacity, self._columns
+        columns["obs"][place] = obs
+        columns["next_obs"][place] = next_obs
+        columns["actions"][place] = action
+        columns["rewards"][place] = reward
+        columns["dones"][place] = done
+        self.total += 1
+
+    def sample(self, size: int) -> Sample:
+        """Transitions drawn with replacement."""
+        rows = self._random.integers(0, len(self), size)
+        return Sample(**{name: column[rows] for name, column in self._columns.items()})
+
+    # Checkpoints
+
+    def store(self, folder: Path) -> None:
+        """Write the full chunks that are not on disk yet, and drop those that no checkpoint can need."""
+        chunks = folder / _FOLDER
+        chunks.mkdir(parents=True, exist_ok=True)
+        there = dict(_stored(chunks))
+        first, last = self._window()
+        for number in range(first // CHUNK, last // CHUNK):
+            if number not in there:
+                rows = np.arange(number * CHUNK, (number + 1) * CHUNK) % self.capacity
+                content = {name: column[rows] for name, column in self._columns.items()}
+                write_atomic(chunks / f"chunk-{number:08d}.npz", encode(content))
+        for number, path in there.items():
+            # The checkpoint before this one is kept too.
+            if (number + 1) * CHUNK <= self._needed_from:
+                path.unlink(missing_ok=True)
+        self._needed_from = first
+
+    def state(self) -> State:
+        """What is in no full chunk yet, and where the buffer stands."""
+        first, last = self._window()
+        rows = np.arange(max(first, last // CHUNK * CHUNK), last) % self.capacity
+        return {
+            "total": self.total,
+            "random": dict(self._random.bit_generator.state),
+            "tail": {name: column[rows] for name, column in self._columns.items()},
+        }
+
+    def fetch(self, folder: Path, state: State) -> None:
+        """Fill the buffer from the chunks beside a checkpoint; chunks that came after it are dropped."""
+        self.total = int(state["total"])
+        first, last = self._window()
+        self._needed_from = first
+        for number, path in _stored(folder / _FOLDER):
+            start, end = number * CHUNK, (number + 1) * CHUNK
+            if end > last:
+                path.unlink(missing_ok=True)
+            elif end > first:
+                content = decode(path)
+                keep = np.arange(max(start, first), end)
+                for name, column in self._columns.items():
+                    column[keep % self.capacity] = content[name][keep - start]
+
+    def load(self, state: State) -> None:
+        """Take up the tail and the random state."""
+        first, last = self._window()
+        rows = np.arange(max(first, last // CHUNK * CHUNK), last) % self.capacity
+        for name, column in self._columns.items():
+            column[rows] = state["tail"][name]
+        self._random.bit_generator.state = state["random"]
+
+    def _window(self) -> tuple[int, int]:
+        """The numbers of the transitions that the buffer holds: from, up to."""
+        return max(0, self.total - self.capacity), self.total
+
+
+def _stored(chunks: Path) -> Iterator[tuple[int, Path]]:
+    for path in sorted(chunks.glob("chunk-*.npz")):
+        match = _NAME.fullmatch(path.name)
+        if match:
+            yield int(match[1]), path

@@ -1,0 +1,80 @@
+"""The replay buffer: what it keeps, what it draws, and what its checkpoints hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from cleanrl_worker.training import replay
+from cleanrl_worker.training.replay import ReplayBuffer
+from cleanrl_worker.training.state import decode, encode
+
+
+def make(capacity: int = 25) -> ReplayBuffer:
+    return ReplayBuffer(capacity, (2,), (), seed=3, action_dtype=np.int64)
+
+
+def fill(buffer: ReplayBuffer, count: int) -> None:
+    for _ in range(count):
+        number = buffer.total
+        buffer.add([number, 0], [number, 1], number, float(number), number % 7 == 0)
+
+
+@pytest.fixture(autouse=True)
+def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "CHUNK", 10)
+
+
+def test_samples_come_from_the_newest_transitions_whole() -> None:
+    buffer = make()
+    fill(buffer, 60)
+    sample = buffer.sample(500)
+    numbers = sample.actions
+    assert set(numbers) == set(range(35, 60))
+    np.testing.assert_array_equal(sample.obs[:, 0], numbers)
+    np.testing.assert_array_equal(sample.next_obs[:, 0], numbers)
+    np.testing.assert_array_equal(sample.next_obs[:, 1], 1)
+    np.testing.assert_array_equal(sample.rewards, numbers)
+    np.testing.assert_array_equal(sample.dones, numbers % 7 == 0)
+
+
+@pytest.mark.parametrize("saves", [[0], [5], [10], [24, 31], [25, 60, 61, 118], [130]])
+def test_a_buffer_comes_back_as_it_was_from_any_of_its_last_two_checkpoints(
+    tmp_path: Path, saves: list[int]
+) -> None:
+    buffer = make()
+    kept: list[tuple[Path, list[np.ndarray]]] = []
+    for total in saves:
+        fill(buffer, total - buffer.total)
+        buffer.store(tmp_path)
+        path = tmp_path / f"{total}.npz"
+        path.write_bytes(encode(buffer.state()))
+        copy = make()
+        if total:
+            draws = [np.array(buffer.sample(8).actions) for _ in range(3)]
+            buffer.load(decode(path))
+            kept.append((path, draws))
+        assert len(copy) == 0
+    for path, draws in reversed(kept[-2:]):
+        copy, state = make(), decode(path)
+        copy.fetch(tmp_path, state)
+        copy.load(state)
+        assert copy.total == state["total"]
+        for expected in draws:
+            np.testing.assert_array_equal(copy.sample(8).actions, expected)
+
+
+def test_only_new_chunks_are_written_and_old_ones_go(tmp_path: Path) -> None:
+    buffer = make()
+    fill(buffer, 20)
+    buffer.store(tmp_path)
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "replay").iterdir()}
+    fill(buffer, 10)
+    buffer.store(tmp_path)
+    after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "replay").iterdir()}
+    assert before.items() <= after.items()
+    fill(buffer, 100)
+    buffer.store(tmp_path)
+    assert min(path.name for path in (tmp_path / "replay").iterdir()) > "chunk-00000003.npz"
