@@ -22,7 +22,7 @@ _NAME = re.compile(r"chunk-(\d+)\.npz")
 
 @dataclass(frozen=True)
 class Sample:
-    """Transitions drawn at random. `dones` is 1 where an episode ended by itself, not where it was cut off."""
+    """Transitions drawn at random. `dones` is 1 where an episode ended by itself, 0 where it was cut off."""
 
     obs: NDArray[Any]
     next_obs: NDArray[Any]
