@@ -15,44 +15,24 @@ from torch import Tensor
 
 from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.kernels import ppo as ppo_kernel
-from cleanrl_worker.training.advantages import Floats, estimate_advantages, explained_variance
-from cleanrl_worker.training.common import Bounds, CommonArgs, Fraction, NonNegative, PositiveInt
-from cleanrl_worker.training.envs import VectorEnv
+from cleanrl_worker.training.advantages import Floats
+from cleanrl_worker.training.common import Bounds, NonNegative
+from cleanrl_worker.training.on_policy import Experience, OnPolicyArgs, learn, minibatches
 from cleanrl_worker.training.optimizer import Adam
-from cleanrl_worker.training.run import Run, open_run
+from cleanrl_worker.training.run import open_run
 from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.state import Held
 from cleanrl_worker.training.stopping import StopSignals
-from cleanrl_worker.training.timing import Stopwatch
-from cleanrl_worker.training.writer import RunWriter
-from mosaic.contract.errors import UserError
 
 ACTION_SPACES = ("discrete",)
 OBSERVATION_SPACES = ("box",)
 
 
 @dataclass
-class Args(CommonArgs):
+class Args(OnPolicyArgs):
     """Proximal policy optimisation for discrete actions and vector observations."""
 
     exp_name: str = "ppo"
     """the name of this experiment, part of the results folder's name"""
-    learning_rate: NonNegative = 2.5e-4
-    """the learning rate of Adam"""
-    num_envs: PositiveInt = 4
-    """how many environments are stepped together"""
-    num_steps: PositiveInt = 128
-    """how many steps each environment takes between two updates"""
-    anneal_lr: bool = True
-    """let the learning rate fall to zero over the run"""
-    gamma: Fraction = 0.99
-    """the discount factor"""
-    gae_lambda: Fraction = 0.95
-    """lambda of generalised advantage estimation"""
-    num_minibatches: PositiveInt = 4
-    """into how many minibatches a rollout is cut"""
-    update_epochs: PositiveInt = 4
-    """how often each rollout is learned from"""
     norm_adv: bool = True
     """normalise the advantages of each minibatch"""
     clip_coef: NonNegative = 0.2
@@ -71,71 +51,7 @@ class Args(CommonArgs):
     """let policy and value share their hidden layers"""
 
 
-@dataclass(frozen=True)
-class Rollout:
-    """What the environments gave; arrays are (step, environment), `obs` has one step more."""
-
-    obs: Floats
-    actions: NDArray[np.int64]
-    logits: Floats
-    rewards: Floats
-    dones: Floats
-    final_obs: list[tuple[int, int, Any]]
-    """Step, environment and last observation of each episode that was cut off, not ended."""
-
-
-def collect(
-    learner: Learner,
-    envs: VectorEnv,
-    first_obs: Floats,
-    steps: int,
-    global_step: int,
-    writer: RunWriter,
-    watch: Stopwatch,
-) -> Rollout:
-    """Act for `steps` steps of each environment."""
-    num_envs, num_actions = envs.num_envs, int(envs.action_space.n)
-    first_action = int(envs.action_space.start)
-    obs = np.zeros((steps + 1, *first_obs.shape), dtype=np.float32)
-    obs[0] = first_obs
-    flat_obs = obs.reshape(steps + 1, num_envs, -1)
-    actions = np.zeros((steps, num_envs), dtype=np.int64)
-    logits = np.zeros((steps, num_envs, num_actions), dtype=np.float32)
-    rewards = np.zeros((steps, num_envs), dtype=np.float32)
-    dones = np.zeros((steps, num_envs), dtype=np.float32)
-    # The greatest of logits plus Gumbel noise is a sample of their distribution.
-    gumbel = -torch.empty(steps, num_envs, num_actions).exponential_().log_().numpy()
-    final_obs: list[tuple[int, int, Any]] = []
-    for t in range(steps):
-        writer.flush_when_due()
-        watch.enter("act")
-        logits[t] = learner.logits(flat_obs[t])
-        actions[t] = (logits[t] + gumbel[t]).argmax(axis=1)
-        watch.enter("env")
-        step = envs.step((actions[t] + first_action).tolist(), out=obs[t + 1])
-        rewards[t] = step.rewards
-        for index, last_obs in step.final_obs.items():
-            dones[t, index] = 1.0
-            if not step.terminated[index]:
-                final_obs.append((t, index, last_obs))
-        if step.episodes:
-            writer.add_episodes(step.episodes, global_step + (t + 1) * num_envs)
-    return Rollout(obs, actions, logits, rewards, dones, final_obs)
-
-
-def evaluate(learner: Learner, rollout: Rollout, args: Args) -> tuple[Floats, Floats]:
-    """Values and advantages of a rollout's steps."""
-    steps, num_envs = rollout.rewards.shape
-    values = learner.values(rollout.obs.reshape((steps + 1) * num_envs, -1)).reshape(steps + 1, num_envs)
-    next_values = values[1:] * (1.0 - rollout.dones)
-    if rollout.final_obs:
-        at, indices, observations = zip(*rollout.final_obs, strict=True)
-        last = np.stack(observations).astype(np.float32)
-        next_values[list(at), list(indices)] = learner.values(last.reshape(len(last), -1))
-    values = values[:-1]
-    return values, estimate_advantages(
-        rollout.rewards, rollout.dones, values, next_values, args.gamma, args.gae_lambda
-    )
+LOGGED = ("value_loss", "policy_loss", "entropy", "old_approx_kl", "approx_kl", "clipfrac")
 
 
 @dataclass(frozen=True)
@@ -148,22 +64,6 @@ class Batch:
     advantages: Floats
     returns: Floats
     values: Floats
-
-
-def make_batch(rollout: Rollout, values: Floats, advantages: Floats) -> Batch:
-    """What an update reads."""
-    actions = rollout.actions.reshape(-1)
-    logits = rollout.logits.reshape(len(actions), -1)
-    logits = logits - logits.max(axis=1, keepdims=True)
-    chosen = np.take_along_axis(logits, actions[:, None], axis=1)[:, 0]
-    return Batch(
-        obs=rollout.obs[:-1].reshape(len(actions), -1),
-        actions=actions,
-        log_probs=chosen - np.log(np.exp(logits).sum(axis=1)),
-        advantages=advantages.reshape(-1),
-        returns=(advantages + values).reshape(-1),
-        values=values.reshape(-1),
-    )
 
 
 class Learner(Protocol):
@@ -197,13 +97,6 @@ class TorchLearner:
         loss, logged = compute_loss(self._agent, self._args, *taken)
         self._optimizer.update(loss, learning_rate, self._args.max_grad_norm)
         return np.asarray(logged.cpu())
-
-
-def make_learner(agent: MLPAgent, optimizer: Adam, args: Args) -> Learner:
-    """A kernel where one fits the agent and is wanted, else torch."""
-    if args.kernels and ppo_kernel.fits(agent):
-        return ppo_kernel.PPOKernel(agent, optimizer, args)
-    return TorchLearner(agent, optimizer, args)
 
 
 def compute_loss(
@@ -242,70 +135,81 @@ def compute_loss(
     return policy_loss - args.ent_coef * entropy + args.vf_coef * value_loss, logged
 
 
-LOGGED = ("value_loss", "policy_loss", "entropy", "old_approx_kl", "approx_kl", "clipfrac")
+def make_learner(agent: MLPAgent, optimizer: Adam, args: Args) -> Learner:
+    """A kernel where one fits the agent and is wanted, else torch."""
+    if args.kernels and ppo_kernel.fits(agent):
+        return ppo_kernel.PPOKernel(agent, optimizer, args)
+    return TorchLearner(agent, optimizer, args)
 
 
-def update(learner: Learner, batch: Batch, learning_rate: float, args: Args) -> dict[str, float]:
-    """Learn from a rollout; returns the means of the last epoch."""
-    size = len(batch.obs)
-    means: dict[str, float] = {}
-    for _ in range(args.update_epochs):
-        order = torch.randperm(size).numpy()
-        parts = np.array_split(order, min(args.num_minibatches, size))
-        logged = np.mean([learner.learn(batch, rows, learning_rate) for rows in parts], axis=0)
-        means = dict(zip(LOGGED, logged.tolist(), strict=True))
-        if args.target_kl is not None and means["approx_kl"] > args.target_kl:
-            break
-    return means
+class DiscreteSampler:
+    """Draws one rollout's actions from the policy's probabilities."""
+
+    def __init__(self, learner: Learner, steps: int, num_envs: int, space: Any) -> None:
+        self._learner = learner
+        self._first_action = int(space.start)
+        self.actions = np.zeros((steps, num_envs), dtype=np.int64)
+        self._logits = np.zeros((steps, num_envs, int(space.n)), dtype=np.float32)
+        # The greatest of logits plus Gumbel noise is a sample of their distribution.
+        self._gumbel = -torch.empty(self._logits.shape).exponential_().log_().numpy()
+
+    def act(self, t: int, obs: Floats) -> list[int]:
+        logits = self._learner.logits(obs)
+        self._logits[t] = logits
+        self.actions[t] = (logits + self._gumbel[t]).argmax(axis=1)
+        return list((self.actions[t] + self._first_action).tolist())
+
+    def log_probs(self) -> Floats:
+        """Of all actions drawn, in one row."""
+        logits = self._logits.reshape(self.actions.size, -1)
+        logits = logits - logits.max(axis=1, keepdims=True)
+        chosen: Floats = np.take_along_axis(logits, self.actions.reshape(-1, 1), axis=1)[:, 0]
+        return np.asarray(chosen - np.log(np.exp(logits).sum(axis=1)))
+
+
+class PPO:
+    """Proximal policy optimisation, as the on-policy loop sees it."""
+
+    def __init__(self, args: Args, learner: Learner, action_space: Any) -> None:
+        self._args = args
+        self._learner = learner
+        self._space = action_space
+
+    def sampler(self, steps: int) -> DiscreteSampler:
+        return DiscreteSampler(self._learner, steps, self._args.num_envs, self._space)
+
+    def values(self, obs: Floats) -> Floats:
+        return self._learner.values(obs)
+
+    def update(self, experience: Experience, learning_rate: float) -> dict[str, float]:
+        """Learn from a rollout, several times over; gives the means of the last epoch."""
+        args, sampler = self._args, experience.sampler
+        batch = Batch(
+            obs=experience.obs,
+            actions=sampler.actions.reshape(-1),
+            log_probs=sampler.log_probs(),
+            advantages=experience.advantages,
+            returns=experience.returns,
+            values=experience.values,
+        )
+        means: dict[str, float] = {}
+        for _ in range(args.update_epochs):
+            parts = minibatches(len(batch.obs), args.num_minibatches)
+            logged = np.mean([self._learner.learn(batch, rows, learning_rate) for rows in parts], axis=0)
+            means = dict(zip(LOGGED, logged.tolist(), strict=True))
+            if args.target_kl is not None and means["approx_kl"] > args.target_kl:
+                break
+        return means
 
 
 def train(args: Args, stop: StopSignals) -> None:
     """Train from the first step to the last, and leave curves and weights in the results folder."""
-    if args.total_timesteps < args.num_envs:
-        raise UserError(
-            f"total_timesteps is {args.total_timesteps}, which is less than one step of {args.num_envs} "
-            "environments; raise it or lower num_envs."
-        )
     with open_run("ppo", args, args.num_envs, stop) as run:
+        space = run.envs.action_space
         obs_size = math.prod(run.envs.observation_space.shape)
-        agent = MLPAgent(obs_size, int(run.envs.action_space.n), args.shared_trunk).to(run.device)
-        run.model = agent
-        learn(args, agent, run)
-
-
-def learn(args: Args, agent: MLPAgent, run: Run) -> None:
-    """Rollout and update in turn until the step budget is used; the last rollout may be shorter."""
-    envs, writer = run.envs, run.writer
-    optimizer = Adam(agent, eps=1e-5)
-    learner = make_learner(agent, optimizer, args)
-    obs = np.zeros((args.num_envs, *envs.observation_space.shape), dtype=np.float32)
-    envs.reset(args.seed, out=obs)
-    loop = Held(global_step=0, iteration=0, obs=obs)
-    run.resume(loop, optimizer=optimizer)
-    global_step, iteration, obs = (loop.values[name] for name in ("global_step", "iteration", "obs"))
-    total_steps = args.total_timesteps // args.num_envs
-    num_iterations = math.ceil(total_steps / args.num_steps)
-
-    while iteration < num_iterations:
-        progress = iteration / num_iterations if args.anneal_lr else 0.0
-        learning_rate = args.learning_rate * (1.0 - progress)
-        steps = min(args.num_steps, total_steps - global_step // args.num_envs)
-        rollout = collect(learner, envs, obs, steps, global_step, writer, run.watch)
-        obs = rollout.obs[-1]
-        global_step += steps * args.num_envs
-        iteration += 1
-
-        run.watch.enter("update")
-        values, advantages = evaluate(learner, rollout, args)
-        losses = update(learner, make_batch(rollout, values, advantages), learning_rate, args)
-
-        run.watch.enter("log")
-        writer.add_scalar("charts/learning_rate", learning_rate, global_step)
-        explained = explained_variance(values, advantages + values)
-        if explained is not None:
-            losses["explained_variance"] = explained
-        run.add_losses(losses, global_step)
-        run.between_updates(global_step, loop, global_step=global_step, iteration=iteration, obs=obs)
+        run.model = agent = MLPAgent(obs_size, int(space.n), args.shared_trunk).to(run.device)
+        optimizer = Adam(agent, eps=1e-5)
+        learn(args, run, PPO(args, make_learner(agent, optimizer, args), space), optimizer=optimizer)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

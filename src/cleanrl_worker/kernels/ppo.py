@@ -35,6 +35,38 @@ def fits(agent: Any) -> bool:
     )
 
 
+def clip_policy(ratio: Floats, advantages: Floats, settings: PPOSettings) -> tuple[Any, Floats, Any]:
+    """The clipped objective: its loss, its slope in the log probabilities, and how much was clipped."""
+    size = len(ratio)
+    if settings.norm_adv and size > 1:
+        advantages = (advantages - advantages.mean()) / (advantages.std(ddof=1) + 1e-8)
+    clipped_ratio = np.clip(ratio, 1.0 - settings.clip_coef, 1.0 + settings.clip_coef)
+    gains, clipped_gains = advantages * ratio, advantages * clipped_ratio
+    loss = -np.minimum(gains, clipped_gains).mean()
+    # The clipped branch has no slope where clipping bites.
+    slope: Floats = np.where(
+        (ratio == clipped_ratio) | (gains < clipped_gains), -gains / size, np.float32(0.0)
+    )
+    return loss, slope, (ratio != clipped_ratio).mean()
+
+
+def learn_values(critic: Stack, batch: Any, rows: NDArray[np.int64], settings: PPOSettings) -> Any:
+    """Write the critic's gradients for a minibatch; gives the value loss."""
+    values = critic.forward(batch.obs[rows])[:, 0]
+    returns, old_values = batch.returns[rows], batch.values[rows]
+    error = values - returns
+    squares, grad = error * error, error
+    if settings.clip_vloss:
+        moved = values - old_values
+        clipped_error = old_values + np.clip(moved, -settings.clip_coef, settings.clip_coef) - returns
+        clipped_squares = clipped_error * clipped_error
+        inside = np.abs(moved) <= settings.clip_coef
+        grad = np.where(clipped_squares > squares, np.where(inside, clipped_error, 0.0), error)
+        squares = np.maximum(squares, clipped_squares)
+    critic.backward((grad * (settings.vf_coef / len(rows)))[:, None].astype(np.float32))
+    return 0.5 * squares.mean()
+
+
 class PPOKernel:
     """Does for an agent what `TorchLearner` of the algorithm's file does."""
 
@@ -67,13 +99,7 @@ class PPOKernel:
         entropies = -weighted.sum(axis=1, keepdims=True)
         log_ratio = log_probs[each, actions] - batch.log_probs[rows]
         ratio = np.exp(log_ratio)
-        if s.norm_adv and size > 1:
-            advantages = (advantages - advantages.mean()) / (advantages.std(ddof=1) + 1e-8)
-        clipped_ratio = np.clip(ratio, 1.0 - s.clip_coef, 1.0 + s.clip_coef)
-        gains, clipped_gains = advantages * ratio, advantages * clipped_ratio
-        policy_loss = -np.minimum(gains, clipped_gains).mean()
-        # The clipped branch has no slope where clipping bites.
-        slope = np.where((ratio == clipped_ratio) | (gains < clipped_gains), -gains / size, 0.0)
+        policy_loss, slope, clipfrac = clip_policy(ratio, advantages, s)
         grad = -probs * slope[:, None]
         grad[each, actions] += slope
         weighted += probs * entropies
@@ -81,23 +107,9 @@ class PPOKernel:
         grad += weighted
         self._actor.backward(grad)
 
-        values, returns, old_values = self.values(obs), batch.returns[rows], batch.values[rows]
-        error = values - returns
-        squares, value_grad = error * error, error
-        if s.clip_vloss:
-            moved = values - old_values
-            clipped_error = old_values + np.clip(moved, -s.clip_coef, s.clip_coef) - returns
-            clipped_squares = clipped_error * clipped_error
-            worse = clipped_squares > squares
-            inside = np.abs(moved) <= s.clip_coef
-            value_grad = np.where(worse, np.where(inside, clipped_error, 0.0), error)
-            squares = np.maximum(squares, clipped_squares)
-        value_loss = 0.5 * squares.mean()
-        self._critic.backward((value_grad * (s.vf_coef / size))[:, None].astype(np.float32))
-
+        value_loss = learn_values(self._critic, batch, rows, s)
         self._adam.apply(learning_rate, s.max_grad_norm)
         old_approx_kl = -log_ratio.mean()
         approx_kl = (ratio - 1.0).mean() + old_approx_kl
-        clipfrac = (ratio != clipped_ratio).mean()
         logged = [value_loss, policy_loss, entropies.mean(), old_approx_kl, approx_kl, clipfrac]
         return np.array(logged, dtype=np.float32)

@@ -18,7 +18,7 @@ from cleanrl_worker.training.state import Held, Stateful
 from cleanrl_worker.training.stopping import Stopped, StopSignals
 from cleanrl_worker.training.timing import Stopwatch
 from cleanrl_worker.training.writer import RunWriter
-from mosaic.contract.errors import MosaicError
+from mosaic.contract.errors import MosaicError, UserError
 
 
 @dataclass
@@ -58,6 +58,11 @@ class Run:
 @contextlib.contextmanager
 def open_run(algo: str, args: CommonArgs, num_envs: int, stop: StopSignals) -> Iterator[Run]:
     """A run of `algo`; its model is saved when the loop ends or is asked to stop."""
+    if args.total_timesteps < num_envs:
+        raise UserError(
+            f"total_timesteps is {args.total_timesteps}, which is less than one step of {num_envs} "
+            "environments; raise it or lower num_envs."
+        )
     seed_everything(args.seed, args.torch_deterministic)
     checkpoints = Checkpoints(algo, args)
     with (

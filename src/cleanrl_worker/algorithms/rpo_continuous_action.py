@@ -1,0 +1,45 @@
+"""Robust policy optimisation: PPO for continuous actions whose means are moved at random while it learns.
+
+The update is that of `ppo_continuous_action.compute_loss`, with a `shift` of each mean that is drawn from
+U(-alpha, alpha) for every minibatch. The policy stays wide for longer, so that it does not settle too early.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cleanrl_worker.algorithms import ppo_continuous_action
+from cleanrl_worker.training.common import NonNegative, PositiveInt
+from cleanrl_worker.training.script import run_script
+from cleanrl_worker.training.stopping import StopSignals
+
+ACTION_SPACES = ppo_continuous_action.ACTION_SPACES
+OBSERVATION_SPACES = ppo_continuous_action.OBSERVATION_SPACES
+
+
+@dataclass
+class Args(ppo_continuous_action.Args):
+    """Robust policy optimisation for continuous actions."""
+
+    exp_name: str = "rpo_continuous_action"
+    """the name of this experiment, part of the results folder's name"""
+    total_timesteps: PositiveInt = 8_000_000
+    """how many environment steps to train for, over all environments together"""
+    rpo_alpha: NonNegative = 0.5
+    """how far each mean is moved at random, at most"""
+
+
+def train(args: Args, stop: StopSignals) -> None:
+    """Train as PPO does, with moving means."""
+    ppo_continuous_action.train(args, stop, "rpo_continuous_action", args.rpo_alpha)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Train as the command line says; returns the exit code."""
+    return run_script(Args, train, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
