@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import time
 from collections.abc import Mapping
@@ -21,6 +23,12 @@ SHORTEST_SECONDS = 0.9
 """Heartbeats with news come at most once a second."""
 LAST_WORD_SECONDS = 60.0
 """How long to try to write the last event when the disk is full."""
+
+
+def complain(text: str) -> None:
+    """Tell on stderr, which may be on the same full disk, what could not be written."""
+    with contextlib.suppress(OSError):
+        os.write(sys.stderr.fileno(), f"{text}\n".encode())
 
 
 class Line(Protocol):
@@ -59,7 +67,7 @@ class Reporter:
             event = self._emitter.heartbeat(headline)
         except OSError as error:
             # A full disk: the next heartbeat may find room again.
-            print(f"A heartbeat cannot be written: {error}", file=sys.stderr)
+            complain(f"A heartbeat cannot be written: {error}")
             return
         self._told, self._told_at = headline, time.monotonic()
         self._nudge(event.seq)
@@ -82,9 +90,12 @@ class Reporter:
         try:
             payload["manifest"] = write_manifest(self._config, self._paths, result)
         except OSError as error:
+            trouble = f"the manifest {self._paths.manifest} cannot be written: {error.strerror}"
             if status == "completed":
-                status, code = "failed", 1
-                cause = f"the manifest {self._paths.manifest} cannot be written: {error.strerror}"
+                status, code, cause = "failed", 1, trouble
+            elif status == "failed":
+                # A full disk is often what the script died of, and takes its last words too.
+                cause = f"{cause}; {trouble}"
         if status == "failed":
             payload |= {"exit_code": code, "cause": cause, "stderr": last_lines(self._paths.stderr)}
         self._say_last(status, payload)

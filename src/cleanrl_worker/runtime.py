@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from cleanrl_worker.environment import training_environment
 from cleanrl_worker.introduction import introduce
 from cleanrl_worker.provenance import write_provenance
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
-from cleanrl_worker.reporter import Reporter
+from cleanrl_worker.reporter import Reporter, complain
 from cleanrl_worker.scripts import Script, resolve_script
 from mosaic.contract.errors import MosaicError
 from mosaic.contract.paths import VarPaths
@@ -121,7 +120,7 @@ class CleanRLWorkerRuntime:
         try:
             write_provenance(self._config, self._paths, command, self._folder)
         except OSError as error:
-            print(f"{self._paths.provenance} cannot be written: {error.strerror}", file=sys.stderr)
+            complain(f"{self._paths.provenance} cannot be written: {error.strerror}")
 
     def _start_payload(self, pid: int) -> dict[str, Any]:
         config = self._config

@@ -51,6 +51,8 @@ ROOMS = (
             DAEMON,
             "mosaic.client",
             "mosaic.cli",
+            "mosaic.worker",
+            "mosaic.testing",
             "cleanrl_worker",
             "gym_gui",
         ),
@@ -59,6 +61,8 @@ ROOMS = (
     Room("trainer", (DAEMON,), (*QT, "torch", "gymnasium", "cleanrl_worker")),
     Room("client", ("mosaic.client",), (*QT, "torch", DAEMON, "cleanrl_worker")),
     Room("cli", ("mosaic.cli", "mosaic.__main__"), (*QT, "torch", DAEMON)),
+    Room("worker kit", ("mosaic.worker",), (*QT, "torch", "gymnasium", DAEMON, "mosaic.client")),
+    Room("testing", ("mosaic.testing",), (*QT, "torch", "gymnasium", DAEMON, "mosaic.cli", "cleanrl_worker")),
     # What is in no other half is light: a new module has to earn the right to be heavy here.
     Room(
         "worker, light half",
@@ -74,6 +78,7 @@ ROOMS = (
 # What a room may bring in besides the standard library and its own modules.
 ONLY = {
     "mosaic.fastlane": ("numpy",),
+    "mosaic.worker": ("mosaic.contract", "grpc", "google.protobuf"),
     **dict.fromkeys(IN_ANY_INTERPRETER, ("numpy", "gymnasium", "mosaic.fastlane")),
 }
 
@@ -105,6 +110,12 @@ def test_a_bare_room_brings_in_nothing_else(prefix: str) -> None:
     for name in modules_of((prefix,)):
         others = {found for found in TREE.reached(name) - {"mosaic"} if not is_under(found, allowed)}
         assert not others, f"{name} brings in {', '.join(sorted(others))}"
+
+
+def test_only_the_testing_room_imports_pytest() -> None:
+    users = [name for name in TREE.modules if TREE.way_to(name, ("pytest",))]
+    assert users
+    assert not [name for name in users if not is_under(name, ("mosaic.testing",))]
 
 
 @pytest.mark.parametrize("name", modules_of(OLD_SYNTAX))

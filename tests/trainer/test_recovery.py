@@ -72,13 +72,15 @@ def test_heartbeats_go_to_the_restarted_daemon(client: Client) -> None:
     assert [event.event for event in events.poll()][-1] == "run_cancelled"
 
 
-@pytest.mark.parametrize("what", ["config", "worker", "secret"])
+@pytest.mark.parametrize("what", ["config", "worker", "secret", "half of a config", "half of a secret"])
 def test_files_of_an_interrupted_submit_are_swept(client: Client, what: str) -> None:
     paths = client.paths
     left = {
         "config": paths.run_config("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
         "worker": paths.worker_config("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
         "secret": paths.run_secrets("01ARZ3NDEKTSV4RRFFQ69G5FAV"),
+        "half of a config": paths.configs / ".config-01ARZ3NDEKTSV4RRFFQ69G5FAV.json.x1y2z3",
+        "half of a secret": paths.secrets / ".01ARZ3NDEKTSV4RRFFQ69G5FAV.json.x1y2z3",
     }[what]
     run = client.wait(client.submit(script_config("steps.py")).run_id, timeout=60)
     left.write_text("{}")

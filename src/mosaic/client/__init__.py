@@ -9,6 +9,14 @@
 
 from mosaic.client.client import Client
 from mosaic.client.configs import train_config
-from mosaic.client.records import HealthRecord, HistoryEntry, RunHeadline, RunRecord
+from mosaic.client.records import HealthRecord, HistoryEntry, PublishedItem, RunHeadline, RunRecord
 
-__all__ = ["Client", "HealthRecord", "HistoryEntry", "RunHeadline", "RunRecord", "train_config"]
+__all__ = [
+    "Client",
+    "HealthRecord",
+    "HistoryEntry",
+    "PublishedItem",
+    "RunHeadline",
+    "RunRecord",
+    "train_config",
+]

@@ -14,7 +14,7 @@ from mosaic.analytics.artifacts import Artifact, list_artifacts
 from mosaic.analytics.event_files import ScalarChunk, Series
 from mosaic.analytics.table import MetricTable
 from mosaic.client.connection import Connection
-from mosaic.client.records import HealthRecord, HistoryEntry, RunHeadline, RunRecord
+from mosaic.client.records import HealthRecord, HistoryEntry, PublishedItem, RunHeadline, RunRecord
 from mosaic.contract.paths import VarPaths, resolve_var
 from mosaic.contract.proto import trainer_pb2 as pb
 
@@ -128,6 +128,29 @@ class Client:
         for batch in self._connection.stream("StreamMetrics", request):
             cursor = batch.cursor
             yield from map(_chunk, batch.chunks)
+
+    def steps(self, run_id: str, since_seq: int = 0, follow: bool = True) -> Iterator[PublishedItem]:
+        """Steps that the worker publishes, after `since_seq`; ends when the run has ended and all was read.
+
+        The daemon keeps the newest only: `dropped` of an item tells how many are missing before it.
+        """
+        return self._published("StreamRunSteps", run_id, since_seq, follow)
+
+    def episodes(self, run_id: str, since_seq: int = 0, follow: bool = True) -> Iterator[PublishedItem]:
+        """Episodes that the worker publishes, in the manner of `steps`."""
+        return self._published("StreamRunEpisodes", run_id, since_seq, follow)
+
+    def _published(self, method: str, run_id: str, since_seq: int, follow: bool) -> Iterator[PublishedItem]:
+        seen = since_seq
+
+        def request() -> pb.StreamPublishedRequest:
+            return pb.StreamPublishedRequest(run_id=run_id, since_seq=seen, follow=follow)
+
+        for batch in self._connection.stream(method, request):
+            for message in batch.items:
+                item = PublishedItem.from_message(message, seen)
+                seen = item.seq
+                yield item
 
     def logs(
         self, run_id: str, stream: str = "stdout", follow: bool = False, offset: int = 0

@@ -9,14 +9,18 @@ from typing import Any
 import grpc
 
 from mosaic.client.calls import is_lost, translate
-from mosaic.client.daemon import ensure_daemon, open_channel
+from mosaic.client.daemon import ensure_daemon, is_alive, open_channel
 from mosaic.contract.connection import DaemonAddress
+from mosaic.contract.errors import UnavailableError
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 
 CALL_SECONDS = 30.0
 STREAM_SECONDS = 3600.0
 """A stream is opened anew after this long, from where it was."""
+
+PATIENCE_SECONDS = 300.0
+"""How long a stream waits for a daemon that lives but cannot be reached."""
 
 _ATTEMPTS = 5
 _RETRY_SECONDS = 0.1
@@ -70,7 +74,19 @@ class Connection:
                     raise translate(error) from None
             finally:
                 call.cancel()
-            self._reconnect()
+            self._come_back()
+
+    def _come_back(self) -> None:
+        """Reconnect for a stream: as long as the daemon's process lives, its silence is waited out."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while True:
+            try:
+                self._reconnect()
+            except UnavailableError:
+                if not is_alive(self.paths) or time.monotonic() > deadline:
+                    raise
+            else:
+                return
 
     def _reconnect(self) -> None:
         time.sleep(_RETRY_SECONDS)

@@ -32,14 +32,24 @@ _started: list[subprocess.Popen[bytes]] = []
 """Daemons that this process started: kept so that an ended one is not left a zombie unseen."""
 
 
+# A daemon that was away for long is found again as soon as it is back.
+_OPTIONS = (*CHANNEL_OPTIONS, ("grpc.max_reconnect_backoff_ms", 1000))
+
+
 def open_channel(address: DaemonAddress) -> grpc.Channel:
-    return grpc.insecure_channel(address.address, options=CHANNEL_OPTIONS)
+    return grpc.insecure_channel(address.address, options=_OPTIONS)
+
+
+def is_alive(paths: VarPaths) -> bool:
+    """Whether the process of the daemon that was last here lives, answering or not."""
+    address = DaemonAddress.read(paths.daemon_file)
+    return address is not None and ProcessIdentity.of(address.pid) is not None
 
 
 def find_daemon(paths: VarPaths) -> DaemonAddress | None:
     """The daemon that serves this var folder now, or None."""
     address = DaemonAddress.read(paths.daemon_file)
-    if address is None or ProcessIdentity.of(address.pid) is None:
+    if address is None or not is_alive(paths):
         return None
     with open_channel(address) as channel:
         try:

@@ -41,6 +41,26 @@ class RunHeadline:
 
 
 @dataclass(frozen=True)
+class PublishedItem:
+    """A step or an episode that a worker has published."""
+
+    seq: int
+    at: float
+    payload: dict[str, Any]
+    dropped: int
+    """How many items right before this one were dropped, by the worker or by the daemon."""
+
+    @classmethod
+    def from_message(cls, message: pb.Published, previous_seq: int) -> PublishedItem:
+        return cls(
+            seq=message.seq,
+            at=message.at,
+            payload=json.loads(message.payload_json),
+            dropped=message.seq - previous_seq - 1,
+        )
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """What the daemon knows of a run."""
 

@@ -82,7 +82,7 @@ class AttachedRun:
         """Take in what the supervisor has written since the last look."""
         for event in self._reader.poll():
             self._grew_at = time.monotonic()
-            self._pending.append(event)
+            self._queue(event)
         try:
             self._take_pending()
         except StorageError as error:
@@ -126,6 +126,12 @@ class AttachedRun:
 
     def _later(self, seconds: float, action: Callable[[], None]) -> None:
         self._timers.append(asyncio.get_running_loop().call_later(seconds, action))
+
+    def _queue(self, event: LifecycleEvent) -> None:
+        """Heartbeats replace each other: an old pause that is read again after a restart is no pause."""
+        if event.event == EventKind.HEARTBEAT:
+            self._pending = deque(one for one in self._pending if one.event != EventKind.HEARTBEAT)
+        self._pending.append(event)
 
     def _take_pending(self) -> None:
         while self._pending:

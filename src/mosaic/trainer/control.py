@@ -30,7 +30,8 @@ class ControlChannel:
         self._wake.set()
 
     def grant(self, credits: int) -> None:
-        self._credits += credits
+        # A worker that does not listen must not find more than a window when it does.
+        self._credits = min(self._credits + credits, CREDIT_WINDOW)
         self._wake.set()
 
     def limit_rate(self, hertz: float) -> None:
@@ -41,19 +42,20 @@ class ControlChannel:
         self._wake.set()
 
     async def messages(self) -> list[pb.ControlMessage]:
-        """The next messages, as soon as there are any (none when the daemon stops)."""
+        """The next messages, as soon as there are any; none when the channel was only woken."""
         await self._wake.wait()
         self._wake.clear()
         found = []
         if self._pause is not None:
             found.append(pb.ControlMessage(pause=True) if self._pause else pb.ControlMessage(resume=True))
             self._pause = None
-        if self._credits:
-            found.append(pb.ControlMessage(grant_steps=self._credits))
-            self._credits = 0
+        # The rate first, so that the first credits are not spent without one.
         if self._rate is not None:
             found.append(pb.ControlMessage(max_rate_hz=self._rate))
             self._rate = None
+        if self._credits:
+            found.append(pb.ControlMessage(grant_steps=self._credits))
+            self._credits = 0
         return found
 
 
@@ -68,7 +70,11 @@ class Control:
     def connect(self, run_id: str) -> Iterator[ControlChannel]:
         channel = ControlChannel()
         channel.limit_rate(self._rate(run_id))
+        older = self._channels.get(run_id)
         self._channels[run_id] = channel
+        if older is not None:
+            # It waits for messages that will not come: let it see that it is replaced.
+            older.wake()
         try:
             yield channel
         finally:

@@ -23,6 +23,7 @@ from mosaic.trainer.machine import Machine
 from mosaic.trainer.published import Published
 from mosaic.trainer.registry import Registry
 from mosaic.trainer.rows import RunRow
+from mosaic.trainer.scheduler import behind
 from mosaic.trainer.supervisors import RunSecrets
 
 
@@ -52,6 +53,7 @@ class Engine:
             run = self.registry.add(run_id, request_id, accepted.config, "waits for its turn")
         except (OSError, StorageError) as error:
             intake.remove_files(run_id, self.paths)
+            self.lifecycle.storage.failed(error)
             raise StorageError(
                 f"The run cannot be stored under {self.paths.root} ({error}): free some space there."
             ) from error
@@ -136,9 +138,12 @@ class Engine:
 
     def reason(self, run: RunRow) -> str | None:
         """Why the run is where it is; for a waiting one what it waits for now."""
-        return (
-            self.lifecycle.waits.get(run.run_id, run.reason) if run.status == RunStatus.INIT else run.reason
-        )
+        if run.status != RunStatus.INIT:
+            return run.reason
+        if run.run_id in self.lifecycle.waits:
+            return self.lifecycle.waits[run.run_id]
+        ahead = self.registry.ahead(run)
+        return behind(ahead) if ahead else run.reason
 
 
 def _hash(token: str) -> str:

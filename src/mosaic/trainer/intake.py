@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ from mosaic.trainer.crash_points import reach
 from mosaic.trainer.machine import Machine
 from mosaic.trainer.scheduler import check_possible
 from mosaic.trainer.supervisors import RunSecrets
+
+_WRITERS = ThreadPoolExecutor(3, thread_name_prefix="intake")
 
 
 @dataclass(frozen=True)
@@ -47,22 +50,39 @@ def accept(payload: Any, run_id: str, paths: VarPaths, machine: Machine) -> Acce
 
 
 def write_files(accepted: Accepted, run_id: str, paths: VarPaths) -> None:
-    """The files that must be there before the run's row is."""
-    RunSecrets.write(paths.run_secrets(run_id), accepted.secrets)
-    reach("submit.secrets")
-    write_json(paths.run_config(run_id), accepted.config.as_json())
-    reach("submit.config")
-    write_json(paths.worker_config(run_id), accepted.config.metadata.worker.config)
+    """The files that must be there before the run's row is; side by side, for the disk to sync at once."""
+
+    def write_secrets() -> None:
+        RunSecrets.write(paths.run_secrets(run_id), accepted.secrets)
+        reach("submit.secrets")
+
+    def write_config() -> None:
+        write_json(paths.run_config(run_id), accepted.config.as_json())
+        reach("submit.config")
+
+    def write_worker() -> None:
+        write_json(paths.worker_config(run_id), accepted.config.metadata.worker.config)
+        reach("submit.worker")
+
+    writes = [_WRITERS.submit(write) for write in (write_secrets, write_config, write_worker)]
+    # All of them end before an error of one is seen: what is removed then must not come back.
+    wait(writes)
+    for write in writes:
+        write.result()
 
 
-def close_files(run_id: str, paths: VarPaths) -> None:
-    """A run has ended: its secrets go, its events are kept apart from its folder."""
+def keep_events(run_id: str, paths: VarPaths) -> None:
+    """A run is about to end: keep its events apart from its folder, unless the disk is full."""
     events = paths.run(run_id).events
-    # A disk that takes nothing now keeps no run from ending; secrets that stay are swept at the next start.
     with contextlib.suppress(OSError):
-        paths.run_secrets(run_id).unlink(missing_ok=True)
         paths.kept_logs(run_id).mkdir(parents=True, exist_ok=True)
         shutil.copyfile(events, paths.kept_logs(run_id) / events.name)
+
+
+def drop_secrets(run_id: str, paths: VarPaths) -> None:
+    """A run has ended: its secrets go; those that stay for some reason are swept at the next start."""
+    with contextlib.suppress(OSError):
+        paths.run_secrets(run_id).unlink(missing_ok=True)
 
 
 def remove_files(run_id: str, paths: VarPaths) -> None:
@@ -84,11 +104,13 @@ def remove_run(run_id: str, paths: VarPaths) -> int:
 
 
 def sweep_files(known: set[str], live: set[str], paths: VarPaths) -> None:
-    """Remove files of interrupted submissions, which have no row, and secrets of runs that have ended."""
-    for pattern in ("config-*.json", "worker-*.json"):
-        for file in paths.configs.glob(pattern):
-            if file.stem.partition("-")[2] not in known:
-                file.unlink(missing_ok=True)
-    for file in paths.secrets.glob("*.json"):
-        if file.stem not in live:
-            file.unlink(missing_ok=True)
+    """Remove files of interrupted submissions, which have no row, and secrets of runs that have ended.
+
+    Files that were only half written begin with a dot and belong to nobody.
+    """
+    configs = [file for pattern in ("config-*.json", "worker-*.json") for file in paths.configs.glob(pattern)]
+    left = [file for file in configs if file.stem.partition("-")[2] not in known]
+    left += [file for file in paths.secrets.glob("*.json") if file.stem not in live]
+    left += [file for folder in (paths.configs, paths.secrets) for file in folder.glob(".*.json.*")]
+    for file in left:
+        file.unlink(missing_ok=True)

@@ -35,6 +35,7 @@ class Lifecycle:
         self.broker = broker
         self.machine = machine
         self.storage = Storage(paths.root)
+        registry.on_failure = self.storage.failed
         self.target = ""
         self.waits: dict[str, str] = {}
         self._attached: dict[str, AttachedRun] = {}
@@ -51,14 +52,13 @@ class Lifecycle:
     def schedule(self) -> None:
         """Start the runs that may start now, and tell the others what they wait for."""
         try:
-            starts, waits = next_starts(self.registry.live(), self.machine)
+            starts, waits = next_starts(self.registry.queue(), self.machine)
             for run_id, lack in waits.items():
                 if lack != self.waits.get(run_id):
                     self.broker.publish(run_id, {"phase": "waiting", "waits_for": lack})
             self.waits = waits
             for start in starts:
                 self._start(start)
-            self.storage.worked()
         except (OSError, StorageError) as error:
             self._schedule_later(error)
 
@@ -118,13 +118,15 @@ class Lifecycle:
         **changes: Any,
     ) -> RunRow:
         """Change a run's state, for all to see."""
+        if status == RunStatus.TERM:
+            intake.keep_events(run.run_id, self.paths)
         reach(f"before.{status}")
         moved = self.registry.move(run.run_id, status, reason, outcome, **changes)
         reach(f"after.{status}")
         detail = f" {outcome or ''} {reason or ''}".rstrip()
         log.info(Code.RUN_MOVED, f"{run.status} → {status}{detail}", run.run_id)
         if status == RunStatus.TERM:
-            intake.close_files(run.run_id, self.paths)
+            intake.drop_secrets(run.run_id, self.paths)
         elif status in (RunStatus.EXEC, RunStatus.PAUSE):
             self._limit_time(moved)
         self.broker.publish(run.run_id)
@@ -133,7 +135,7 @@ class Lifecycle:
     # Starting
 
     def _start(self, start: Start) -> None:
-        run = start.run
+        run = self.registry.get(start.run.run_id)
         try:
             process = supervisors.spawn(self.paths, run.run_id, run.config, self.target, start.gpu_ids)
         except (OSError, MosaicError) as error:

@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from mosaic.contract.errors import ConflictError, NotFoundError, StorageError, UserError
-from mosaic.contract.fsm import LIVE, Outcome, RunStatus, check_transition
+from mosaic.contract.fsm import LIVE, STARTED, Outcome, RunStatus, check_transition
 from mosaic.contract.run_config import TrainRunConfig
 from mosaic.trainer.crash_points import reach
-from mosaic.trainer.rows import JSON_COLUMNS, RunRow, TransitionRow
+from mosaic.trainer.rows import JSON_COLUMNS, QueuedRun, RunRow, TransitionRow
 from mosaic.trainer.schema import prepare
+
+_QUEUE_ORDER = "priority DESC, place, position"
 
 
 class Registry:
     """All runs of one var folder. Used from one thread."""
 
     def __init__(self, path: Path) -> None:
+        self.on_failure: Callable[[Exception], None] = lambda error: None
+        """Told of everything that could not be written."""
         self._connection = sqlite3.connect(path, isolation_level=None)
         self._connection.row_factory = sqlite3.Row
         try:
@@ -54,8 +58,8 @@ class Registry:
             "submitted_at": time.time(),
         }
         check_transition(run_id, None, RunStatus.INIT, None)
-        names, marks = ", ".join(fields), ", ".join("?" * len(fields))
-        with self._transaction():
+        names, marks = ", ".join(fields), _marks(list(fields))
+        with self._transaction("add"):
             self._connection.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", list(fields.values()))
             self._connection.execute("UPDATE runs SET place = position WHERE run_id = ?", [run_id])
             self._add_transition(run_id, RunStatus.INIT, None, reason)
@@ -72,14 +76,14 @@ class Registry:
         """Change a run's state, with `changes` to other columns, as one step that is on disk afterwards."""
         check_transition(run_id, self.get(run_id).status, status, outcome)
         changes |= {"status": status, "outcome": outcome, "reason": reason}
-        with self._transaction():
+        with self._transaction("move"):
             self._set(run_id, changes)
             self._add_transition(run_id, status, outcome, reason)
         return self.get(run_id)
 
     def update(self, run_id: str, **changes: Any) -> None:
         """Change columns that are not the state."""
-        with self._transaction():
+        with self._transaction("update"):
             self._set(run_id, changes)
 
     def place_before(self, run_id: str, other_id: str) -> None:
@@ -96,7 +100,7 @@ class Registry:
         self.update(run_id, priority=other.priority, place=place)
 
     def remove(self, run_id: str) -> None:
-        with self._transaction():
+        with self._transaction("remove"):
             self._connection.execute("DELETE FROM transitions WHERE run_id = ?", [run_id])
             self._connection.execute("DELETE FROM runs WHERE run_id = ?", [run_id])
 
@@ -127,14 +131,34 @@ class Registry:
 
     def with_status(self, statuses: Iterable[RunStatus]) -> list[RunRow]:
         wanted = list(statuses)
-        marks = ", ".join("?" * len(wanted))
-        return list(self._rows(f"status IN ({marks}) ORDER BY priority DESC, place, position", wanted))
+        return list(self._rows(f"status IN ({_marks(wanted)}) ORDER BY {_QUEUE_ORDER}", wanted))
+
+    def holders(self) -> list[QueuedRun]:
+        """Runs that have what is reserved for them."""
+        return list(self._queued(STARTED))
+
+    def queue(self) -> Iterator[QueuedRun]:
+        """The holders, then the runs that wait, in order; read one by one, because a queue may be long."""
+        yield from self.holders()
+        yield from self._queued([RunStatus.INIT])
+
+    def ahead(self, run: RunRow) -> int:
+        """How many runs wait before this one."""
+        query = "SELECT count(*) FROM runs WHERE status = ? AND (-priority, place, position) < (?, ?, ?)"
+        values = [RunStatus.INIT, -run.priority, run.place, run.position]
+        (number,) = self._connection.execute(query, values).fetchone()
+        return int(number)
+
+    def count_waiting(self) -> int:
+        query = "SELECT count(*) FROM runs WHERE status = ?"
+        (number,) = self._connection.execute(query, [RunStatus.INIT]).fetchone()
+        return int(number)
 
     def find(self, statuses: Sequence[str], tags: Sequence[str], limit: int) -> list[RunRow]:
         """Runs, newest first, with any of `statuses` and all of `tags`."""
         where, values = "1", list[Any]()
         if statuses:
-            where += f" AND status IN ({', '.join('?' * len(statuses))})"
+            where += f" AND status IN ({_marks(statuses)})"
             values += statuses
         for tag in tags:
             where += " AND EXISTS (SELECT 1 FROM json_each(runs.tags) WHERE json_each.value = ?)"
@@ -165,22 +189,24 @@ class Registry:
         return None if row is None else str(row[0])
 
     def set_meta(self, key: str, value: str) -> None:
-        with self._transaction():
+        with self._transaction("set_meta"):
             self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, value])
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self, name: str) -> Iterator[None]:
         try:
             self._connection.execute("BEGIN IMMEDIATE")
             yield
-            reach("registry.written")
+            reach(f"{name}.written")
             self._connection.execute("COMMIT")
-            reach("registry.committed")
+            reach(f"{name}.committed")
         except BaseException as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             if isinstance(error, sqlite3.OperationalError):
-                raise StorageError(f"The run database cannot be written: {error}.") from error
+                told = StorageError(f"The run database cannot be written: {error}.")
+                self.on_failure(told)
+                raise told from error
             raise
 
     def _set(self, run_id: str, changes: dict[str, Any]) -> None:
@@ -203,3 +229,13 @@ class Registry:
     def _rows(self, where: str, values: Sequence[Any]) -> Iterator[RunRow]:
         for row in self._connection.execute(f"SELECT * FROM runs WHERE {where}", values):
             yield RunRow.from_sql(row)
+
+    def _queued(self, statuses: Iterable[RunStatus]) -> Iterator[QueuedRun]:
+        wanted = list(statuses)
+        query = f"SELECT {QueuedRun.columns()} FROM runs WHERE status IN ({_marks(wanted)})"
+        for row in self._connection.execute(f"{query} ORDER BY {_QUEUE_ORDER}", wanted):
+            yield QueuedRun.from_columns(row)
+
+
+def _marks(values: Sequence[Any]) -> str:
+    return ", ".join("?" * len(values))

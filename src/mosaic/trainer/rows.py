@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from mosaic.contract.fsm import Outcome, RunStatus
@@ -16,18 +16,39 @@ _OUTCOME_COLUMNS = ("outcome", "stop_outcome")
 
 
 @dataclass(frozen=True)
-class RunRow:
+class QueuedRun:
+    """What the queue knows of a run: little, because it is read anew for every run that waits."""
+
+    run_id: str
+    status: RunStatus
+    cpus: int
+    memory_mb: int
+    gpus: int
+    gpus_mandatory: bool
+    gpu_ids: list[int]
+
+    @classmethod
+    def columns(cls) -> str:
+        return ", ".join(field.name for field in fields(cls))
+
+    @classmethod
+    def from_columns(cls, row: Sequence[Any]) -> QueuedRun:
+        run_id, status, cpus, memory_mb, gpus, gpus_mandatory, gpu_ids = row
+        return cls(
+            run_id, RunStatus(status), cpus, memory_mb, gpus, bool(gpus_mandatory), json.loads(gpu_ids)
+        )
+
+
+@dataclass(frozen=True)
+class RunRow(QueuedRun):
     """A run as it is stored."""
 
     position: int
-    run_id: str
     request_id: str
     run_name: str
     worker_type: str
     config: dict[str, Any]
     tags: list[str]
-    cpus: int
-    status: RunStatus
     outcome: Outcome | None
     reason: str | None
     submitted_at: float
@@ -47,10 +68,6 @@ class RunRow:
     priority: int
     place: float
     """Order among waiting runs of one priority; the lower starts first."""
-    memory_mb: int
-    gpus: int
-    gpus_mandatory: bool
-    gpu_ids: list[int]
     pause_wanted: bool
 
     @property
@@ -71,12 +88,12 @@ class RunRow:
 
     @classmethod
     def from_sql(cls, row: sqlite3.Row) -> RunRow:
-        fields = dict(row)
-        fields |= {name: json.loads(fields[name]) for name in JSON_COLUMNS}
-        fields |= {name: Outcome(fields[name]) if fields[name] else None for name in _OUTCOME_COLUMNS}
-        fields |= {name: bool(fields[name]) for name in ("gpus_mandatory", "pause_wanted")}
-        fields["status"] = RunStatus(fields["status"])
-        return cls(**fields)
+        values = dict(row)
+        values |= {name: json.loads(values[name]) for name in JSON_COLUMNS}
+        values |= {name: Outcome(values[name]) if values[name] else None for name in _OUTCOME_COLUMNS}
+        values |= {name: bool(values[name]) for name in ("gpus_mandatory", "pause_wanted")}
+        values["status"] = RunStatus(values["status"])
+        return cls(**values)
 
 
 @dataclass(frozen=True)
@@ -92,10 +109,10 @@ class TransitionRow:
 
     @classmethod
     def from_sql(cls, row: sqlite3.Row) -> TransitionRow:
-        fields = dict(row)
-        fields["status"] = RunStatus(fields["status"])
-        fields["outcome"] = Outcome(fields["outcome"]) if fields["outcome"] else None
-        return cls(**fields)
+        values = dict(row)
+        values["status"] = RunStatus(values["status"])
+        values["outcome"] = Outcome(values["outcome"]) if values["outcome"] else None
+        return cls(**values)
 
 
 def seconds_worked(history: Sequence[TransitionRow], now: float) -> float:

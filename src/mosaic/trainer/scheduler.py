@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mosaic.contract.errors import UserError
-from mosaic.contract.fsm import STARTED, RunStatus
+from mosaic.contract.fsm import STARTED
 from mosaic.contract.run_config import Resources
 from mosaic.trainer.machine import Machine
-from mosaic.trainer.rows import RunRow
+from mosaic.trainer.rows import QueuedRun
 
 
 @dataclass(frozen=True)
 class Start:
     """A run that may start, with the GPUs it gets."""
 
-    run: RunRow
+    run: QueuedRun
     gpu_ids: tuple[int, ...]
 
 
@@ -29,7 +29,7 @@ class Need:
     gpus: int
 
     @classmethod
-    def of(cls, run: RunRow) -> Need:
+    def of(cls, run: QueuedRun) -> Need:
         # GPUs that are not mandatory are taken when they are free, and never waited for.
         return cls(run.cpus, run.memory_mb, run.gpus if run.gpus_mandatory else 0)
 
@@ -53,52 +53,56 @@ def check_possible(resources: Resources, machine: Machine) -> None:
         )
 
 
-def next_starts(live: Sequence[RunRow], machine: Machine) -> tuple[list[Start], dict[str, str]]:
-    """The runs to start, and for each of the others what it waits for. `live` is in queue order."""
-    holders = [run for run in live if run.status in STARTED]
-    taken = {gpu for run in holders for gpu in run.gpu_ids}
-    free_gpus = [gpu for gpu in machine.gpus if gpu not in taken]
-    free = [
-        machine.cpus - sum(run.cpus for run in holders),
-        machine.memory_mb - sum(run.memory_mb for run in holders),
-        len(free_gpus),
-    ]
+def next_starts(live: Iterable[QueuedRun], machine: Machine) -> tuple[list[Start], dict[str, str]]:
+    """The runs to start, and what the others wait for. `live` has the holders first, then the queue.
+
+    When no CPU is left, the rest of the queue is not looked at: it waits behind those that were.
+    """
+    free_gpus = list(machine.gpus)
+    free = [machine.cpus, machine.memory_mb, len(free_gpus)]
+    holders: list[QueuedRun] = []
     starts: list[Start] = []
-    blocked: list[RunRow] = []
     waits: dict[str, str] = {}
-    for run in (run for run in live if run.status == RunStatus.INIT):
+    # The most of each that a waiting run needs: nobody who comes later may bring it out of reach.
+    most_waited_for: Sequence[int] = (0, 0, 0)
+    for run in live:
         need = Need.of(run).amounts()
-        fits = all(wanted <= left for wanted, left in zip(need, free, strict=True))
-        if not fits or any(_would_delay(need, Need.of(other).amounts(), free) for other in blocked):
-            first = not blocked
-            waits[run.run_id] = _lack(need, free, machine, holders, starts) if first else _behind(blocked)
-            blocked.append(run)
+        if run.status in STARTED:
+            holders.append(run)
+            gpu_ids = tuple(run.gpu_ids)
+        elif not _fits(need, free) or _would_delay(need, most_waited_for, free):
+            waits[run.run_id] = behind(len(waits)) if waits else _lack(need, free, holders, starts)
+            most_waited_for = tuple(map(max, need, most_waited_for))
+            if free[0] <= 0:
+                break
             continue
-        gpu_ids = tuple(free_gpus[: run.gpus])
-        free_gpus = free_gpus[len(gpu_ids) :]
+        else:
+            gpu_ids = tuple(free_gpus[: run.gpus])
+            starts.append(Start(run, gpu_ids))
+        free_gpus = [gpu for gpu in free_gpus if gpu not in gpu_ids]
         free = [free[0] - need[0], free[1] - need[1], len(free_gpus)]
-        starts.append(Start(run, gpu_ids))
     return starts, waits
 
 
-def _would_delay(need: Sequence[int], earlier: Sequence[int], free: Sequence[int]) -> bool:
+def _fits(need: Sequence[int], free: Sequence[int]) -> bool:
+    return all(wanted <= left for wanted, left in zip(need, free, strict=True))
+
+
+def _would_delay(need: Sequence[int], waited_for: Sequence[int], free: Sequence[int]) -> bool:
     """Whether a run takes anything that an earlier one lacks, or would lack then."""
     return any(
-        wanted > 0 and (first > left or first > left - wanted)
-        for wanted, first, left in zip(need, earlier, free, strict=True)
+        wanted > 0 and earlier > left - wanted
+        for wanted, earlier, left in zip(need, waited_for, free, strict=True)
     )
 
 
-def _behind(blocked: Sequence[RunRow]) -> str:
-    return f"waits behind {'1 run' if len(blocked) == 1 else f'{len(blocked)} runs'} in the queue"
+def behind(waiting: int) -> str:
+    """What a run says that others wait before."""
+    return f"waits behind {'1 run' if waiting == 1 else f'{waiting} runs'} in the queue"
 
 
 def _lack(
-    need: Sequence[int],
-    free: Sequence[int],
-    machine: Machine,
-    holders: Sequence[RunRow],
-    starts: Sequence[Start],
+    need: Sequence[int], free: Sequence[int], holders: Sequence[QueuedRun], starts: Sequence[Start]
 ) -> str:
     """What the first waiting run lacks, and who holds it."""
     holding = [*(Start(run, tuple(run.gpu_ids)) for run in holders), *starts]

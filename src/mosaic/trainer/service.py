@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator
 
 from mosaic import __version__
 from mosaic.contract.errors import UnavailableError, UserError
-from mosaic.contract.fsm import STARTED, RunStatus
+from mosaic.contract.fsm import RunStatus
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.trainer import streams
 from mosaic.trainer.calls import Context, streaming, unary
@@ -87,14 +87,13 @@ class TrainerService(WorkerService):
     @unary
     async def GetHealth(self, request: pb.GetHealthRequest, context: Context) -> pb.Health:
         engine, machine = self._engine, self._engine.machine
-        live = engine.registry.live()
-        holders = [run for run in live if run.status in STARTED]
+        holders = engine.registry.holders()
         return pb.Health(
             version=__version__,
             pid=os.getpid(),
             uptime_seconds=time.monotonic() - self._started_at,
             live_runs=len(holders),
-            waiting_runs=sum(run.status == RunStatus.INIT for run in live),
+            waiting_runs=engine.registry.count_waiting(),
             cpus=machine.cpus,
             cpus_reserved=sum(run.cpus for run in holders),
             memory_mb=machine.memory_mb,

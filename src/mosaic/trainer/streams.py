@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import ExitStack
 from pathlib import Path
 
 from mosaic.analytics.event_files import EventReader, ScalarChunk
@@ -75,14 +76,18 @@ async def published(
     """Items after the cursor, as far as they are kept; with `follow` until the run has ended."""
     run = engine.registry.resolve(request.run_id)
     ring, seen = engine.published.ring(run.run_id, stream), request.since_seq
-    with engine.control.reading(run.run_id), engine.broker.subscribe(run.run_id) as subscriber:
+    with ExitStack() as stack:
+        subscriber = stack.enter_context(engine.broker.subscribe(run.run_id))
+        stack.enter_context(engine.published.reading(run.run_id, subscriber))
+        if request.follow:
+            # One glance is no reason for a worker to hurry.
+            stack.enter_context(engine.control.reading(run.run_id))
         while True:
-            ended = engine.registry.get(run.run_id).status == RunStatus.TERM
             batch = ring.since(seen)
             if batch is not None:
                 seen = batch.items[-1].seq
                 yield batch
-            elif ended or not request.follow:
+            elif not request.follow or engine.registry.get(run.run_id).status == RunStatus.TERM:
                 return
             else:
                 await subscriber.wait()

@@ -41,6 +41,7 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
         token = self._engine.register(request.run_id, _credential(context), worker)
         if token is None:
             raise ForbiddenError("This is not the worker of that run.")
+        self._engine.published.begin(request.run_id)
         return pb.RegisterWorkerResponse(session_token=token)
 
     @unary
@@ -57,11 +58,14 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
         control = self._engine.control
         with control.connect(request.run_id) as channel:
             channel.pause(self._engine.registry.get(request.run_id).pause_wanted)
-            while control.is_current(request.run_id, channel):
-                for message in await channel.messages():
-                    yield message
+            while True:
+                messages = await channel.messages()
                 if self._stop.is_set():
                     raise UnavailableError("The daemon is stopping.")
+                if not control.is_current(request.run_id, channel):
+                    return
+                for message in messages:
+                    yield message
 
     @unary
     async def PublishRunSteps(
@@ -97,10 +101,9 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
             if request.run_id != checked:
                 self._check(request.run_id, context)
                 checked = request.run_id
-            accepted += self._engine.published.ring(request.run_id, stream).add(request.items)
-            # What was taken in may be sent again: a reader that lags costs its own items, not the worker.
+            accepted += self._engine.published.add(request.run_id, stream, request.items)
+            # Credits come back at once: a reader that lags loses items of its own, it holds up no worker.
             self._engine.control.grant(request.run_id, len(request.items))
-            self._engine.broker.publish(request.run_id)
         return pb.PublishResponse(accepted=accepted)
 
     def _check(self, run_id: str, context: Context) -> None:

@@ -1,0 +1,120 @@
+"""The training process and everything below it: started, watched, ended as one."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+
+from mosaic.contract.paths import RunPaths
+from mosaic.contract.process import descendants, process_state
+
+_PR_SET_CHILD_SUBREAPER = 36
+_KILL_SECONDS = 10.0
+_STOP_SECONDS = 5.0
+_AT_REST = ("T", "t", "Z", "X", None)
+"""Stopped, ended or gone, in the kernel's letters."""
+
+
+class TrainingProcess:
+    """One training process in a process group of its own. It imports at once and trains after `go`.
+
+    It is started as `*program --parent PID --go-fd N *arguments` and is expected to end with process PID and
+    to wait for a byte from descriptor N before it trains (`mosaic.worker.tether` does both).
+    """
+
+    def __init__(
+        self,
+        program: Sequence[str],
+        arguments: Sequence[str],
+        paths: RunPaths,
+        environment: Mapping[str, str],
+        pass_fds: Sequence[int] = (),
+    ) -> None:
+        # Children that the script cuts loose become ours, so that nothing outlives the run.
+        ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        go_read, self._go = os.pipe()
+        tied = [*program, "--parent", str(os.getpid()), "--go-fd", str(go_read), *arguments]
+        with paths.stdout.open("ab") as stdout, paths.stderr.open("ab") as stderr:
+            try:
+                self._process = subprocess.Popen(
+                    tied,
+                    stdin=subprocess.DEVNULL,
+                    stdout=stdout,
+                    stderr=stderr,
+                    cwd=paths.run_dir,
+                    env=dict(environment),
+                    pass_fds=[go_read, *pass_fds],
+                    process_group=0,
+                )
+            finally:
+                os.close(go_read)
+        self.pid = self._process.pid
+        self.pidfd = os.pidfd_open(self.pid)
+
+    def go(self) -> None:
+        """Let it train."""
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._go, b"g")
+        os.close(self._go)
+        self._go = -1
+
+    @property
+    def exit_code(self) -> int | None:
+        """The exit code as shells say it (128 + signal); None while it runs."""
+        code = self._process.poll()
+        return code if code is None or code >= 0 else 128 - code
+
+    def ask_to_end(self) -> None:
+        """TERM, then CONT, so that a stopped process hears it too."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGTERM)
+        self.set_paused(False)
+
+    def set_paused(self, paused: bool) -> None:
+        """Stop the whole tree, also what it starts while it is being stopped; or let it go on."""
+        if not paused:
+            _send(descendants(os.getpid()), signal.SIGCONT)
+            return
+        deadline = time.monotonic() + _STOP_SECONDS
+        while running := [pid for pid in descendants(os.getpid()) if process_state(pid) not in _AT_REST]:
+            _send(running, signal.SIGSTOP)
+            if time.monotonic() > deadline:
+                return
+            time.sleep(0.002)
+
+    def reap(self) -> None:
+        """Collect ended processes that were cut loose and became ours."""
+        while True:
+            try:
+                ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+            except ChildProcessError:
+                return
+            if ended is None or ended.si_pid == self.pid:
+                return
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(ended.si_pid, 0)
+
+    def end_tree(self) -> int:
+        """Kill whatever of the tree is left; gives the training process's exit code."""
+        deadline = time.monotonic() + _KILL_SECONDS
+        while (left := descendants(os.getpid())) and time.monotonic() < deadline:
+            _send(left, signal.SIGKILL)
+            self._process.poll()
+            self.reap()
+            time.sleep(0.005)
+        if self._go >= 0:
+            os.close(self._go)
+        os.close(self.pidfd)
+        code = self.exit_code
+        return 1 if code is None else code
+
+
+def _send(pids: Iterable[int], number: signal.Signals) -> None:
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
