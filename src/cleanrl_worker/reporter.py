@@ -49,6 +49,7 @@ class Reporter:
         self._started_at = time.time()
         self._told: dict[str, Any] = {}
         self._told_at = 0.0
+        self._saved = paths.full_checkpoints()[-1:]
         self.line: Line | None = None
 
     def started(self, payload: Mapping[str, Any]) -> None:
@@ -56,6 +57,7 @@ class Reporter:
 
     def beat(self, paused: bool = False, at_once: bool = False) -> None:
         """A heartbeat when there is something new, or when the last one is long ago."""
+        self._tell_checkpoint()
         self._tracker.update(self._reader.poll())
         headline = self._tracker.headline().as_json()
         if paused:
@@ -74,6 +76,7 @@ class Reporter:
 
     def ended(self, status: str, code: int, cause: str | None = None) -> int:
         """Write the manifest and the last event; gives the exit code of the supervisor."""
+        self._tell_checkpoint()
         self._tracker.update(self._reader.poll())
         headline = self._tracker.headline().as_json()
         ended_at = time.time()
@@ -100,6 +103,19 @@ class Reporter:
             payload |= {"exit_code": code, "cause": cause, "stderr": last_lines(self._paths.stderr)}
         self._say_last(status, payload)
         return code
+
+    def _tell_checkpoint(self) -> None:
+        """An event for a checkpoint that has appeared since the last look."""
+        newest = self._paths.full_checkpoints()[-1:]
+        if newest and newest != self._saved:
+            step = int(newest[0].stem.removeprefix("step-"))
+            try:
+                event = self._emitter.checkpoint_saved({"path": str(newest[0]), "step": step})
+            except OSError as error:
+                complain(f"The event of a checkpoint cannot be written: {error}")
+                return
+            self._saved = newest
+            self._nudge(event.seq)
 
     def _say_last(self, status: str, payload: dict[str, Any]) -> None:
         """Write the final event; a full disk gets some time to have room again."""

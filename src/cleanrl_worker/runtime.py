@@ -69,6 +69,10 @@ class CleanRLWorkerRuntime:
 
     def summary(self) -> RuntimeSummary:
         arguments = script_arguments(self._config, self._script.ours)
+        saved = self._paths.full_checkpoints() if self._script.ours else []
+        if saved:
+            # Started again after a fault: the run goes on from where it was last safe.
+            arguments.append(f"--resume-from={saved[-1]}")
         command = training_command(os.environ.get(PYTHON_VARIABLE), self._script, arguments)
         return RuntimeSummary(self._config, self._script, arguments, command)
 

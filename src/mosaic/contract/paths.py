@@ -67,9 +67,9 @@ class RunPaths:
     def checkpoints(self) -> Path:
         return self.run_dir / "checkpoints"
 
-    @property
-    def bridge(self) -> Path:
-        return self.run_dir / "bridge"
+    def full_checkpoints(self) -> list[Path]:
+        """The checkpoints from which the run can go on exactly, oldest first."""
+        return sorted(self.checkpoints.glob("step-*.npz"))
 
 
 @dataclass(frozen=True)

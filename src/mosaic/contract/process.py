@@ -72,18 +72,24 @@ def process_state(pid: int) -> str | None:
 
 def descendants(pid: int) -> list[int]:
     """All processes below `pid`, parents before children."""
-    children: dict[int, list[int]] = {}
+    return [identity.pid for identity in tree_below(pid)]
+
+
+def tree_below(pid: int) -> list[ProcessIdentity]:
+    """The same with their start times, so that a signal to one of them finds no stranger."""
+    children: dict[int, list[ProcessIdentity]] = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit():
             fields = _stat_fields(int(entry))
             if fields is not None:
-                children.setdefault(int(fields[1]), []).append(int(entry))
-    found: list[int] = []
+                identity = ProcessIdentity(int(entry), int(fields[19]))
+                children.setdefault(int(fields[1]), []).append(identity)
+    found: list[ProcessIdentity] = []
     queue = [pid]
     while queue:
         below = children.get(queue.pop(0), [])
         found += below
-        queue += below
+        queue += [identity.pid for identity in below]
     return found
 
 

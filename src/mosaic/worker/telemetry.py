@@ -25,6 +25,9 @@ class LifecycleEmitter:
     def heartbeat(self, payload: Mapping[str, Any]) -> LifecycleEvent:
         return self._writer.write(EventKind.HEARTBEAT, payload)
 
+    def checkpoint_saved(self, payload: Mapping[str, Any]) -> LifecycleEvent:
+        return self._writer.write(EventKind.CHECKPOINT_SAVED, payload)
+
     def run_completed(self, payload: Mapping[str, Any]) -> LifecycleEvent:
         return self._writer.write(EventKind.RUN_COMPLETED, payload)
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from mosaic.contract.paths import RunPaths
-from mosaic.contract.process import descendants, process_state
+from mosaic.contract.process import ProcessIdentity, process_state, tree_below
 
 _PR_SET_CHILD_SUBREAPER = 36
 _KILL_SECONDS = 10.0
@@ -78,10 +78,10 @@ class TrainingProcess:
     def set_paused(self, paused: bool) -> None:
         """Stop the whole tree, also what it starts while it is being stopped; or let it go on."""
         if not paused:
-            _send(descendants(os.getpid()), signal.SIGCONT)
+            _send(tree_below(os.getpid()), signal.SIGCONT)
             return
         deadline = time.monotonic() + _STOP_SECONDS
-        while running := [pid for pid in descendants(os.getpid()) if process_state(pid) not in _AT_REST]:
+        while running := [one for one in tree_below(os.getpid()) if process_state(one.pid) not in _AT_REST]:
             _send(running, signal.SIGSTOP)
             if time.monotonic() > deadline:
                 return
@@ -102,7 +102,7 @@ class TrainingProcess:
     def end_tree(self) -> int:
         """Kill whatever of the tree is left; gives the training process's exit code."""
         deadline = time.monotonic() + _KILL_SECONDS
-        while (left := descendants(os.getpid())) and time.monotonic() < deadline:
+        while (left := tree_below(os.getpid())) and time.monotonic() < deadline:
             _send(left, signal.SIGKILL)
             self._process.poll()
             self.reap()
@@ -114,7 +114,6 @@ class TrainingProcess:
         return 1 if code is None else code
 
 
-def _send(pids: Iterable[int], number: signal.Signals) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)
+def _send(processes: Iterable[ProcessIdentity], number: signal.Signals) -> None:
+    for process in processes:
+        process.send(number)
