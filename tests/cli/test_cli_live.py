@@ -46,6 +46,7 @@ def record(number: int = 1, status: str = "INIT", **changes: Any) -> RunRecord:
         "supervisor_pid": None,
         "training_pid": None,
         "priority": 0,
+        "place": 0.0,
         "gpus": [],
         "config": {
             "metadata": {"worker": {"config": {"algo": "ppo", "env_id": "CartPole-v1", "seed": number}}}

@@ -52,6 +52,7 @@ def record(number: int, status: str, outcome: str | None, age: float, tags: list
         supervisor_pid=None,
         training_pid=None,
         priority=0,
+        place=0.0,
         gpus=[],
         config={},
         headline={},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -45,17 +44,8 @@ class Queue:
 
 
 def in_order(waiting: Iterable[RunRecord]) -> list[RunRecord]:
-    """Waiting runs, the first to start first.
-
-    A run's place is told by what it waits for: the first one for something that it lacks, each other one
-    behind so many.
-    """
-    return sorted(waiting, key=lambda run: (_ahead(run.reason), -run.priority, run.submitted_at, run.run_id))
-
-
-def _ahead(reason: str | None) -> int:
-    told = re.match(r"waits behind (\d+) ", reason or "")
-    return int(told[1]) if told else 0
+    """Waiting runs, the first to start first."""
+    return sorted(waiting, key=lambda run: (-run.priority, run.place))
 
 
 def reorder(client: Client, args: argparse.Namespace) -> None:

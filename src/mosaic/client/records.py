@@ -79,6 +79,7 @@ class RunRecord:
     supervisor_pid: int | None
     training_pid: int | None
     priority: int
+    place: float
     gpus: list[int]
     config: dict[str, Any] = field(repr=False)
     headline: dict[str, Any] = field(repr=False)
@@ -115,6 +116,7 @@ class RunRecord:
             supervisor_pid=message.supervisor_pid or None,
             training_pid=message.training_pid or None,
             priority=message.priority,
+            place=message.place,
             gpus=list(message.gpus),
             config=json.loads(message.config_json or "{}"),
             headline=json.loads(message.headline_json or "{}"),

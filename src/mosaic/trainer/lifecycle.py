@@ -39,7 +39,7 @@ class Lifecycle:
         self.target = ""
         self.waits: dict[str, str] = {}
         self._attached: dict[str, AttachedRun] = {}
-        self._retry: asyncio.TimerHandle | None = None
+        self._next_schedule: asyncio.TimerHandle | None = None
 
     def attached(self, run_id: str) -> AttachedRun | None:
         return self._attached.get(run_id)
@@ -106,8 +106,8 @@ class Lifecycle:
         for attached in self._attached.values():
             attached.detach()
         self._attached.clear()
-        if self._retry is not None:
-            self._retry.cancel()
+        if self._next_schedule is not None:
+            self._next_schedule.cancel()
 
     def move(
         self,
@@ -168,9 +168,12 @@ class Lifecycle:
     def _schedule_later(self, error: Exception) -> None:
         log.warning(Code.STORAGE_FAILED, str(error))
         self.storage.failed(error)
-        if self._retry is not None:
-            self._retry.cancel()
-        self._retry = asyncio.get_running_loop().call_later(RETRY_SECONDS, self.schedule)
+        self._schedule_in(RETRY_SECONDS)
+
+    def _schedule_in(self, seconds: float) -> None:
+        if self._next_schedule is not None:
+            self._next_schedule.cancel()
+        self._next_schedule = asyncio.get_running_loop().call_later(seconds, self.schedule)
 
     # Watching
 
@@ -254,7 +257,8 @@ class Lifecycle:
         if run.status == RunStatus.FAULT:
             self._settle(run)
         del self._attached[run_id]
-        self.schedule()
+        # Starting the next run takes a while: calls that have come in meanwhile are answered first.
+        self._schedule_in(0)
 
     def _sweep(self, run_id: str) -> None:
         swept = supervisors.end_leftovers(run_id)

@@ -33,6 +33,7 @@ def run_message(engine: Engine, run: RunRow, history: Sequence[TransitionRow] = 
         headline_json=json.dumps(engine.headline(run)),
         worker_json=json.dumps(run.worker),
         priority=run.priority,
+        place=run.place,
         gpus=run.gpu_ids,
         history=[transition_message(row) for row in history],
     )

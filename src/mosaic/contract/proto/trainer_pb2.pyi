@@ -23,7 +23,7 @@ class Transition(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., run_id: _Optional[str] = ..., status: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., at: _Optional[float] = ...) -> None: ...
 
 class Run(_message.Message):
-    __slots__ = ("run_id", "run_name", "worker_type", "status", "outcome", "reason", "run_dir", "tags", "submitted_at", "started_at", "ended_at", "exit_code", "supervisor_pid", "training_pid", "config_json", "headline_json", "worker_json", "history", "priority", "gpus")
+    __slots__ = ("run_id", "run_name", "worker_type", "status", "outcome", "reason", "run_dir", "tags", "submitted_at", "started_at", "ended_at", "exit_code", "supervisor_pid", "training_pid", "config_json", "headline_json", "worker_json", "history", "priority", "gpus", "place")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_NAME_FIELD_NUMBER: _ClassVar[int]
     WORKER_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -44,6 +44,7 @@ class Run(_message.Message):
     HISTORY_FIELD_NUMBER: _ClassVar[int]
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
+    PLACE_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     run_name: str
     worker_type: str
@@ -64,7 +65,8 @@ class Run(_message.Message):
     history: _containers.RepeatedCompositeFieldContainer[Transition]
     priority: int
     gpus: _containers.RepeatedScalarFieldContainer[int]
-    def __init__(self, run_id: _Optional[str] = ..., run_name: _Optional[str] = ..., worker_type: _Optional[str] = ..., status: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., run_dir: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., submitted_at: _Optional[float] = ..., started_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., exit_code: _Optional[int] = ..., supervisor_pid: _Optional[int] = ..., training_pid: _Optional[int] = ..., config_json: _Optional[str] = ..., headline_json: _Optional[str] = ..., worker_json: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Transition, _Mapping]]] = ..., priority: _Optional[int] = ..., gpus: _Optional[_Iterable[int]] = ...) -> None: ...
+    place: float
+    def __init__(self, run_id: _Optional[str] = ..., run_name: _Optional[str] = ..., worker_type: _Optional[str] = ..., status: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., run_dir: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., submitted_at: _Optional[float] = ..., started_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., exit_code: _Optional[int] = ..., supervisor_pid: _Optional[int] = ..., training_pid: _Optional[int] = ..., config_json: _Optional[str] = ..., headline_json: _Optional[str] = ..., worker_json: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Transition, _Mapping]]] = ..., priority: _Optional[int] = ..., gpus: _Optional[_Iterable[int]] = ..., place: _Optional[float] = ...) -> None: ...
 
 class SubmitRunRequest(_message.Message):
     __slots__ = ("config_json", "request_id")
