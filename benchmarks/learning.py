@@ -28,6 +28,15 @@ PUBLISHED = {
     ("ppo", "CartPole-v1"): "490.04 ± 6.12",
     ("ppo", "Acrobot-v1"): "-86.36 ± 1.32",
     ("ppo", "MountainCar-v0"): "-200.00 ± 0.00",
+    ("dqn", "CartPole-v1"): "488.69 ± 16.11",
+    ("dqn", "Acrobot-v1"): "-91.54 ± 7.20",
+    ("dqn", "MountainCar-v0"): "-194.95 ± 8.48",
+    ("c51", "CartPole-v1"): "481.20 ± 20.53",
+    ("c51", "Acrobot-v1"): "-87.70 ± 5.52",
+    ("c51", "MountainCar-v0"): "-166.38 ± 27.94",
+    ("pqn", "CartPole-v1"): "495.13 ± 6.89",
+    ("pqn", "Acrobot-v1"): "-95.63 ± 5.73",
+    ("pqn", "MountainCar-v0"): "-200.00 ± 0.00",
 }
 
 

@@ -16,7 +16,7 @@ from mosaic.client import Client, HistoryEntry, train_config
 from mosaic.client.daemon import find_daemon, start_daemon, stop_daemon
 from mosaic.contract.connection import DaemonAddress
 from mosaic.contract.events import LifecycleReader
-from mosaic.contract.paths import VarPaths
+from mosaic.contract.paths import VAR_VARIABLE, VarPaths
 from mosaic.contract.process import ProcessIdentity
 
 BENCHMARKS = Path(__file__).parents[1]
@@ -83,9 +83,9 @@ class Site:
         daemon.send(signal.SIGKILL)
         wait_until(lambda: not daemon.alive(), "the killed daemon is gone")
 
-    def processes(self, run_id: str) -> list[int]:
-        """Every process that belongs to a run, wherever it hangs in the tree."""
-        return processes_with(f"{RUN_MARK}{run_id}")
+    def processes(self, run_id: str = "") -> list[int]:
+        """Every process that belongs to a run (to any, without an id), wherever it hangs in the tree."""
+        return processes_with(f"{RUN_MARK}{run_id}", f"{VAR_VARIABLE}={self.paths.root}")
 
     def events(self, run_id: str) -> list[str]:
         """The kinds of a run's lifecycle events; their numbers must be without gap or double."""
@@ -95,15 +95,19 @@ class Site:
         return [str(event.event) for event in events]
 
 
-def processes_with(mark: str) -> list[int]:
-    """Processes that have `mark` in their environment, apart from this one and zombies."""
+def processes_with(*marks: str) -> list[int]:
+    """Processes that have all of `marks` in their environment, apart from this one and zombies."""
     found = []
     for pid in psutil.pids():
         try:
-            marked = mark.encode() in Path(f"/proc/{pid}/environ").read_bytes()
+            told = Path(f"/proc/{pid}/environ").read_bytes()
         except OSError:
             continue
-        if marked and pid != os.getpid() and ProcessIdentity.of(pid) is not None:
+        if (
+            all(mark.encode() in told for mark in marks)
+            and pid != os.getpid()
+            and ProcessIdentity.of(pid) is not None
+        ):
             found.append(pid)
     return found
 
@@ -119,7 +123,9 @@ def wait_until(holds: Callable[[], bool], what: str, seconds: float = 60) -> Non
 def wait_for(client: Client, run_id: str, *statuses: str, seconds: float = 60) -> None:
     """Until the run is in one of `statuses`, or has ended."""
     wait_until(
-        lambda: client.get(run_id).status in (*statuses, "TERM"), f"{run_id} is {' or '.join(statuses)}", seconds
+        lambda: client.get(run_id).status in (*statuses, "TERM"),
+        f"{run_id} is {' or '.join(statuses)}",
+        seconds,
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,21 @@ def test_heartbeats_go_to_the_restarted_daemon(client: Client) -> None:
     end(client, run)
     assert client.health().pid == before
     assert [event.event for event in events.poll()][-1] == "run_cancelled"
+
+
+def test_a_long_history_is_replayed_to_its_end(client: Client) -> None:
+    run = client.wait(client.submit(script_config("steps.py")).run_id, timeout=60)
+    stop_daemon(client.paths)
+    last = 2_500
+    with closing(sqlite3.connect(client.paths.database)) as database, database:
+        rows = [(run.run_id, "EXEC", 0.0)] * (last - len(run.history))
+        database.executemany("INSERT INTO transitions (run_id, status, at) VALUES (?, ?, ?)", rows)
+    seen = []
+    for entry in client.watch(timeout=60):
+        seen.append(entry.seq)  # type: ignore[union-attr]
+        if seen[-1] == last:
+            break
+    assert seen == list(range(1, last + 1))
 
 
 @pytest.mark.parametrize("what", ["config", "worker", "secret", "half of a config", "half of a secret"])

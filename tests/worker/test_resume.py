@@ -55,17 +55,35 @@ def run_until_checkpoint(folder: Path, flags: list[str], number: signal.Signals)
     return list_checkpoints(folder / "checkpoints")[-1]
 
 
-@pytest.mark.parametrize(("algo", "env_id"), [("ppo", "CartPole-v1"), ("ppo", "Acrobot-v1")])
-def test_stopped_and_resumed_ends_with_the_same_bytes(tmp_path: Path, algo: str, env_id: str) -> None:
+OFF_POLICY = ("--total-timesteps=1600", "--checkpoint-every=200", "--learning-starts=300", "--batch-size=32")
+"""An update for each step is slow: such runs are short."""
+
+
+@pytest.mark.parametrize(
+    ("algo", "env_id", "flags"),
+    [
+        ("ppo", "CartPole-v1", ()),
+        ("ppo", "Acrobot-v1", ()),
+        ("dqn", "CartPole-v1", ("--learning-starts=1000", "--num-envs=3")),
+        ("c51", "CartPole-v1", ("--learning-starts=1000", "--total-timesteps=8000")),
+        ("pqn", "CartPole-v1", ()),
+        ("ddpg_continuous_action", "Pendulum-v1", OFF_POLICY),
+        ("td3_continuous_action", "Pendulum-v1", (*OFF_POLICY, "--num-envs=3")),
+        ("sac_continuous_action", "Pendulum-v1", OFF_POLICY),
+    ],
+)
+def test_stopped_and_resumed_ends_with_the_same_bytes(
+    tmp_path: Path, algo: str, env_id: str, flags: tuple[str, ...]
+) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     whole.mkdir()
     parts.mkdir()
-    subprocess.run(command(algo, env_id), cwd=whole, check=True)
+    subprocess.run(command(algo, env_id, *flags), cwd=whole, check=True)
     resume: list[str] = []
     for number in (signal.SIGKILL, signal.SIGTERM):
-        checkpoint = run_until_checkpoint(parts, command(algo, env_id, *resume), number)
+        checkpoint = run_until_checkpoint(parts, command(algo, env_id, *flags, *resume), number)
         resume = [f"--resume-from={checkpoint}"]
-    subprocess.run(command(algo, env_id, *resume), cwd=parts, check=True)
+    subprocess.run(command(algo, env_id, *flags, *resume), cwd=parts, check=True)
     assert model_of(parts) == model_of(whole)
     assert curves_of(parts) == curves_of(whole)
 

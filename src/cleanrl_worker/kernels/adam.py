@@ -23,13 +23,16 @@ class NumpyAdam:
 
     def apply(self, learning_rate: float, max_grad_norm: float) -> None:
         """One step down the gradient, whose norm is cut to `max_grad_norm`."""
+        self._follow_gradient(max_grad_norm)
+        self._move(learning_rate, float(self._step))
+
+    def _follow_gradient(self, max_grad_norm: float) -> None:
         gradient, scratch = self._gradient, self._scratch
         norm = math.sqrt(float(np.dot(gradient, gradient)))
         scale = max_grad_norm / (norm + 1e-6)
         if scale < 1.0:
             gradient *= scale
         self._step += 1
-        step = float(self._step)
         np.subtract(gradient, self._first, out=scratch)
         scratch *= 1.0 - BETA_1
         self._first += scratch
@@ -37,6 +40,9 @@ class NumpyAdam:
         scratch *= 1.0 - BETA_2
         self._second *= BETA_2
         self._second += scratch
+
+    def _move(self, learning_rate: float, step: float) -> None:
+        scratch = self._scratch
         np.sqrt(self._second, out=scratch)
         scratch /= math.sqrt(1.0 - BETA_2**step)
         scratch += self._eps

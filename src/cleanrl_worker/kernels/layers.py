@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import nn
 
@@ -24,7 +25,9 @@ def _tanh_backward(grad: Floats, activation: Floats) -> Floats:
 
 
 def _relu(x: Floats) -> Floats:
-    return np.maximum(x, 0.0, out=x)
+    # A third of the time of numpy's maximum.
+    torch.relu_(torch.from_numpy(x))
+    return x
 
 
 def _relu_backward(grad: Floats, activation: Floats) -> Floats:
@@ -55,11 +58,14 @@ class Stack:
         layers: list[Any] = list(module)
         self._weights = [layer.weight.detach().numpy() for layer in layers[::2]]
         self._biases = [layer.bias.detach().numpy() for layer in layers[::2]]
-        self._weight_grads = [layer.weight.grad.numpy() for layer in layers[::2]]
-        self._bias_grads = [layer.bias.grad.numpy() for layer in layers[::2]]
+        # A target network is never learned and has none.
+        learned = [layer for layer in layers[::2] if layer.weight.grad is not None]
+        self._weight_grads = [layer.weight.grad.numpy() for layer in learned]
+        self._bias_grads = [layer.bias.grad.numpy() for layer in learned]
         kind = type(layers[1]) if len(layers) > 1 else nn.Tanh
         self._activate, self._activate_backward = _ACTIVATIONS[kind]
         self._inputs: list[Floats] = []
+        self._ones = np.ones(0, np.float32)
 
     def forward(self, x: Floats) -> Floats:
         """The outputs; what `backward` needs is kept."""
@@ -75,8 +81,11 @@ class Stack:
 
     def backward(self, grad: Floats) -> None:
         """Write the gradients of all layers, given that of the outputs of the last `forward`."""
+        if len(self._ones) != len(grad):
+            self._ones = np.ones(len(grad), np.float32)
         for index in range(len(self._weights) - 1, -1, -1):
             np.matmul(grad.T, self._inputs[index], out=self._weight_grads[index])
-            np.sum(grad, axis=0, out=self._bias_grads[index])
+            # A product with ones sums faster than `sum`.
+            np.matmul(self._ones, grad, out=self._bias_grads[index])
             if index > 0:
                 grad = self._activate_backward(grad @ self._weights[index], self._inputs[index])

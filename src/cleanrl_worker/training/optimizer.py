@@ -40,22 +40,29 @@ class Adam:
         with torch.no_grad():
             norm = torch.linalg.vector_norm(self.gradient)
             self.gradient.mul_((max_grad_norm / (norm + 1e-6)).clamp_(max=1.0))
-            self.step += 1
-            torch._fused_adam_(
-                [self.weights],
-                [self.gradient],
-                [self.first_moment],
-                [self.second_moment],
-                [],
-                [self.step],
-                lr=learning_rate,
-                beta1=BETA_1,
-                beta2=BETA_2,
-                weight_decay=0.0,
-                eps=self.eps,
-                amsgrad=False,
-                maximize=False,
-            )
+            self.descend(learning_rate)
+
+    def descend(self, learning_rate: float) -> None:
+        """One step down the gradient that is in memory, for kernels that wrote it there."""
+        self.step += 1
+        self._move(learning_rate)
+
+    def _move(self, learning_rate: float) -> None:
+        torch._fused_adam_(
+            [self.weights],
+            [self.gradient],
+            [self.first_moment],
+            [self.second_moment],
+            [],
+            [self.step],
+            lr=learning_rate,
+            beta1=BETA_1,
+            beta2=BETA_2,
+            weight_decay=0.0,
+            eps=self.eps,
+            amsgrad=False,
+            maximize=False,
+        )
 
     def state(self) -> dict[str, Any]:
         """Weights and moments, for a checkpoint."""

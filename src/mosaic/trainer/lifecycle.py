@@ -50,15 +50,20 @@ class Lifecycle:
         return bool(self._attached or self.waits)
 
     def schedule(self) -> None:
-        """Start the runs that may start now, and tell the others what they wait for."""
+        """Start the next run that may start, and tell the others what they wait for.
+
+        Starting takes a while: before the one after it, calls that have come in meanwhile are answered.
+        """
         try:
             starts, waits = next_starts(self.registry.queue(), self.machine)
             for run_id, lack in waits.items():
                 if lack != self.waits.get(run_id):
                     self.broker.publish(run_id, {"phase": "waiting", "waits_for": lack})
             self.waits = waits
-            for start in starts:
-                self._start(start)
+            if starts:
+                self._start(starts[0])
+            if len(starts) > 1:
+                self._schedule_in(0)
         except (OSError, StorageError) as error:
             self._schedule_later(error)
 
@@ -96,7 +101,11 @@ class Lifecycle:
             self.move(run, RunStatus.TERM, reason, outcome, ended_at=time.time())
             self.schedule()
         elif run.stop_outcome is None:
-            self.registry.update(run.run_id, stop_outcome=outcome, stop_reason=reason)
+            try:
+                self.registry.update(run.run_id, stop_outcome=outcome, stop_reason=reason)
+            except StorageError as error:
+                # The run that fills the disk must be stoppable: its last event tells what became of it.
+                log.warning(Code.STORAGE_FAILED, str(error), run.run_id)
             reach("stop.recorded")
             attached.ask_to_end()
             reach("stop.signalled")
@@ -257,7 +266,6 @@ class Lifecycle:
         if run.status == RunStatus.FAULT:
             self._settle(run)
         del self._attached[run_id]
-        # Starting the next run takes a while: calls that have come in meanwhile are answered first.
         self._schedule_in(0)
 
     def _sweep(self, run_id: str) -> None:

@@ -115,14 +115,17 @@ class TrainerService(WorkerService):
         run_id, seen = request.run_id, request.since_seq
         with self._engine.broker.subscribe(run_id) as subscriber:
             while not self._stop.is_set():
-                for row in self._engine.registry.history(seen, run_id):
+                rows = self._engine.registry.history(seen, run_id)
+                for row in rows:
                     seen = row.seq
                     yield pb.RunUpdate(transition=transition_message(row))
                 if request.headlines:
                     for about, headline in subscriber.take_headlines().items():
                         message = pb.Headline(run_id=about, headline_json=json.dumps(headline))
                         yield pb.RunUpdate(headline=message)
-                await subscriber.wait()
+                # A long history comes in parts, and is waited for when there is no more of it.
+                if not rows:
+                    await subscriber.wait()
         raise UnavailableError("The daemon is stopping.")
 
     @streaming

@@ -1,0 +1,53 @@
+"""Continuous actions within bounds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from mosaic.contract.errors import UserError
+
+Floats = NDArray[np.float32]
+
+
+class BoxActions:
+    """The actions of a `Box` space as rows of numbers; each dimension has bounds of its own."""
+
+    def __init__(self, space: Any, env_id: str) -> None:
+        self._space = space
+        self.low: Floats = np.asarray(space.low, dtype=np.float32).reshape(-1)
+        self.high: Floats = np.asarray(space.high, dtype=np.float32).reshape(-1)
+        self.size = len(self.low)
+        self.scale: Floats = (self.high - self.low) / 2.0
+        if not np.issubdtype(space.dtype, np.floating):
+            raise UserError(f"{env_id} has actions of {space.dtype}, but this algorithm needs real numbers.")
+        if not (np.isfinite(self.scale) & (self.scale > 0.0)).all():
+            raise UserError(
+                f"{env_id} has actions without finite bounds that differ, which this algorithm needs; "
+                "state them in the environment's action space."
+            )
+
+    @property
+    def bounds(self) -> tuple[Tensor, Tensor]:
+        """The lowest and the highest action."""
+        return torch.from_numpy(self.low), torch.from_numpy(self.high)
+
+    def random(self, count: int) -> Floats:
+        """Actions drawn evenly between the bounds."""
+        share: Floats = torch.rand(count, self.size).numpy()
+        return self.low + share * (self.high - self.low)
+
+    def blur(self, actions: Floats, noise: float) -> Floats:
+        """The actions with normal noise, of its own for each environment and dimension, within the bounds."""
+        drawn: Floats = torch.randn(len(actions), self.size).numpy()
+        blurred: Floats = np.clip(actions + drawn * (self.scale * np.float32(noise)), self.low, self.high)
+        return blurred
+
+    def for_envs(self, actions: Floats) -> list[Any]:
+        """One new array for each environment, of the shape and type that it takes."""
+        bounded = np.clip(actions, self.low, self.high).astype(self._space.dtype)
+        return [row.reshape(self._space.shape) for row in bounded]
