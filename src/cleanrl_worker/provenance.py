@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -32,7 +31,7 @@ def write_provenance(
         "written_at": time.time(),
         "command": list(command),
         "config": config.as_json(),
-        "versions": {"mosaic": __version__, "python": platform.python_version(), **_versions()},
+        "versions": {"mosaic": __version__, "python": sys.version.split()[0], **_versions()},
         "training_python": python,
         "same_interpreter": python == sys.executable,
         "hardware": _hardware(),
@@ -42,20 +41,22 @@ def write_provenance(
 
 
 def _versions() -> dict[str, str]:
-    # Imported late: it costs a tenth of what the supervisor may use, and nothing waits for it here.
-    from importlib import metadata
-
-    found = {}
-    for name in _PACKAGES:
-        with contextlib.suppress(metadata.PackageNotFoundError):
-            found[name] = metadata.version(name)
+    """Versions by the names of the packages' folders, at a fraction of what importlib.metadata costs."""
+    found: dict[str, str] = {}
+    for folder in map(Path, sys.path):
+        for entry in folder.glob("*.dist-info") if folder.is_dir() else ():
+            name, _, version = entry.stem.partition("-")
+            name = name.lower().replace("_", "-")
+            if name in _PACKAGES:
+                found.setdefault(name, version)
     return found
 
 
 def _hardware() -> dict[str, Any]:
+    system = os.uname()
     return {
-        "machine": platform.machine(),
-        "system": f"{platform.system()} {platform.release()}",
+        "machine": system.machine,
+        "system": f"{system.sysname} {system.release}",
         "cpu": _first_value("/proc/cpuinfo", "model name"),
         "cpus": os.cpu_count(),
         "cpus_usable": len(os.sched_getaffinity(0)),

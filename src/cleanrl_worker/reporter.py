@@ -19,8 +19,10 @@ from mosaic.contract.paths import RunPaths
 from mosaic.worker.causes import last_lines
 
 HEARTBEAT_SECONDS = 30.0
-SHORTEST_SECONDS = 0.9
-"""Heartbeats with news come at most once a second."""
+NEWS_SECONDS = 1.9
+"""Heartbeats with news come every two seconds; the first of a run, which somebody watches, every second."""
+FIRST_NEWS_SECONDS = 0.9
+_FIRST_BEATS = 6
 LAST_WORD_SECONDS = 60.0
 """How long to try to write the last event when the disk is full."""
 
@@ -49,6 +51,7 @@ class Reporter:
         self._started_at = time.time()
         self._told: dict[str, Any] = {}
         self._told_at = 0.0
+        self._beats = 0
         self._saved = paths.full_checkpoints()[-1:]
         self.line: Line | None = None
 
@@ -57,12 +60,15 @@ class Reporter:
 
     def beat(self, paused: bool = False, at_once: bool = False) -> None:
         """A heartbeat when there is something new, or when the last one is long ago."""
+        news = FIRST_NEWS_SECONDS if self._beats < _FIRST_BEATS else NEWS_SECONDS
+        if not at_once and time.monotonic() - self._told_at < news:
+            return
         self._tell_checkpoint()
         self._tracker.update(self._reader.poll())
         headline = self._tracker.headline().as_json()
         if paused:
             headline["phase"] = "paused"
-        due = SHORTEST_SECONDS if headline != self._told else HEARTBEAT_SECONDS
+        due = news if headline != self._told else HEARTBEAT_SECONDS
         if not at_once and time.monotonic() - self._told_at < due:
             return
         try:
@@ -72,6 +78,7 @@ class Reporter:
             complain(f"A heartbeat cannot be written: {error}")
             return
         self._told, self._told_at = headline, time.monotonic()
+        self._beats += 1
         self._nudge(event.seq)
 
     def ended(self, status: str, code: int, cause: str | None = None) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -112,9 +113,12 @@ class CleanRLWorkerRuntime:
     def _shake_hands(self, watch: Watch) -> TrainerLink | None:
         if self._grpc_target is None:
             return None
-        # Imported while the training process is busy with imports of its own.
+        # Imported while the training process is busy with imports of its own. Imports make no garbage.
+        gc.disable()
         from mosaic.worker.link import TrainerLink
 
+        gc.freeze()
+        gc.enable()
         link = TrainerLink(introduce(self._config), self._var, self._grpc_target)
         link.register()
         link.listen(watch.wish_pause)

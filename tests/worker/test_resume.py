@@ -64,6 +64,7 @@ OFF_POLICY = ("--total-timesteps=1600", "--checkpoint-every=200", "--learning-st
     [
         ("ppo", "CartPole-v1", ()),
         ("ppo", "Acrobot-v1", ()),
+        ("rpo_continuous_action", "Pendulum-v1", ("--num-steps=512", "--num-envs=2")),
         ("dqn", "CartPole-v1", ("--learning-starts=1000", "--num-envs=3")),
         ("c51", "CartPole-v1", ("--learning-starts=1000", "--total-timesteps=8000")),
         ("pqn", "CartPole-v1", ()),
