@@ -131,3 +131,16 @@ def test_a_state_comes_back_as_it_was(tmp_path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-30])
     with pytest.raises(StorageError, match="cannot be read"):
         decode(path)
+
+
+def test_a_checkpoint_that_cannot_be_written_ends_the_run_with_that_cause(tmp_path: Path) -> None:
+    subprocess.run(command("ppo", "CartPole-v1", "--total-timesteps=4000"), cwd=tmp_path, check=True)
+    kept = list_checkpoints(tmp_path / "checkpoints")
+    # Files of more than 64 KiB cannot be written, as on a disk that has no more room.
+    limited = ["bash", "-c", 'ulimit -f 64; exec "$0" "$@"', *command("ppo", "CartPole-v1")]
+    done = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "The checkpoint at step 1536 cannot be written" in done.stderr
+    assert list_checkpoints(tmp_path / "checkpoints") == kept
+    assert read_checkpoint(kept[-1])["step"] == 3072
+    assert not [path for path in (tmp_path / "checkpoints").iterdir() if path.name.startswith(".")]
