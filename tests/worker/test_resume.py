@@ -55,7 +55,7 @@ def run_until_checkpoint(folder: Path, flags: list[str], number: signal.Signals)
     return list_checkpoints(folder / "checkpoints")[-1]
 
 
-OFF_POLICY = ("--total-timesteps=1600", "--checkpoint-every=200", "--learning-starts=300", "--batch-size=32")
+OFF_POLICY = ("--total-timesteps=1000", "--checkpoint-every=150", "--learning-starts=200", "--batch-size=32")
 """An update for each step is slow: such runs are short."""
 
 
@@ -64,8 +64,8 @@ OFF_POLICY = ("--total-timesteps=1600", "--checkpoint-every=200", "--learning-st
     [
         ("ppo", "CartPole-v1", ()),
         ("ppo", "Acrobot-v1", ()),
-        ("rpo_continuous_action", "Pendulum-v1", ("--num-steps=512", "--num-envs=2")),
-        ("dqn", "CartPole-v1", ("--learning-starts=1000", "--num-envs=3")),
+        ("rpo_continuous_action", "Pendulum-v1", ("--num-steps=256", "--num-envs=2", "--update-epochs=3")),
+        ("dqn", "CartPole-v1", ("--learning-starts=1000", "--num-envs=3", "--total-timesteps=8000")),
         ("c51", "CartPole-v1", ("--learning-starts=1000", "--total-timesteps=8000")),
         ("pqn", "CartPole-v1", ()),
         ("ddpg_continuous_action", "Pendulum-v1", OFF_POLICY),
