@@ -30,7 +30,7 @@ from cleanrl_worker.training.replay import ReplayBuffer, Sample
 from cleanrl_worker.training.run import Run, open_run
 from cleanrl_worker.training.script import run_script
 from cleanrl_worker.training.state import Held
-from cleanrl_worker.training.stepping import check_budget, times_due
+from cleanrl_worker.training.stepping import times_due
 from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.targets import Target
 from cleanrl_worker.training.transitions import keep_step
@@ -153,7 +153,6 @@ def make_learner(
 
 def train(args: Args, stop: StopSignals) -> None:
     """Train from the first step to the last, and leave curves and weights in the results folder."""
-    check_budget(args.total_timesteps, args.num_envs)
     if not args.v_min < args.v_max:
         raise UserError(f"v_min is {args.v_min}, which is not less than v_max, {args.v_max}; lower it.")
     with open_run("c51", args, args.num_envs, stop) as run:

@@ -22,7 +22,6 @@ from cleanrl_worker.training.replay import ReplayBuffer, Sample
 from cleanrl_worker.training.run import Run, open_run
 from cleanrl_worker.training.script import run_script
 from cleanrl_worker.training.state import Held
-from cleanrl_worker.training.stepping import check_budget
 from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.targets import Target
 from cleanrl_worker.training.transitions import keep_step
@@ -135,7 +134,6 @@ def make_learner(nets: Networks, args: Args) -> Learner:
 
 def train(args: Args, stop: StopSignals) -> None:
     """Train from the first step to the last, and leave curves and weights in the results folder."""
-    check_budget(args.total_timesteps, args.num_envs)
     with open_run("ddpg_continuous_action", args, args.num_envs, stop) as run:
         actions = BoxActions(run.envs.action_space, args.env_id)
         nets = Networks(math.prod(run.envs.observation_space.shape), actions, run.device)

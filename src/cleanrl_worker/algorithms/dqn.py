@@ -21,7 +21,7 @@ from cleanrl_worker.training.replay import ReplayBuffer, Sample
 from cleanrl_worker.training.run import Run, open_run
 from cleanrl_worker.training.script import run_script
 from cleanrl_worker.training.state import Held
-from cleanrl_worker.training.stepping import check_budget, times_due
+from cleanrl_worker.training.stepping import times_due
 from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.targets import Target
 from cleanrl_worker.training.transitions import keep_step
@@ -109,7 +109,6 @@ def make_learner(network: QNetwork, target: Target[QNetwork], optimizer: Adam, a
 
 def train(args: Args, stop: StopSignals) -> None:
     """Train from the first step to the last, and leave curves and weights in the results folder."""
-    check_budget(args.total_timesteps, args.num_envs)
     with open_run("dqn", args, args.num_envs, stop) as run:
         obs_size = math.prod(run.envs.observation_space.shape)
         network = QNetwork(obs_size, int(run.envs.action_space.n)).to(run.device)

@@ -22,7 +22,6 @@ from cleanrl_worker.training.radam import RAdam
 from cleanrl_worker.training.run import Run, open_run
 from cleanrl_worker.training.script import run_script
 from cleanrl_worker.training.state import Held
-from cleanrl_worker.training.stepping import check_budget
 from cleanrl_worker.training.stopping import StopSignals
 
 ACTION_SPACES = ("discrete",)
@@ -151,7 +150,6 @@ def update(
 
 def train(args: Args, stop: StopSignals) -> None:
     """Train from the first step to the last, and leave curves and weights in the results folder."""
-    check_budget(args.total_timesteps, args.num_envs)
     with open_run("pqn", args, args.num_envs, stop) as run:
         obs_size = math.prod(run.envs.observation_space.shape)
         network = NormedQNetwork(obs_size, int(run.envs.action_space.n)).to(run.device)
