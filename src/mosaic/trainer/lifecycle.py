@@ -13,6 +13,7 @@ from mosaic.contract.events import EventKind, LifecycleEvent
 from mosaic.contract.fsm import STARTED, Outcome, RunStatus
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.process import NOBODY, ProcessIdentity, boot_id, process_state
+from mosaic.fastlane.segment import remove_segment
 from mosaic.trainer import intake, log, supervisors
 from mosaic.trainer.attached import SILENCE_SECONDS, AttachedRun
 from mosaic.trainer.broker import Broker
@@ -269,6 +270,8 @@ class Lifecycle:
         self._schedule_in(0)
 
     def _sweep(self, run_id: str) -> None:
+        """End what a killed supervisor left: processes, and live frames."""
+        remove_segment(run_id)
         swept = supervisors.end_leftovers(run_id)
         if swept:
             log.warning(Code.RUN_SWEPT, f"killed {swept}, left by the supervisor", run_id)

@@ -15,9 +15,12 @@ def parser(argv: Sequence[str]) -> Parser:
         "watch",
         "RUN... [options]",
         "Follow runs live until they end. Ctrl-C leaves; the runs go on.",
-        examples=("last", "01K9ZW 01K9ZX"),
+        examples=("last", "last --frames", "01K9ZW 01K9ZX"),
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help=RUN_HELP)
+    parser.add_argument(
+        "--frames", action="store_true", help="show the environments of one run being played, in the terminal"
+    )
     parser.add_general(json="a line for each update")
     return parser
 
@@ -35,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     with Client.connect(args.var) as client:
         board = Board.of(find_runs(client, args.runs))
         try:
-            follow(client, board, JsonView() if args.json else view_for(board))
+            follow(client, board, JsonView() if args.json else view_for(board, frames=args.frames))
         except KeyboardInterrupt:
             if not args.json:
                 say("Left; the runs go on." if len(board.rows) > 1 else "Left; the run goes on.")

@@ -15,6 +15,7 @@ from mosaic.cli.lines import last_lines
 from mosaic.cli.live.board import Row
 from mosaic.cli.output import console, say
 from mosaic.cli.program import program
+from mosaic.contract.paths import RunPaths
 
 if TYPE_CHECKING:
     from mosaic.analytics.artifacts import Artifact
@@ -52,7 +53,9 @@ def _print_one(client: Client, run: RunRecord) -> None:
     console().print(table)
     if run.outcome == "failed":
         _print_stderr(client, run)
-    _print_next(run.outcome, [run.run_id])
+    # With a full checkpoint a run that was stopped goes on exactly where it was.
+    saved = RunPaths(Path(run.run_dir)).full_checkpoints()
+    _print_next(run.outcome, [run.run_id], again="train --resume" if saved else "rerun")
 
 
 def _print_many(client: Client, runs: Sequence[RunRecord]) -> None:
@@ -143,9 +146,9 @@ def _print_stderr(client: Client, run: RunRecord) -> None:
             say(f"  {line}")
 
 
-def _print_next(outcome: str | None, ids: list[str]) -> None:
-    name = program()
-    first = {"failed": f"logs {ids[0]} --stderr", "cancelled": f"rerun {ids[0]}"}
+def _print_next(outcome: str | None, ids: list[str], again: str = "rerun") -> None:
+    name, last = program(), f"{again} {ids[0]}"
+    first = {"failed": f"logs {ids[0]} --stderr", "cancelled": last, "timed_out": last}
     commands = [f"{name} {first.get(outcome or '', 'tensorboard ' + ' '.join(ids))}", f"{name} show {ids[0]}"]
     table = _facts()
     for at, command in enumerate(commands):

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Self
 from mosaic.cli import words
 from mosaic.cli.live.board import Board, Row
 from mosaic.cli.output import console, print_json_line, say
+from mosaic.cli.program import program
 from mosaic.cli.shapes import update_json
+from mosaic.contract.errors import UserError
 
 if TYPE_CHECKING:
     from mosaic.cli.live.follow import View
@@ -124,7 +126,20 @@ class LiveView(SilentView):
         self._live.stop()
 
 
-def view_for(board: Board) -> View:
-    """The live panel at a terminal that can move its cursor, else plain lines."""
+def view_for(board: Board, frames: bool = False) -> View:
+    """The live panel at a terminal that can move its cursor, else plain lines; `frames` adds the pictures."""
     screen = console()
-    return LiveView(board) if screen.is_terminal and not screen.is_dumb_terminal else PlainView(board)
+    able = screen.is_terminal and not screen.is_dumb_terminal
+    if frames:
+        return _frames_view(board, able)
+    return LiveView(board) if able else PlainView(board)
+
+
+def _frames_view(board: Board, able: bool) -> View:
+    if not able:
+        raise UserError(f"--frames needs a terminal; `{program()} snapshot RUN now.png` saves a picture.")
+    if len(board.rows) > 1:
+        raise UserError("--frames shows the pictures of one run: name only one.")
+    from mosaic.cli.live.frames import FramesView
+
+    return FramesView(board)

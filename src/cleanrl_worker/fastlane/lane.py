@@ -1,0 +1,68 @@
+"""The run's segment, as the processes of its training side see it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from mosaic.fastlane import slots
+from mosaic.fastlane.segment import Segment, SegmentError
+
+SEGMENT_VARIABLE = "CLEANRL_FASTLANE_SEGMENT"
+
+_opened: dict[int, Segment | None] = {}
+_unwatched: list[bool] = []
+
+
+def open_lane() -> Segment | None:
+    """The segment that the environment variable names, opened once in each process; None without one."""
+    pid = os.getpid()
+    if pid not in _opened:
+        # A forked child needs its own: what the parent had open is the parent's.
+        _opened.clear()
+        _opened[pid] = _open()
+    return _opened[pid]
+
+
+def _open() -> Segment | None:
+    path = os.environ.get(SEGMENT_VARIABLE)
+    if not path:
+        return None
+    try:
+        return Segment(Path(path))
+    except SegmentError as error:
+        warn(str(error))
+        return None
+
+
+@contextlib.contextmanager
+def unwatched() -> Iterator[None]:
+    """Environments made in here are not for viewers: evaluations between two updates play in them."""
+    _unwatched.append(True)
+    try:
+        yield
+    finally:
+        _unwatched.pop()
+
+
+def is_unwatched() -> bool:
+    return bool(_unwatched)
+
+
+def claim_slot(segment: Segment) -> int | None:
+    """A slot for one more environment of this process; None when all are taken."""
+    return slots.claim(segment, slots.Owner.myself())
+
+
+def release_slot(segment: Segment, slot: int, owner: slots.Owner) -> None:
+    """Give it back, unless this is a forked child that has only inherited the environment."""
+    if os.getpid() == owner.pid:
+        slots.release(segment, slot, owner)
+
+
+def warn(text: str) -> None:
+    """One line for the run's log; a live picture is never worth more than that."""
+    print(f"FastLane: {text}", file=sys.stderr, flush=True)

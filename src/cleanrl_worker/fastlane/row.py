@@ -1,0 +1,39 @@
+"""The taps of environments that the training core steps together, without a wrapper around each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from time import monotonic
+from typing import Any
+
+from cleanrl_worker.fastlane.tap import Tap
+from cleanrl_worker.fastlane.wrapper import FastLaneTelemetryWrapper
+
+
+class TapRow:
+    """One call for each step of all environments, instead of a wrapper's call in each of them."""
+
+    def __init__(self, taps: Sequence[Tap | None]) -> None:
+        """At least one of them has a tap."""
+        self._taps = taps
+        self._shown = [(index, tap, tap.mark) for index, tap in enumerate(taps) if tap and tap.shown]
+        self._steps = next(tap.steps for tap in taps if tap)
+
+    def episode_ended(self, index: int, total_reward: float) -> None:
+        tap = self._taps[index]
+        if tap is not None:
+            tap.episode_ended(total_reward)
+
+    def after_step(self, rewards: Sequence[float], running_returns: Sequence[float]) -> None:
+        """All environments have taken one step."""
+        self._steps[0] += len(rewards)
+        for index, tap, mark in self._shown:
+            if mark[0] and monotonic() >= tap.due_at:
+                tap.show(rewards[index], running_returns[index])
+
+
+def take_taps(envs: Sequence[Any]) -> tuple[list[Any], TapRow | None]:
+    """The environments without the wrapper that lets them be watched, and their taps in its place."""
+    taps = [env.tap if isinstance(env, FastLaneTelemetryWrapper) else None for env in envs]
+    bare = [env.env if isinstance(env, FastLaneTelemetryWrapper) else env for env in envs]
+    return bare, TapRow(taps) if any(taps) else None

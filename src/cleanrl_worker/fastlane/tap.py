@@ -1,0 +1,147 @@
+"""One environment's tap: what is rendered, when, and how much of training time that may cost."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Callable
+from time import monotonic
+from typing import Any
+
+from cleanrl_worker.fastlane.drawing import as_picture, draw_in_vain
+from cleanrl_worker.fastlane.lane import claim_slot, open_lane, release_slot, warn
+from mosaic.fastlane import layout, slots
+from mosaic.fastlane.segment import Segment
+from mosaic.fastlane.writer import SlotWriter, total_steps, watched_slots
+
+INTERVAL_VARIABLE = "CLEANRL_FASTLANE_INTERVAL_MS"
+MAX_DIM_VARIABLE = "CLEANRL_FASTLANE_MAX_DIM"
+
+SINGLE_SHARE = 0.049
+GRID_SHARE = 0.147
+"""Of training time, for one environment that is watched and for several together: a little under what is
+promised, 5 % and 15 %, for what lies around the drawing."""
+SMOOTHING = 0.1
+"""The weight of the newest episode in `rolling_return`."""
+
+
+class Tap:
+    """A claimed slot of the run's segment. `mark` is non-zero while, and a little after, somebody looks."""
+
+    def __init__(self, segment: Segment, slot: int, render: Callable[[], Any], name: str) -> None:
+        self._render = render
+        self._name = name
+        self.rolling_return: float | None = None
+        self._interval = _number(INTERVAL_VARIABLE, 33.0) / 1000.0
+        self._max_dim = max(1, int(_number(MAX_DIM_VARIABLE, 512.0)))
+        self.due_at = 0.0
+        self._rendered = 0
+        self._counted, self._counted_at, self._rate = 0, 0.0, 0.0
+        self._take_slot(segment, slot)
+
+    def _take_slot(self, segment: Segment, slot: int) -> None:
+        self._segment = segment
+        self._writer = SlotWriter(segment, slot)
+        self.mark = self._writer.mark
+        self.steps = self._writer.steps
+        self.shown = slot in segment.shown
+        self._process = os.getpid()
+        self._release = weakref.finalize(self, release_slot, segment, slot, slots.Owner.myself())
+
+    def close(self) -> None:
+        """Give the slot back; an environment that is played on after its end shows nothing."""
+        self.due_at = float("inf")
+        self._release()
+
+    def episode_ended(self, total_reward: float) -> None:
+        """Take an episode's return into the rolling one."""
+        before = self.rolling_return
+        self.rolling_return = total_reward if before is None else before + SMOOTHING * (total_reward - before)
+
+    def show(self, last_reward: float, running_return: float = 0.0) -> None:
+        """Render and publish, if somebody still looks; called when `mark` is set and `due_at` has passed."""
+        now = monotonic()
+        if os.getpid() != self._process:
+            self._leave_parent()
+            return
+        if now - self.mark[0] > layout.WATCHED_SECONDS:
+            # Nobody is there any more. A viewer that comes back this very moment marks it again.
+            self.mark[0] = 0.0
+            return
+        frame = self._take_picture()
+        if frame is None:
+            return
+        rolling = running_return if self.rolling_return is None else self.rolling_return
+        try:
+            self._writer.publish(frame, last_reward, rolling, self._step_rate(now))
+        except Exception as error:
+            self.refuse(str(error))
+            return
+        self._rendered += 1
+        share = self._share(now)
+        end = monotonic()
+        if self._rendered == 1:
+            # The first picture also opens windows and loads fonts, which later ones do not.
+            self.due_at = end + self._interval
+        else:
+            self.due_at = max(now + self._interval, end + (end - now) * (1.0 / share - 1.0))
+
+    def _leave_parent(self) -> None:
+        """Take another slot in a forked child: the one that it has inherited is still its parent's."""
+        segment = open_lane()
+        slot = None if segment is None else claim_slot(segment)
+        if segment is None or slot is None:
+            self.due_at = float("inf")
+        else:
+            self._take_slot(segment, slot)
+
+    def _share(self, now: float) -> float:
+        watched = watched_slots(self._segment, now)
+        return SINGLE_SHARE if watched <= 1 else GRID_SHARE / watched
+
+    def _step_rate(self, now: float) -> float:
+        """True steps per second of the whole run, since the last half second or so."""
+        total = total_steps(self._segment)
+        elapsed = now - self._counted_at
+        if self._counted_at == 0.0 or elapsed > 10.0:
+            self._counted, self._counted_at = total, now
+        elif elapsed >= 0.5:
+            self._rate = (total - self._counted) / elapsed
+            self._counted, self._counted_at = total, now
+        return self._rate
+
+    def _take_picture(self) -> Any:
+        """The picture, not larger than is wanted; None when there is none to be had, which is said once."""
+        trouble = draw_in_vain()
+        if trouble is not None:
+            return self.refuse(trouble)
+        try:
+            frame = as_picture(self._render(), self._max_dim)
+        except Exception as error:
+            return self.refuse(f"its render() failed: {type(error).__name__}: {error}")
+        return self.refuse("its render() gives no picture") if frame is None else frame
+
+    def refuse(self, reason: str) -> None:
+        """Render nothing, and tell viewers and the log why."""
+        self.due_at = float("inf")
+        if self._release.alive:
+            self._writer.no_picture(reason)
+        warn(f"no picture of {self._name}: {reason}")
+
+
+def open_tap(render: Callable[[], Any], name: str) -> Tap | None:
+    """A tap for one more environment of this run; None when the run shows nothing."""
+    segment = open_lane()
+    if segment is None:
+        return None
+    slot = claim_slot(segment)
+    return None if slot is None else Tap(segment, slot, render, name)
+
+
+def _number(variable: str, default: float) -> float:
+    """What a variable says, if that is a number that makes sense."""
+    try:
+        number = float(os.environ.get(variable, default))
+    except ValueError:
+        return default
+    return number if 0.0 <= number < float("inf") else default

@@ -1,0 +1,65 @@
+"""The live panel of one run with the pictures of its environments above it."""
+
+from __future__ import annotations
+
+from types import TracebackType
+from typing import Self
+
+from rich.console import Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from mosaic.cli import words
+from mosaic.cli.live.board import Board
+from mosaic.cli.live.panel import render
+from mosaic.cli.live.picture import Picture
+from mosaic.cli.live.views import SilentView
+from mosaic.cli.output import console
+from mosaic.fastlane.grid import LiveGrid
+
+_REDRAWS_PER_SECOND = 12
+_PANEL_ROWS = 9
+
+
+class FramesView(SilentView):
+    """Redrawn in place; its looking is what makes the environments render."""
+
+    def __init__(self, board: Board) -> None:
+        (run_id,) = board.rows
+        self._board = board
+        self._grid = LiveGrid(run_id)
+        self._live = Live(
+            get_renderable=self._render,
+            console=console(),
+            refresh_per_second=_REDRAWS_PER_SECOND,
+            transient=True,
+            vertical_overflow="crop",
+        )
+
+    def __enter__(self) -> Self:
+        self._live.start(refresh=True)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+        self._grid.close()
+
+    def _render(self) -> RenderableType:
+        self._grid.look()
+        picture = self._grid.picture()
+        parts: list[RenderableType] = []
+        if picture is not None:
+            parts.append(Picture(picture, max(4, console().size.height - _PANEL_ROWS)))
+        return Group(*parts, Text(live_line(self._grid), style="dim"), render(self._board))
+
+
+def live_line(grid: LiveGrid) -> str:
+    """What stands under the picture: whether it is live, and the numbers that came with it."""
+    status, metrics = grid.status(), grid.metrics()
+    said = f"{status.state}: {status.reason}" if status.reason else status.state
+    if metrics is None or status.state != "live":
+        return said
+    reward, rolling = words.short(metrics.last_reward), words.short(metrics.rolling_return)
+    return f"{said}   reward {reward}   return {rolling}   {words.whole(metrics.step_rate_hz)} steps/s"

@@ -1,0 +1,53 @@
+"""Waiting for live pictures of a run, with a sentence when there are none."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from mosaic.cli.program import program
+from mosaic.contract.errors import MosaicError, UserError
+
+if TYPE_CHECKING:
+    from mosaic.client import RunRecord
+    from mosaic.fastlane.grid import LiveGrid
+
+WAIT_SECONDS = 20.0
+"""The first picture may take a while: a renderer has to start, and an update may lie between two steps."""
+_PAUSE_SECONDS = 0.01
+_SETTLE_SECONDS = 0.5
+
+
+@contextmanager
+def looking_at(run: RunRecord) -> Iterator[LiveGrid]:
+    """The pictures of a run that trains now; for another one, UserError says what to do."""
+    from mosaic.fastlane.grid import LiveGrid
+
+    if run.status == "TERM":
+        raise UserError(
+            f"Run {run.run_id} has ended, so there is no live picture; "
+            f"`{program()} show {run.run_id}` lists what it left."
+        )
+    with LiveGrid(run.run_id) as grid:
+        yield grid
+
+
+def first_picture(grid: LiveGrid, run_id: str) -> Any:
+    """The first picture, complete as soon as every environment had the time to draw."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    settled = None
+    while time.monotonic() < deadline:
+        if grid.look() and settled is None:
+            settled = time.monotonic() + _SETTLE_SECONDS
+        if settled is not None and time.monotonic() >= settled:
+            return grid.picture()
+        status = grid.status()
+        if status.state in ("no picture", "ended"):
+            raise MosaicError(f"There is no picture of run {run_id}: {status.reason}.")
+        time.sleep(_PAUSE_SECONDS)
+    status = grid.status()
+    raise MosaicError(
+        f"Run {run_id} gave no picture within {WAIT_SECONDS:.0f} s: {status.reason or status.state}."
+    )

@@ -1,0 +1,119 @@
+"""All pictures of a run as one, for whoever shows them: a terminal, a file, a window."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from mosaic.fastlane.layout import segment_path
+from mosaic.fastlane.reader import FastLaneReader, Frame, SlotStatus
+from mosaic.fastlane.segment import SegmentError
+from mosaic.fastlane.tiling import as_rgb, tile
+
+_RANK = ("live", "waiting", "stale", "no picture", "ended")
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """What stands beside the pictures: means over the environments shown, and the run's steps per second."""
+
+    last_reward: float
+    rolling_return: float
+    step_rate_hz: float
+
+
+class LiveGrid:
+    """The newest picture of each environment of a run. Looking at it is what makes them render.
+
+    It may be made before the run has started, and goes on when the run is started again.
+    """
+
+    def __init__(self, run_id: str) -> None:
+        self._path = segment_path(run_id)
+        self._reader: FastLaneReader | None = None
+        self._frames: dict[int, Frame] = {}
+        self._trouble = SlotStatus("waiting", "it has not begun, or live frames are off or found no room")
+
+    def look(self) -> bool:
+        """Take in what is new; False when nothing is."""
+        reader = self._open()
+        if reader is None:
+            return False
+        changed = False
+        try:
+            shown = reader.slots()
+            for slot in shown:
+                frame = reader.read(slot)
+                if frame is not None:
+                    self._frames[slot] = frame
+                    changed = True
+        except SegmentError as error:
+            self.close()
+            self._trouble = SlotStatus("no picture", str(error))
+            return False
+        gone = self._frames.keys() - set(shown)
+        if shown and gone:
+            # A closed environment leaves its place; the last picture of a run that ends stays to be seen.
+            for slot in gone:
+                del self._frames[slot]
+            changed = True
+        return changed
+
+    @property
+    def shown(self) -> list[int]:
+        """The slots of which there is a picture."""
+        return sorted(self._frames)
+
+    def picture(self) -> Any:
+        """The pictures as one, (height, width, 3); None when there is none yet."""
+        frames = [self._frames[slot].pixels for slot in self.shown]
+        if not frames:
+            return None
+        return as_rgb(frames[0]) if len(frames) == 1 else tile(frames)
+
+    def metrics(self) -> Metrics | None:
+        """The numbers that came with the newest pictures."""
+        frames = list(self._frames.values())
+        if not frames:
+            return None
+        newest = max(frames, key=lambda frame: frame.taken_at)
+        return Metrics(
+            sum(frame.last_reward for frame in frames) / len(frames),
+            sum(frame.rolling_return for frame in frames) / len(frames),
+            newest.step_rate_hz,
+        )
+
+    def status(self) -> SlotStatus:
+        """The best that can be said of any of the environments."""
+        reader = self._reader
+        if reader is None:
+            return self._trouble
+        if reader.ended:
+            return SlotStatus("ended", "the run has ended")
+        found = [reader.status(slot) for slot in reader.slots()]
+        if not found:
+            return SlotStatus("waiting", "no environment has been made yet")
+        return min(found, key=lambda status: _RANK.index(status.state))
+
+    def _open(self) -> FastLaneReader | None:
+        if self._reader is not None and self._reader.ended and self._path.exists():
+            self._reader.close()
+            self._reader = None
+        if self._reader is None:
+            try:
+                self._reader = FastLaneReader(self._path)
+            except SegmentError as error:
+                if self._path.exists():
+                    self._trouble = SlotStatus("no picture", str(error))
+        return self._reader
+
+    def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+    def __enter__(self) -> LiveGrid:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()

@@ -1,0 +1,99 @@
+"""Where everything lies in a segment. All numbers have the machine's own byte order: both ends are on it.
+
+    page 0               head: magic, version, what is shown, the run's id
+    from page 1          the slot table: one entry for each environment
+    after the table      frame regions, appended when a slot shows its first frame or a larger one
+
+A region holds three frames, each behind a head of its own.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+MAGIC = b"MOSAICFL"
+VERSION = 1
+PAGE = 4096
+WORD = 8
+
+# The head, in bytes.
+HEAD_VERSION = 8
+HEAD_MODE = 12
+HEAD_FIRST = 16
+HEAD_LIMIT = 20
+HEAD_RUN_ID = 64
+RUN_ID_BYTES = 64
+
+# The slot table.
+SLOTS = 256
+SLOT_BYTES = 256
+TABLE = PAGE
+FIXED_BYTES = TABLE + SLOTS * SLOT_BYTES
+
+# A slot's entry, in words of eight bytes.
+OWNER_PID = 0
+OWNER_START = 1
+VIEWER_MARK = 2
+STEPS = 3
+NEWEST = 4
+REGION = 5
+PICTURE = 6
+REASON = 7
+REASON_BYTES = SLOT_BYTES - REASON * WORD
+
+# What `PICTURE` says.
+NOTHING_YET = 0
+HAS_PICTURE = 1
+NO_PICTURE = 2
+
+# Frame number n fills buffer n % DEPTH; its sequence is 2n - 1 while it is written, and 2n when it is whole.
+DEPTH = 3
+FRAME_HEAD = 128
+SEQUENCE = 0
+WIDTH = 1
+HEIGHT = 2
+CHANNELS = 3
+CHECKSUM = 4
+TAKEN_AT = 5
+LAST_REWARD = 6
+ROLLING_RETURN = 7
+STEP_RATE = 8
+
+MODES = ("off", "single", "grid")
+WATCHED_SECONDS = 2.0
+"""How long a viewer's mark lasts."""
+
+FOLDER_VARIABLE = "MOSAIC_FASTLANE_DIR"
+PREFIX = "mosaic.fastlane."
+
+
+def segment_folder() -> Path:
+    """Where segments lie: shared memory, or the folder that `MOSAIC_FASTLANE_DIR` names."""
+    return Path(os.environ.get(FOLDER_VARIABLE) or "/dev/shm")
+
+
+def segment_path(run_id: str) -> Path:
+    """The segment of a run."""
+    return segment_folder() / (PREFIX + run_id)
+
+
+def pack_region(offset: int, size: int) -> int:
+    """Offset and size of a region in one word, which readers see change at once. Both are whole pages."""
+    return (offset // PAGE) << 32 | (size // PAGE)
+
+
+def unpack_region(word: int) -> tuple[int, int]:
+    """Offset and size of a region in bytes; size 0 means that there is none yet."""
+    return (word >> 32) * PAGE, (word & 0xFFFFFFFF) * PAGE
+
+
+def frame_stride(region_size: int) -> int:
+    """How far apart the frames of a region lie."""
+    return region_size // DEPTH // 64 * 64
+
+
+def region_size(frame_bytes: int) -> int:
+    """The size of a region for frames of so many bytes."""
+    stride = (FRAME_HEAD + frame_bytes + 63) // 64 * 64
+    return (stride * DEPTH + PAGE - 1) // PAGE * PAGE

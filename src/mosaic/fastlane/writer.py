@@ -1,0 +1,103 @@
+"""Publishing the frames of one environment. A writer never waits for anybody who looks."""
+
+from __future__ import annotations
+
+import mmap
+import time
+import zlib
+from typing import Any
+
+import numpy as np
+
+from mosaic.fastlane import layout, slots
+from mosaic.fastlane.segment import Segment
+
+
+class SlotWriter:
+    """One claimed slot, to publish frames in."""
+
+    def __init__(self, segment: Segment, slot: int) -> None:
+        self.slot = slot
+        self._segment = segment
+        self._base = slots.entry(slot)
+        self._map: mmap.mmap | None = None
+        self._region = 0
+
+    @property
+    def mark(self) -> Any:
+        """The viewer's mark, as a view of one number: the cheapest thing to look at in every step."""
+        return self._view(layout.VIEWER_MARK, self._segment.floats)
+
+    @property
+    def steps(self) -> Any:
+        """The count of steps, as a view of one number."""
+        return self._view(layout.STEPS, self._segment.words)
+
+    def _view(self, word: int, words: Any) -> Any:
+        return words[self._base + word : self._base + word + 1]
+
+    def publish(self, frame: Any, last_reward: float, rolling_return: float, step_rate_hz: float) -> None:
+        """Show a frame of one, three or four channels; SegmentError when there is no room for it."""
+        pixels = np.ascontiguousarray(frame, dtype=np.uint8)
+        if pixels.ndim == 2:
+            pixels = pixels[:, :, None]
+        height, width, channels = pixels.shape
+        stride = self._room_for(pixels.nbytes)
+        words, base = self._segment.words, self._base
+        number = words[base + layout.NEWEST] + 1
+        start = (number % layout.DEPTH) * stride
+        head = start // layout.WORD
+        self._words[head + layout.SEQUENCE] = 2 * number - 1
+        flat = pixels.reshape(-1)
+        payload = start + layout.FRAME_HEAD
+        self._pixels[payload : payload + flat.size] = flat
+        self._words[head + layout.WIDTH] = width
+        self._words[head + layout.HEIGHT] = height
+        self._words[head + layout.CHANNELS] = channels
+        self._words[head + layout.CHECKSUM] = zlib.crc32(flat.data)
+        self._floats[head + layout.TAKEN_AT] = time.monotonic()
+        self._floats[head + layout.LAST_REWARD] = last_reward
+        self._floats[head + layout.ROLLING_RETURN] = rolling_return
+        self._floats[head + layout.STEP_RATE] = step_rate_hz
+        self._words[head + layout.SEQUENCE] = 2 * number
+        words[base + layout.NEWEST] = number
+        words[base + layout.PICTURE] = layout.HAS_PICTURE
+
+    def no_picture(self, reason: str) -> None:
+        """Say why there is nothing to see."""
+        text = reason.encode("utf-8", "replace")[: layout.REASON_BYTES - 1]
+        start = (self._base + layout.REASON) * layout.WORD
+        self._segment.bytes[start : start + layout.REASON_BYTES] = text.ljust(layout.REASON_BYTES, b"\0")
+        self._segment.words[self._base + layout.PICTURE] = layout.NO_PICTURE
+
+    def _room_for(self, frame_bytes: int) -> int:
+        """The distance between frames in a region that is large enough, which may be a new one."""
+        held = self._segment.words[self._base + layout.REGION]
+        offset, size = layout.unpack_region(held)
+        if size == 0 or layout.frame_stride(size) < layout.FRAME_HEAD + frame_bytes:
+            # At least twice the old one, so that frames that grow and grow leave little behind.
+            size = max(layout.region_size(frame_bytes), 2 * size)
+            with self._segment.locked():
+                offset = self._segment.grow(size)
+            held = layout.pack_region(offset, size)
+            self._segment.words[self._base + layout.REGION] = held
+        if self._map is None or self._region != held:
+            self._map = self._segment.map(offset, size)
+            self._region = held
+            self._words = memoryview(self._map).cast("Q")
+            self._floats = memoryview(self._map).cast("B").cast("d")
+            self._pixels = np.frombuffer(self._map, np.uint8)
+        return layout.frame_stride(size)
+
+
+def total_steps(segment: Segment) -> int:
+    """Steps of all environments together, those that show nothing too."""
+    first = slots.entry(0) + layout.STEPS
+    return int(np.frombuffer(segment.bytes, np.uint64)[first :: layout.SLOT_BYTES // layout.WORD].sum())
+
+
+def watched_slots(segment: Segment, now: float) -> int:
+    """How many slots somebody looks at now."""
+    first = slots.entry(0) + layout.VIEWER_MARK
+    marks = np.frombuffer(segment.bytes, np.float64)[first :: layout.SLOT_BYTES // layout.WORD]
+    return int((marks > now - layout.WATCHED_SECONDS).sum())

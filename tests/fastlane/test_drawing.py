@@ -1,0 +1,107 @@
+"""Pictures are drawn where there is no screen, and never where drawing would harm."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from cleanrl_worker.fastlane.drawing import as_picture, choose_drawing
+
+CHOICES = ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY", "PYOPENGL_PLATFORM")
+
+
+def has_egl() -> bool:
+    try:
+        ctypes.CDLL("libEGL.so.1")
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("drawn", "seen"),
+    [
+        (np.full((4, 6, 3), 7, np.uint8), 7),
+        (np.full((4, 6, 3), 0.5), 127),
+        (np.full((4, 6, 3), 300.0), 255),
+        (np.full((4, 6), np.nan, np.float32), 0),
+        (np.ones((4, 6, 1), bool), 255),
+        (np.full((4, 6, 4), -5, np.int64), 0),
+    ],
+)
+def test_pictures_of_other_kinds_become_bytes(drawn: Any, seen: int) -> None:
+    picture = as_picture(drawn, 512)
+    assert picture.dtype == np.uint8
+    assert picture.shape == drawn.shape
+    assert (picture == seen).all()
+
+
+@pytest.mark.parametrize(
+    "drawn",
+    [None, "text", [], np.zeros((3, 40, 60), np.uint8), np.full((4, 6, 3), None), np.zeros((0, 4, 3))],
+)
+def test_what_is_no_picture_is_none(drawn: Any) -> None:
+    assert as_picture(drawn, 512) is None
+
+
+def test_a_large_picture_is_made_smaller() -> None:
+    assert as_picture(np.zeros((1030, 20, 3), np.uint8), 512).shape == (344, 7, 3)
+
+
+@pytest.mark.parametrize(
+    ("given", "chosen"),
+    [
+        ({}, "egl" if has_egl() else None),
+        ({"DISPLAY": ":0"}, None),
+        ({"WAYLAND_DISPLAY": "wayland-0"}, None),
+        ({"PYOPENGL_PLATFORM": "osmesa"}, None),
+        ({"MUJOCO_GL": "osmesa"}, "osmesa"),
+    ],
+)
+def test_egl_is_chosen_only_where_nothing_else_is(
+    given: dict[str, str], chosen: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in CHOICES:
+        # Set first, so that what is chosen is taken back at the end.
+        monkeypatch.setenv(name, "")
+        monkeypatch.delenv(name)
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    choose_drawing()
+    assert os.environ.get("MUJOCO_GL") == chosen
+
+
+FORKED = """
+import os
+from cleanrl_worker.fastlane import drawing
+import mujoco.egl
+before = os.fork()
+if before == 0:
+    os._exit(0 if drawing.draw_in_vain() is None else 1)
+context = mujoco.egl.GLContext(64, 64)
+after = os.fork()
+if after == 0:
+    os._exit(0 if drawing.draw_in_vain() is None else 1)
+codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in (before, after)]
+print(codes, drawing.draw_in_vain())
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(not has_egl(), reason="needs EGL")
+def test_a_process_forked_from_one_that_draws_with_egl_draws_nothing() -> None:
+    pytest.importorskip("mujoco")
+    done = subprocess.run(
+        [sys.executable, "-c", FORKED],
+        env={**os.environ, "MUJOCO_GL": "egl"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout == "[0, 1] None\n" or "Cannot initialize a EGL device" in done.stderr, done.stderr

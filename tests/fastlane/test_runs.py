@@ -1,0 +1,80 @@
+"""A run can be watched while it trains, and leaves nothing in shared memory."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from conftest import RunMosaic
+from mosaic.client import Client, train_config
+from mosaic.fastlane.grid import LiveGrid
+from mosaic.fastlane.layout import FOLDER_VARIABLE
+from mosaic.fastlane.segment import list_segments
+from support.runs import end, script_config, wait_for_status
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    segments = tmp_path / "shm"
+    segments.mkdir()
+    monkeypatch.setenv(FOLDER_VARIABLE, str(segments))
+    return segments
+
+
+def look_until(grid: LiveGrid, condition: Callable[[LiveGrid], bool]) -> None:
+    deadline = time.monotonic() + 90
+    while not condition(grid):
+        assert time.monotonic() < deadline, grid.status()
+        grid.look()
+        time.sleep(0.01)
+
+
+def test_training_is_watched_paused_and_ended(client: Client) -> None:
+    run = client.submit(train_config("ppo", "CartPole-v1", total_timesteps=100_000_000))
+    with LiveGrid(run.run_id) as grid:
+        look_until(grid, lambda grid: len(grid.shown) == 4)
+        metrics = grid.metrics()
+        assert metrics is not None and metrics.last_reward == 1.0
+        assert grid.status().state == "live"
+        client.pause(run.run_id)
+        wait_for_status(client, run.run_id, "PAUSE")
+        look_until(grid, lambda grid: grid.status().reason == "training is paused")
+        client.resume(run.run_id)
+        look_until(grid, lambda grid: grid.status().state == "live")
+        end(client, run)
+        assert grid.status().state == "ended"
+        assert grid.picture() is not None, "the last picture stays to be seen"
+    assert list_segments() == []
+
+
+def test_what_a_killed_supervisor_left_is_swept(client: Client) -> None:
+    run = client.submit(script_config("plays.py", steps=1_000_000, params={"pause": 0.001}))
+    started = wait_for_status(client, run.run_id, "EXEC")
+    assert list_segments() == [run.run_id]
+    assert started.supervisor_pid is not None
+    os.kill(started.supervisor_pid, signal.SIGKILL)
+    client.wait(run.run_id, timeout=60)
+    assert list_segments() == []
+
+
+def test_without_room_for_frames_a_run_goes_on_unseen(
+    client: Client, folder: Path, run_mosaic: RunMosaic
+) -> None:
+    folder.rmdir()
+    run = client.submit(script_config("plays.py", steps=20))
+    assert client.wait(run.run_id, timeout=60).outcome == "completed"
+    assert "cannot be made" in run_mosaic("logs", run.run_id, "--supervisor").stdout
+
+
+def test_snapshot_and_record_say_why_there_is_nothing(client: Client, run_mosaic: RunMosaic) -> None:
+    run = client.submit(script_config("plays.py", steps=5))
+    client.wait(run.run_id, timeout=60)
+    for command, name in (("snapshot", "now.png"), ("record", "film.mp4"), ("snapshot", "now.jpg")):
+        done = run_mosaic(command, run.run_id, name, check=False)
+        assert done.returncode == 2
+        assert done.stderr.count("\n") == 1
