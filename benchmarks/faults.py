@@ -29,7 +29,7 @@ from fault_cases import (
 )
 from fault_cases.crash_scenarios import PLANS
 from fault_cases.report import Report
-from tables import RESULTS, write_table
+from tables import kept_rows, write_table
 
 DOWNS = [20.0 if number % 12 == 11 else 2.0 if number % 4 == 1 else 0.0 for number in range(50)]
 CUTS = [*[1.0] * 22, *[20.0] * 6, *[60.0] * 2]
@@ -140,7 +140,7 @@ def main() -> int:
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help=str(names))
     parser.add_argument("--quick", action="store_true", help="small counts; the table is printed, not kept")
     options = parser.parse_args()
-    rows = {} if options.quick else _kept_rows()
+    rows = {} if options.quick else {row[0]: row for row in kept_rows("faults", HEADER)}
     # The table is of all cases, however many calls it took.
     del sys.argv[1:]
     for case in CASES:
@@ -151,14 +151,6 @@ def main() -> int:
         if not options.quick:
             _write(rows)
     return 0 if all(row[-1] == "yes" for row in rows.values()) else 1
-
-
-def _kept_rows() -> dict[str, list[str]]:
-    """The rows of the table as it is, by their titles."""
-    table = RESULTS / "faults.md"
-    lines = table.read_text("utf-8").splitlines() if table.exists() else []
-    rows = [line.strip("| ").split(" | ") for line in lines if line.startswith("| ")]
-    return {row[0]: row for row in rows[2:]}
 
 
 def _write(rows: dict[str, list[str]]) -> None:

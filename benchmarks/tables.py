@@ -7,19 +7,47 @@ import platform
 import shlex
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
 RESULTS = Path(__file__).with_name("results")
 
 
+@dataclass(frozen=True)
+class Table:
+    """One table with a heading of its own; the first of a page may do without."""
+
+    header: Sequence[str]
+    rows: Iterable[Sequence[str]]
+    heading: str = ""
+
+    def lines(self) -> list[str]:
+        above = [f"## {self.heading}", ""] if self.heading else []
+        return [
+            *above,
+            table_row(self.header),
+            table_row(["---"] * len(self.header)),
+            *map(table_row, self.rows),
+        ]
+
+
 def write_table(
     name: str, title: str, text: str, header: Sequence[str], rows: Iterable[Sequence[str]]
 ) -> Path:
     """Write `results/<name>.md`: the table, the command that makes it again and what it was made with."""
-    packages = ", ".join(
-        f"{package} {version(package)}" for package in ("torch", "gymnasium", "numpy", "grpcio")
-    )
+    return write_tables(name, title, text, [Table(header, rows)])
+
+
+def write_tables(
+    name: str,
+    title: str,
+    text: str,
+    tables: Iterable[Table],
+    packages: Sequence[str] = ("torch", "gymnasium", "numpy", "grpcio"),
+) -> Path:
+    """As `write_table`, with several tables."""
+    versions = ", ".join(f"{package} {version(package)}" for package in packages)
     lines = [
         f"# {title}",
         "",
@@ -27,17 +55,25 @@ def write_table(
         "",
         f"    {shlex.join(['python', f'benchmarks/{name}.py', *sys.argv[1:]])}",
         "",
-        f"Python {platform.python_version()}, {packages}; {os.cpu_count()} CPU cores.",
-        "",
-        table_row(header),
-        table_row(["---"] * len(header)),
-        *map(table_row, rows),
+        f"Python {platform.python_version()}, {versions}; {os.cpu_count()} CPU cores.",
     ]
+    for table in tables:
+        lines += ["", *table.lines()]
     RESULTS.mkdir(exist_ok=True)
     path = RESULTS / f"{name}.md"
     path.write_text("\n".join(lines) + "\n", "utf-8")
     print(path.read_text("utf-8"))
     return path
+
+
+def kept_rows(name: str, header: Sequence[str]) -> list[list[str]]:
+    """The rows that stand under this header in `results/<name>.md`; none when it has another."""
+    path = RESULTS / f"{name}.md"
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    start = table_row(header)
+    rows = lines[lines.index(start) + 2 :] if start in lines else []
+    end = next((number for number, line in enumerate(rows) if not line.startswith("|")), len(rows))
+    return [line.strip("|").strip().split(" | ") for line in rows[:end]]
 
 
 def table_row(cells: Iterable[str]) -> str:

@@ -45,6 +45,7 @@ def build_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[st
         "seed": config.effective_seed,
         "total_timesteps": config.total_timesteps,
         "mode": config.mode,
+        "resumed_from": extras.get("checkpoint_path"),
         **result,
         "artifacts": {
             "tensorboard": {

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cleanrl_worker.config import CleanRLWorkerConfig, is_reserved
+from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.scripts import Script
 
 _LAUNCHER = Path(__file__).with_name("launcher.py")
@@ -28,10 +28,9 @@ def script_arguments(config: CleanRLWorkerConfig, ours: bool) -> list[str]:
     arguments += _platform_flags(config.extras, ours)
     for key, value in (config.extras.get("algo_params") or {}).items():
         arguments += _parameter(key, value, ours)
-    for key, value in config.extras.items():
-        if not is_reserved(key):
-            values = value if isinstance(value, list | tuple) else [value]
-            arguments += [f"{_flag(key)}={_plain(item)}" for item in values]
+    for key, value in config.flags().items():
+        values = value if isinstance(value, list | tuple) else [value]
+        arguments += [f"{_flag(key)}={_plain(item)}" for item in values]
     return arguments
 
 

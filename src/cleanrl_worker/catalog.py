@@ -7,8 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from cleanrl_worker.checkpoint_files import find_origin, locate
 from cleanrl_worker.config import CleanRLWorkerConfig, parse_worker_config
 from cleanrl_worker.probing import Prober
+from cleanrl_worker.resuming import RESUME, check_resume, explain
 from cleanrl_worker.schemas import ParamSchema, algorithms, check_params, load_schema
 from cleanrl_worker.schemas.catalog import (
     EnvironmentEntry,
@@ -18,6 +20,7 @@ from cleanrl_worker.schemas.catalog import (
     load_environments,
 )
 from cleanrl_worker.scripts import Script, looks_foreign, resolve_script
+from mosaic.contract.capabilities import CheckpointFacts
 from mosaic.contract.errors import UserError
 from mosaic.contract.extras import require_extra
 
@@ -45,10 +48,23 @@ class CleanRLCatalog:
     def environments(self) -> Sequence[str]:
         return list(load_environments())
 
+    def checkpoint(self, name: str, folder: Path) -> CheckpointFacts:
+        """What a run can go on from, by the path of a file or folder or by a run's id."""
+        origin = find_origin(locate(name, folder))
+        total = origin.args.get("total_timesteps") if origin.step is not None else None
+        return CheckpointFacts(str(origin.path), origin.algo, origin.args.get("env_id"), origin.step, total)
+
+    def explain_resume(self, config: Mapping[str, Any]) -> str:
+        """One line about what a checked config restores and what it does not."""
+        parsed = parse_worker_config(config)
+        return explain(find_origin(Path(parsed.extras["checkpoint_path"])), parsed)
+
     def check(self, config: Mapping[str, Any], python: str | None, folder: Path | None) -> dict[str, Any]:
         """The config with typed values; with `folder`, the training interpreter may be asked too."""
-        parsed = parse_worker_config(config)
+        parsed = parse_worker_config(config, folder)
         script = resolve_script(parsed, folder)
+        if parsed.mode == RESUME:
+            check_resume(parsed, find_origin(Path(parsed.extras["checkpoint_path"])))
         extras = dict(parsed.extras)
         if script.ours:
             params = check_params(parsed.algo, extras.pop("algo_params", None) or {})
@@ -105,6 +121,8 @@ def _check_extras(config: CleanRLWorkerConfig, entry: EnvironmentEntry | None) -
     for name in config.extras.get("requirements") or []:
         if name != "base":
             require_extra(name, "This run")
+    if (config.extras.get("algo_params") or {}).get("capture_video"):
+        require_extra("video", "capture_video")
     if config.extras.get("track_wandb"):
         require_extra("wandb", "Tracking with Weights & Biases")
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cleanrl_worker.config import CleanRLWorkerConfig, load_worker_config, parse_worker_config
+from cleanrl_worker.resuming import RESUME
 from cleanrl_worker.runtime import CleanRLWorkerRuntime
 from mosaic.contract.connection import DEFAULT_PORT
 from mosaic.contract.errors import MosaicError, UserError
@@ -29,7 +30,8 @@ def build_parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m cleanrl_worker.cli",
         description="Run one training config under a supervisor. Without --config, --algo, --env-id and "
-        "--total-timesteps are enough.",
+        "--total-timesteps are enough; a resumed run needs only --extras "
+        f'\'{{"mode": "{RESUME}", "checkpoint_path": "…"}}\'.',
     )
     parser.add_argument(
         "--config", type=Path, metavar="PATH", help="the worker config, flat or inside a run config"
@@ -69,7 +71,7 @@ def load_config(options: argparse.Namespace) -> CleanRLWorkerConfig:
     if options.config is not None:
         return load_worker_config(options.config).with_overrides(extras=extras, **values)
     for name in ("algo", "env_id", "total_timesteps"):
-        if values[name] is None:
+        if values[name] is None and extras.get("mode") != RESUME:
             raise UserError(f"Without --config, --{name.replace('_', '-')} must be given.")
     from ulid import ULID
 
@@ -103,7 +105,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def dry_run(config: CleanRLWorkerConfig, emit_summary: bool) -> int:
-    """Check module, flags, environment and spaces; train nothing."""
+    """Check module, flags, environment, spaces and checkpoint; train nothing."""
     from cleanrl_worker.catalog import CATALOG
 
     python, folder = os.environ.get(PYTHON_VARIABLE), user_folder() or Path.cwd()

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from cleanrl_worker.resuming import RESUME, fill_in
 from mosaic.contract.errors import UserError, closest
+from mosaic.worker.environment import user_folder
 
-MODES = ("train",)
+MODES = ("train", RESUME)
 
 RESERVED_EXTRAS = frozenset(
     [
@@ -55,6 +57,10 @@ class CleanRLWorkerConfig:
         override = self.extras.get("seed_override")
         return self.seed if override is None else int(override)
 
+    def flags(self) -> dict[str, Any]:
+        """The extras that become flags of the script."""
+        return {name: value for name, value in self.extras.items() if not is_reserved(name)}
+
     def with_overrides(
         self, *, extras: Mapping[str, Any] | None = None, **values: Any
     ) -> CleanRLWorkerConfig:
@@ -79,8 +85,11 @@ def load_worker_config(path: Path) -> CleanRLWorkerConfig:
     return parse_worker_config(payload)
 
 
-def parse_worker_config(payload: Any) -> CleanRLWorkerConfig:
-    """Check a config of either form; a UserError names what is wrong."""
+def parse_worker_config(payload: Any, folder: Path | None = None) -> CleanRLWorkerConfig:
+    """Check a config of either form; a UserError names what is wrong.
+
+    What a resumed run leaves out comes from its checkpoint; a relative path counts from `folder`.
+    """
     if not isinstance(payload, Mapping):
         raise UserError("The worker config is not valid: it must be a JSON object.")
     fields, prefix = payload, ""
@@ -90,9 +99,13 @@ def parse_worker_config(payload: Any) -> CleanRLWorkerConfig:
         if name not in _FIELDS:
             hint = closest(name, _FIELDS) or f"; allowed: {', '.join(_FIELDS)}."
             raise UserError(f"The worker config has an unknown key '{prefix}{name}'{hint}")
-    seed, extras = fields.get("seed"), fields.get("extras") or {}
+    extras = fields.get("extras") or {}
     if not isinstance(extras, Mapping):
         raise UserError(f"'{prefix}extras' is {extras!r:.80}, but it must be an object.")
+    if extras.get("mode") == RESUME:
+        fields = fill_in({**fields, "extras": extras}, folder or user_folder() or Path.cwd())
+        extras = fields["extras"]
+    seed = fields.get("seed")
     if seed is not None:
         seed = _whole(fields, "seed", prefix, least=0)
     config = CleanRLWorkerConfig(

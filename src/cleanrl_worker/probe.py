@@ -79,7 +79,7 @@ def describe_environment(env_id: str, env: Any) -> dict[str, Any]:
         "family": family,
         "extra": extra,
         "observation": describe_space(env.observation_space),
-        "action": describe_space(env.action_space),
+        "action": describe_actions(env.action_space),
         "max_episode_steps": env.spec.max_episode_steps if env.spec else None,
     }
 
@@ -102,6 +102,16 @@ def family_of(env_id: str, spec: Any) -> tuple[str, str | None]:
     else:
         family = "custom"
     return family, FAMILY_EXTRAS.get(family)
+
+
+def describe_actions(space: Any) -> dict[str, Any]:
+    """A space of actions as plain data, with a word where a box has no room or no end."""
+    entry = describe_space(space)
+    if entry["kind"] == "box":
+        room = space.high.astype("float64") - space.low.astype("float64")
+        if not ((room > 0) & (room < float("inf"))).all():
+            entry["unbounded"] = True
+    return entry
 
 
 def describe_space(space: Any) -> dict[str, Any]:

@@ -36,7 +36,7 @@ def worker(*names: str) -> tuple[str, ...]:
 
 TRAINING = worker("training", "algorithms", "agents", "wrappers", "kernels", "eval_registry")
 TOOLS = worker("tools")
-IN_ANY_INTERPRETER = worker("launcher", "fastlane", "sitecustomize", "probe")
+IN_ANY_INTERPRETER = worker("launcher", "fastlane", "site", "probe")
 
 ROOMS = (
     Room(
@@ -79,7 +79,7 @@ ROOMS = (
 ONLY = {
     "mosaic.fastlane": ("numpy",),
     "mosaic.worker": ("mosaic.contract", "grpc", "google.protobuf"),
-    **dict.fromkeys(IN_ANY_INTERPRETER, ("numpy", "gymnasium", "mosaic.fastlane")),
+    **dict.fromkeys(IN_ANY_INTERPRETER, ("numpy", "gymnasium", "mosaic.fastlane", "cleanrl_worker.fastlane")),
 }
 
 # These run in the user's own interpreter, which may be an old one.

@@ -41,12 +41,13 @@ class SourceTree:
         return None
 
     def reached(self, start: str) -> set[str]:
-        """Everything that `start` brings in when it runs as a file, without the packages it lies in."""
-        new = self.imports[start] - set(_parents(start))
+        """Everything that `start` brings in where the packages it lies in are empty."""
+        empty = set(_parents(start))
+        new = self.imports[start] - empty
         found = set[str]()
         while new:
             found |= new
-            new = frozenset().union(*(self.imports.get(name, ()) for name in new)) - found
+            new = frozenset().union(*(self.imports.get(name, ()) for name in new)) - found - empty
         return found
 
     def _name(self, path: Path) -> str:

@@ -28,7 +28,7 @@ def make_batch(seed: int) -> Batch:
     # Old probabilities and values far from the new ones, so that both clippings bite.
     return Batch(
         obs=floats(SIZE, OBS),
-        actions=random.integers(0, ACTIONS, SIZE),
+        actions=random.integers(0, ACTIONS, (SIZE, 1)),
         log_probs=-np.abs(floats(SIZE)) - 0.5,
         advantages=floats(SIZE),
         returns=floats(SIZE),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -23,7 +24,6 @@ from cleanrl_worker.training.replay import ReplayBuffer, Sample
 from cleanrl_worker.training.seeding import seed_everything
 from cleanrl_worker.training.transitions import keep_step
 from mosaic.analytics.event_files import EventReader, Series
-from mosaic.contract.errors import UserError
 
 ALGORITHMS = ("ddpg", "td3", "sac")
 OBS, BATCH = 5, 32
@@ -39,9 +39,11 @@ class Narrow(gymnasium.Env):
     action_space = gymnasium.spaces.Box(low, high)
     made = 0
 
-    def __init__(self, bounded=True):
+    def __init__(self, bounded=True, whole=False):
         if not bounded:
             self.action_space = gymnasium.spaces.Box(-numpy.inf, numpy.inf, (2, 1))
+        if whole:
+            self.action_space = gymnasium.spaces.Box(0, 3, (2, 1), numpy.int64)
         Narrow.made += 1
         self.number = Narrow.made
 
@@ -94,9 +96,7 @@ def make_pair(algo: str, **changes: Any) -> tuple[Any, Any, Any, Any]:
     args = module.Args(batch_size=BATCH, num_envs=4, **changes)
     extra = (args,) if algo == "sac" else ()
     seed_everything(1, deterministic=True)
-    first, second = (
-        module.Networks(OBS, BoxActions(SPACE, "some"), torch.device("cpu"), *extra) for _ in range(2)
-    )
+    first, second = (module.Networks(OBS, BoxActions(SPACE), torch.device("cpu"), *extra) for _ in range(2))
     for name, part in vars(second).items():
         if isinstance(part, Adam) or name.endswith("_target"):
             part.load(getattr(first, name).state())
@@ -156,7 +156,7 @@ def test_torch_is_used_when_no_kernel_is_wanted(algo: str) -> None:
 
 def test_a_drawn_actions_density_is_that_of_a_squashed_normal() -> None:
     torch.manual_seed(2)
-    actor = GaussianActor(OBS, *BoxActions(SPACE, "some").bounds)
+    actor = GaussianActor(OBS, *BoxActions(SPACE).bounds)
     obs, noise = torch.randn(7, OBS), torch.randn(7, 3)
     actions, log_probs = actor.draw(obs, noise)
     mean, log_std = actor(obs)
@@ -214,26 +214,26 @@ def test_each_dimension_and_environment_explores_within_its_own_bounds(tmp_path:
     assert len(lengths) == 40 and set(lengths.values) == {3.0}
 
 
-@pytest.mark.parametrize("algo", ALGORITHMS)
-def test_actions_without_bounds_get_one_clear_line(tmp_path: Path, algo: str) -> None:
+@pytest.mark.parametrize(
+    ("algo", "kwargs", "kind"),
+    [("ddpg", {"bounded": False}, "unbounded_box"), ("sac", {"whole": True}, "integer_box")],
+    ids=str,
+)
+def test_actions_without_bounds_or_of_whole_numbers_are_refused_before_anything_is_written(
+    tmp_path: Path, algo: str, kwargs: dict[str, Any], kind: str
+) -> None:
     (tmp_path / "narrow.py").write_text(NARROW_ENV)
-    run = run_script(tmp_path, algo, "--env-id=narrow:Narrow-v0", '--env-kwargs={"bounded": false}')
+    run = run_script(tmp_path, algo, "--env-id=narrow:Narrow-v0", f"--env-kwargs={json.dumps(kwargs)}")
     assert run.returncode == 2
-    assert "narrow:Narrow-v0 has actions without finite bounds that differ" in run.stderr
+    assert f"narrow:Narrow-v0 has {kind} actions; use ppo_continuous_action there" in run.stderr
     assert len(run.stderr.splitlines()) == 1
-    discrete = run_script(tmp_path, algo, "--env-id=CartPole-v1")
-    assert f"{algo}_continuous_action takes box actions" in discrete.stderr
-
-
-def test_whole_numbers_as_actions_are_refused() -> None:
-    with pytest.raises(UserError, match="actions of int64, but this algorithm needs real numbers"):
-        BoxActions(Box(0, 3, (2,), np.int64), "Steps-v0")
+    assert {path.name for path in tmp_path.iterdir()} <= {"narrow.py", "__pycache__"}
 
 
 def test_a_transition_at_a_time_limit_keeps_the_last_observation_and_does_not_end() -> None:
     buffer = ReplayBuffer(1000, (3,), (1,), seed=1)
     with make_envs("sac_continuous_action", "Pendulum-v1", 2) as envs:
-        actions = BoxActions(envs.action_space, "Pendulum-v1")
+        actions = BoxActions(envs.action_space)
         obs, next_obs = np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32)
         envs.reset(4, out=obs)
         last: dict[int, Any] = {}

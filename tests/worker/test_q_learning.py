@@ -13,16 +13,17 @@ import torch
 
 from cleanrl_worker.agents.q_networks import DistributionalQNetwork, NormedQNetwork, QNetwork
 from cleanrl_worker.algorithms import c51, dqn, pqn
+from cleanrl_worker.checkpoint_files import list_checkpoints
 from cleanrl_worker.kernels.c51 import C51Kernel, project
 from cleanrl_worker.kernels.dqn import DQNKernel
 from cleanrl_worker.kernels.pqn import PQNKernel
-from cleanrl_worker.training.checkpoints import list_checkpoints, read_checkpoint
 from cleanrl_worker.training.exploration import epsilon_greedy, linear_schedule
 from cleanrl_worker.training.on_policy import Rollout
 from cleanrl_worker.training.optimizer import Adam
 from cleanrl_worker.training.radam import RAdam
 from cleanrl_worker.training.replay import Sample
 from cleanrl_worker.training.seeding import seed_everything
+from cleanrl_worker.training.state import decode
 from cleanrl_worker.training.stepping import times_due
 from cleanrl_worker.training.targets import Target
 from mosaic.analytics.event_files import EventReader, Series
@@ -261,7 +262,7 @@ def test_updates_keep_their_rate_with_several_environments(
 ) -> None:
     flags = (f"--num-envs={num_envs}", "--learning-starts=320", "--checkpoint-every=640")
     run(dqn, "run", "--total-timesteps=640", *flags)
-    content = read_checkpoint(list_checkpoints(tmp_path / "run" / "checkpoints")[-1])
+    content = decode(list_checkpoints(tmp_path / "run" / "checkpoints")[-1])
     assert content["parts"]["buffer"]["total"] == 640
     assert content["parts"]["optimizer"]["step"] == pytest.approx(32, abs=3)
 

@@ -7,9 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from cleanrl_worker.checkpoint_files import list_checkpoints, read_origin
 from cleanrl_worker.training import replay
+from cleanrl_worker.training.checkpoints import Checkpoints
+from cleanrl_worker.training.common import CommonArgs
 from cleanrl_worker.training.replay import ReplayBuffer
 from cleanrl_worker.training.state import decode, encode
+from cleanrl_worker.training.writer import RunWriter
 
 
 def make(capacity: int = 25) -> ReplayBuffer:
@@ -66,7 +70,7 @@ def test_a_buffer_comes_back_as_it_was_from_any_of_its_last_two_checkpoints(
             np.testing.assert_array_equal(copy.sample(8).actions, expected)
 
 
-def test_only_new_chunks_are_written_and_old_ones_go(tmp_path: Path) -> None:
+def test_only_new_chunks_are_written(tmp_path: Path) -> None:
     buffer = make()
     fill(buffer, 20)
     buffer.store(tmp_path)
@@ -74,8 +78,33 @@ def test_only_new_chunks_are_written_and_old_ones_go(tmp_path: Path) -> None:
     fill(buffer, 10)
     buffer.store(tmp_path)
     after = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "replay").iterdir()}
-    assert before.items() <= after.items()
-    for _ in range(2):
-        fill(buffer, 50)
-        buffer.store(tmp_path)
-    assert min(path.name for path in (tmp_path / "replay").iterdir()) > "chunk-00000003.npz"
+    assert len(before) == 2
+    assert before.items() < after.items()
+
+
+def test_the_last_two_checkpoints_and_the_best_stay_with_their_chunks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    buffer, args = make(), CommonArgs()
+    checkpoints = Checkpoints("dqn", args)
+    checkpoints.hold(buffer=buffer)
+    scores = {1: 5.0, 2: 5.0, 3: 7.0, 4: 6.0, 5: float("nan"), 6: 6.5, 7: 7.0}
+    with RunWriter(args) as writer:
+        written = []
+        for step, score in scores.items():
+            fill(buffer, 30)
+            checkpoints.save(step, writer)
+            written.append(checkpoints.save_best(step, writer, score))
+    assert written == [True, False, True, False, False, False, False]
+    kept = [tmp_path / "checkpoints" / name for name in ("step-000000000006.npz", "step-000000000007.npz")]
+    assert list_checkpoints(tmp_path / "checkpoints") == kept
+    assert read_origin(tmp_path / "checkpoints" / "best.npz").score == 7.0
+    needed = set[str]()
+    for path in (*kept, tmp_path / "checkpoints" / "best.npz"):
+        copy, state = make(), decode(path)["parts"]["buffer"]
+        copy.fetch(path.parent, state)
+        copy.load(state)
+        assert set(copy.sample(500).actions) == set(range(copy.total - 25, copy.total))
+        needed |= set(state["chunks"])
+    assert {f"replay/{path.name}" for path in (tmp_path / "checkpoints" / "replay").iterdir()} == needed

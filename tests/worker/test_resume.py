@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cleanrl_worker.training.checkpoints import list_checkpoints, read_checkpoint
+from cleanrl_worker.checkpoint_files import FORMAT, list_checkpoints
 from cleanrl_worker.training.state import decode, encode
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable
@@ -24,8 +24,8 @@ TIMELIKE = ("charts/SPS", "time/")
 
 def command(algo: str, env_id: str, *flags: str) -> list[str]:
     module = f"cleanrl_worker.algorithms.{algo}"
-    base = [f"--env-id={env_id}", f"--total-timesteps={STEPS}", "--checkpoint-every=1500", "--seed=5"]
-    return [sys.executable, "-m", module, *base, *flags]
+    base = [f"--env-id={env_id}", f"--total-timesteps={STEPS}", "--checkpoint-every=1500"]
+    return [sys.executable, "-m", module, *base, "--seed=5", "--eval-episodes=0", *flags]
 
 
 def model_of(folder: Path) -> bytes:
@@ -55,22 +55,32 @@ def run_until_checkpoint(folder: Path, flags: list[str], number: signal.Signals)
     return list_checkpoints(folder / "checkpoints")[-1]
 
 
+GRID, ROBOT = "MiniGrid-Empty-5x5-v0", "InvertedPendulum-v5"
+ROLLOUTS = ("--num-steps=256", "--num-envs=2", "--update-epochs=2", "--num-minibatches=4")
 OFF_POLICY = ("--total-timesteps=1000", "--checkpoint-every=150", "--learning-starts=200", "--batch-size=32")
 """An update for each step is slow: such runs are short."""
+CHUNKS = (
+    "--total-timesteps=26000",
+    "--checkpoint-every=4000",
+    "--buffer-size=12000",
+    "--learning-starts=9000",
+)
+"""Enough steps for several chunks of the replay buffer, some of which are no longer needed at the end."""
 
 
 @pytest.mark.parametrize(
     ("algo", "env_id", "flags"),
     [
         ("ppo", "CartPole-v1", ()),
-        ("ppo", "Acrobot-v1", ()),
-        ("rpo_continuous_action", "Pendulum-v1", ("--num-steps=256", "--num-envs=2", "--update-epochs=3")),
-        ("dqn", "CartPole-v1", ("--learning-starts=1000", "--num-envs=3", "--total-timesteps=8000")),
+        ("ppo", GRID, ("--total-timesteps=3000", "--checkpoint-every=500", "--update-epochs=1")),
+        ("ppo_continuous_action", ROBOT, ROLLOUTS),
+        ("rpo_continuous_action", "Pendulum-v1", ROLLOUTS),
+        ("dqn", "CartPole-v1", (*CHUNKS, "--num-envs=3")),
         ("c51", "CartPole-v1", ("--learning-starts=1000", "--total-timesteps=8000")),
         ("pqn", "CartPole-v1", ()),
         ("ddpg_continuous_action", "Pendulum-v1", OFF_POLICY),
         ("td3_continuous_action", "Pendulum-v1", (*OFF_POLICY, "--num-envs=3")),
-        ("sac_continuous_action", "Pendulum-v1", OFF_POLICY),
+        ("sac_continuous_action", ROBOT, OFF_POLICY),
     ],
 )
 def test_stopped_and_resumed_ends_with_the_same_bytes(
@@ -93,16 +103,18 @@ def test_the_last_two_checkpoints_stay_and_hold_no_code(tmp_path: Path) -> None:
     subprocess.run(command("ppo", "CartPole-v1"), cwd=tmp_path, check=True)
     kept = list_checkpoints(tmp_path / "checkpoints")
     assert len(kept) == 2
-    content = read_checkpoint(kept[-1])
+    content = decode(kept[-1])
     assert (content["algo"], content["args"]["seed"]) == ("ppo", 5)
     assert b"pickle" not in kept[-1].read_bytes()
 
 
 def test_a_checkpoint_of_another_algorithm_or_a_broken_one_is_refused(tmp_path: Path) -> None:
     foreign, broken = tmp_path / "foreign.npz", tmp_path / "broken.npz"
-    foreign.write_bytes(encode({"format": 1, "algo": "dqn", "step": 5, "folder": "x", "parts": {}}))
+    args = {"total_timesteps": 100}
+    content = {"format": FORMAT, "algo": "dqn", "step": 5, "folder": "x", "args": args, "parts": {}}
+    foreign.write_bytes(encode(content))
     broken.write_bytes(b"not a checkpoint")
-    for path, message in ((foreign, "is of dqn, not of ppo"), (broken, "cannot be read")):
+    for path, message in ((foreign, "is of dqn, not of ppo"), (broken, "is no checkpoint, or a broken one")):
         done = subprocess.run(
             command("ppo", "CartPole-v1", f"--resume-from={path}"),
             cwd=tmp_path,
@@ -142,5 +154,5 @@ def test_a_checkpoint_that_cannot_be_written_ends_the_run_with_that_cause(tmp_pa
     assert done.returncode == 2
     assert "The checkpoint at step 1536 cannot be written" in done.stderr
     assert list_checkpoints(tmp_path / "checkpoints") == kept
-    assert read_checkpoint(kept[-1])["step"] == 3072
+    assert decode(kept[-1])["step"] == 4000
     assert not [path for path in (tmp_path / "checkpoints").iterdir() if path.name.startswith(".")]

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 
-def init_layer(layer: nn.Linear, gain: float = math.sqrt(2)) -> nn.Linear:
+def init_layer(layer: nn.Linear | nn.Conv2d, gain: float = math.sqrt(2)) -> nn.Module:
     """The layer with orthogonal weights and no bias to begin with."""
     nn.init.orthogonal_(layer.weight, gain)
+    assert layer.bias is not None
     nn.init.zeros_(layer.bias)
     return layer
 
@@ -18,13 +20,17 @@ def init_layer(layer: nn.Linear, gain: float = math.sqrt(2)) -> nn.Linear:
 class MLPAgent(nn.Module):
     """Two hidden tanh layers of 64 for a policy over discrete actions and for a value.
 
-    Each has layers of its own, or both read one `trunk` when `shared_trunk` is set.
+    Each has layers of its own, or both read one `trunk` when `shared_trunk` is set. Several choices made at
+    once have their logits one after the other; `nvec` says between how many values each of them is.
     """
 
-    def __init__(self, obs_size: int, num_actions: int, shared_trunk: bool = False, hidden: int = 64) -> None:
+    def __init__(
+        self, obs_size: int, num_actions: int | Sequence[int], shared_trunk: bool = False, hidden: int = 64
+    ) -> None:
         super().__init__()
+        self.nvec = (num_actions,) if isinstance(num_actions, int) else tuple(num_actions)
         critic_layers: list[nn.Module] = [init_layer(nn.Linear(hidden, 1), gain=1.0)]
-        actor_layers: list[nn.Module] = [init_layer(nn.Linear(hidden, num_actions), gain=0.01)]
+        actor_layers: list[nn.Module] = [init_layer(nn.Linear(hidden, sum(self.nvec)), gain=0.01)]
         self.trunk = nn.Sequential()
         if shared_trunk:
             self.trunk.extend(hidden_layers(obs_size, hidden))

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any
 
 import numpy as np
 import torch
@@ -16,74 +16,36 @@ from torch import Tensor
 
 from cleanrl_worker.agents.q_networks import DistributionalQNetwork
 from cleanrl_worker.kernels import c51 as c51_kernel
-from cleanrl_worker.training.common import (
-    Bounds,
-    CommonArgs,
-    Fraction,
-    NonNegative,
-    NonNegativeInt,
-    PositiveInt,
-)
-from cleanrl_worker.training.exploration import epsilon_greedy, linear_schedule
+from cleanrl_worker.training.common import Bounds
+from cleanrl_worker.training.off_policy import learn
 from cleanrl_worker.training.optimizer import Adam
-from cleanrl_worker.training.replay import ReplayBuffer, Sample
-from cleanrl_worker.training.run import Run, open_run
+from cleanrl_worker.training.policies import GreedyPolicy, Policy, Spaces
+from cleanrl_worker.training.q_learning import ActionNumbers, Learner, QLearning, QLearningArgs
+from cleanrl_worker.training.replay import Sample
+from cleanrl_worker.training.run import open_run
 from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.state import Held
-from cleanrl_worker.training.stepping import times_due
 from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.targets import Target
-from cleanrl_worker.training.transitions import keep_step
+from cleanrl_worker.training.weights import Misfit, load_weights
 from mosaic.contract.errors import UserError
 
 ACTION_SPACES = ("discrete",)
-OBSERVATION_SPACES = ("box",)
+OBSERVATION_SPACES = ("vector", "grid")
 LOGGED = ("loss", "q_values")
-LOG_EVERY = 100
-"""Environment steps between two points of the loss curves."""
 
 
 @dataclass
-class Args(CommonArgs):
+class Args(QLearningArgs):
     """Distributional Q-learning over a fixed set of returns, for discrete actions and vector observations."""
 
     exp_name: str = "c51"
     """the name of this experiment, part of the results folder's name"""
-    learning_rate: NonNegative = 2.5e-4
-    """the learning rate of Adam"""
-    num_envs: PositiveInt = 1
-    """how many environments are stepped together"""
     n_atoms: Annotated[int, Bounds(minimum=2)] = 101
     """over how many returns the distribution of an action's return is spread"""
     v_min: float = -100.0
     """the least of these returns"""
     v_max: float = 100.0
     """the greatest of these returns"""
-    buffer_size: PositiveInt = 10_000
-    """how many transitions the replay buffer holds"""
-    gamma: Fraction = 0.99
-    """the discount factor"""
-    target_network_frequency: PositiveInt = 500
-    """how many environment steps lie between two copies of the network to the target network"""
-    batch_size: PositiveInt = 128
-    """how many transitions an update learns from"""
-    start_e: Fraction = 1.0
-    """the share of random actions at the start"""
-    end_e: Fraction = 0.05
-    """the share of random actions once exploration has ended"""
-    exploration_fraction: Fraction = 0.5
-    """over which part of the run the share of random actions falls"""
-    learning_starts: NonNegativeInt = 10_000
-    """how many environment steps are taken before the first update"""
-    train_frequency: PositiveInt = 10
-    """how many environment steps lie between two updates"""
-
-
-class Learner(Protocol):
-    """Values actions and learns: in torch here, or by a kernel that computes the same."""
-
-    def values(self, obs: NDArray[Any]) -> NDArray[np.float32]: ...
-    def learn(self, sample: Sample) -> NDArray[np.float32]: ...
 
 
 class TorchLearner:
@@ -156,59 +118,33 @@ def train(args: Args, stop: StopSignals) -> None:
     if not args.v_min < args.v_max:
         raise UserError(f"v_min is {args.v_min}, which is not less than v_max, {args.v_max}; lower it.")
     with open_run("c51", args, args.num_envs, stop) as run:
-        obs_size, num_actions = math.prod(run.envs.observation_space.shape), int(run.envs.action_space.n)
-        network = DistributionalQNetwork(obs_size, num_actions, args.n_atoms, args.v_min, args.v_max)
+        actions = ActionNumbers(run.envs.action_space)
+        obs_size = math.prod(run.envs.observation_space.shape)
+        network = DistributionalQNetwork(obs_size, actions.count, args.n_atoms, args.v_min, args.v_max)
         network.to(run.device)
         # A resumed run ends with the file that it would have written without a break.
         settings = {name: value for name, value in dataclasses.asdict(args).items() if name != "resume_from"}
         run.model = {"model_weights": network, "args": settings}
-        learn(args, network, run)
+        optimizer = Adam(network, eps=0.01 / args.batch_size)
+        target = Target(network, optimizer)
+        learner = make_learner(network, target, optimizer, args)
+        q_learning = QLearning(args, learner, target, actions, LOGGED)
+        learn(args, run, q_learning, actions, optimizer=optimizer, target=target)
 
 
-def learn(args: Args, network: DistributionalQNetwork, run: Run) -> None:
-    """Act, remember, and learn from what is remembered, until the step budget is used."""
-    envs, writer, watch = run.envs, run.writer, run.watch
-    first_action = int(envs.action_space.start)
-    optimizer = Adam(network, eps=0.01 / args.batch_size)
-    target = Target(network, optimizer)
-    learner = make_learner(network, target, optimizer, args)
-    shape = (args.num_envs, *envs.observation_space.shape)
-    obs_size = math.prod(shape[1:])
-    buffer = ReplayBuffer(args.buffer_size, (obs_size,), (), args.seed, action_dtype=np.int64)
-    obs = np.zeros((args.num_envs, obs_size), dtype=np.float32)
-    envs.reset(args.seed, out=obs.reshape(shape))
-    loop = Held(global_step=0, obs=obs, losses={})
-    run.resume(loop, optimizer=optimizer, target=target, buffer=buffer)
-    global_step, obs, losses = (loop.values[name] for name in ("global_step", "obs", "losses"))
-    next_obs = np.empty_like(obs)
-    exploration_steps = args.exploration_fraction * args.total_timesteps
-
-    while global_step + args.num_envs <= args.total_timesteps:
-        watch.enter("act")
-        epsilon = linear_schedule(args.start_e, args.end_e, exploration_steps, global_step)
-        actions = epsilon_greedy(learner.values, obs, epsilon, network.num_actions)
-        watch.enter("env")
-        step = envs.step([action + first_action for action in actions], out=next_obs.reshape(shape))
-        keep_step(buffer, obs, actions, step, next_obs)
-        obs, next_obs = next_obs, obs
-        global_step += args.num_envs
-
-        if global_step > args.learning_starts:
-            watch.enter("update")
-            for _ in range(times_due(global_step, args.num_envs, args.train_frequency)):
-                logged = learner.learn(buffer.sample(args.batch_size))
-                losses = dict(zip(LOGGED, logged.tolist(), strict=True))
-            if times_due(global_step, args.num_envs, args.target_network_frequency):
-                target.follow(1.0)
-
-        writer.add_episodes(step.episodes, global_step)
-        writer.flush_when_due()
-        if times_due(global_step, args.num_envs, LOG_EVERY):
-            watch.enter("log")
-            writer.add_scalar("charts/epsilon", epsilon, global_step)
-            run.add_losses(losses, global_step)
-        if times_due(global_step, args.num_envs, args.train_frequency):
-            run.between_updates(global_step, loop, global_step=global_step, obs=obs, losses=losses)
+def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
+    """The policy in a model file: its weights, and the arguments that say over which returns they spread."""
+    if not isinstance(weights, dict) or weights.keys() != {"model_weights", "args"}:
+        raise Misfit("it has no model_weights and args")
+    known = dataclasses.asdict(args) | dict(weights["args"])
+    network = DistributionalQNetwork(
+        math.prod(spaces.observation_space.shape),
+        int(spaces.action_space.n),
+        *(known[name] for name in ("n_atoms", "v_min", "v_max")),
+    )
+    # Not every script stores the atoms, which follow from the arguments.
+    load_weights(network, {"atoms": network.atoms, **weights["model_weights"]})
+    return GreedyPolicy(network, spaces.action_space, known["end_e"])
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -6,59 +6,44 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import nn
 
 from cleanrl_worker.agents.continuous import Actor, QNetwork
-from cleanrl_worker.kernels.critics import on_cpu
 from cleanrl_worker.kernels.deterministic import DeterministicKernel
+from cleanrl_worker.kernels.layers import on_cpu
 from cleanrl_worker.training.box_actions import BoxActions, Floats
-from cleanrl_worker.training.common import CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
+from cleanrl_worker.training.common import NonNegative, PositiveInt
+from cleanrl_worker.training.continuous import ContinuousArgs
+from cleanrl_worker.training.off_policy import OffPolicyLearner, learn
 from cleanrl_worker.training.optimizer import Adam
+from cleanrl_worker.training.policies import Policy, Spaces, actor_policy
 from cleanrl_worker.training.replay import ReplayBuffer, Sample
-from cleanrl_worker.training.run import Run, open_run
+from cleanrl_worker.training.run import open_run
 from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.state import Held
+from cleanrl_worker.training.state import Stateful
 from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.targets import Target
-from cleanrl_worker.training.transitions import keep_step
+from cleanrl_worker.training.weights import split_parts
 
 ACTION_SPACES = ("box",)
-OBSERVATION_SPACES = ("box",)
+OBSERVATION_SPACES = ("vector", "grid")
 LOGGED = ("qf1_values", "qf1_loss")
-LOG_EVERY = 100
-"""Environment steps between two points of the loss curves."""
 
 
 @dataclass
-class Args(CommonArgs):
+class Args(ContinuousArgs):
     """Deep deterministic policy gradient, for continuous actions and vector observations."""
 
     exp_name: str = "ddpg_continuous_action"
     """the name of this experiment, part of the results folder's name"""
-    env_id: str = "Pendulum-v1"
-    """the environment: an id, or `module:EnvId` to import a module that registers it first"""
-    total_timesteps: PositiveInt = 1_000_000
-    """how many environment steps to train for, over all environments together"""
     learning_rate: NonNegative = 3e-4
     """the learning rate of Adam"""
-    num_envs: PositiveInt = 1
-    """how many environments are stepped together; there is one update for each step of each of them"""
-    buffer_size: PositiveInt = 1_000_000
-    """how many transitions the replay buffer holds"""
-    gamma: Fraction = 0.99
-    """the discount factor"""
-    tau: Fraction = 0.005
-    """how far the target networks go towards the networks at a time"""
-    batch_size: PositiveInt = 256
-    """how many transitions an update learns from"""
     exploration_noise: NonNegative = 0.1
     """the noise on the actions that are taken, as a share of half the action's range"""
-    learning_starts: NonNegativeInt = 25_000
-    """how many steps are taken at random before learning begins"""
     policy_frequency: PositiveInt = 2
     """after how many updates of the Q network the policy and the targets are updated once"""
 
@@ -81,6 +66,15 @@ class Networks:
         self.critic_optimizer = Adam(self.critics, eps=1e-8)
         self.actor_target = Target(self.actor, self.actor_optimizer)
         self.critic_target = Target(self.critics, self.critic_optimizer)
+
+    def parts(self) -> dict[str, Stateful]:
+        """What a checkpoint holds of them, by name."""
+        return {
+            "actor": self.actor_optimizer,
+            "critics": self.critic_optimizer,
+            "actor_target": self.actor_target,
+            "critic_target": self.critic_target,
+        }
 
 
 class TorchLearner:
@@ -120,79 +114,49 @@ class TorchLearner:
 def make_learner(nets: Networks, args: Args) -> Learner:
     """A kernel where one fits and is wanted, else torch."""
     if args.kernels and on_cpu(nets.actor, nets.critics):
-        return DeterministicKernel(
-            nets.actor,
-            nets.critics,
-            nets.actor_optimizer,
-            nets.critic_optimizer,
-            nets.actor_target,
-            nets.critic_target,
-            args,
-        )
+        return DeterministicKernel(nets, args)
     return TorchLearner(nets, args)
+
+
+@dataclass(frozen=True)
+class DDPG(OffPolicyLearner):
+    """Deep deterministic policy gradient, as the off-policy loop sees it."""
+
+    args: Args
+    nets: Networks
+    learner: Learner
+    actions: BoxActions
+
+    def act(self, obs: Floats, step: int) -> Floats:
+        if step < self.args.learning_starts:
+            return self.actions.random(len(obs))
+        return self.actions.blur(self.learner.act(obs), self.args.exploration_noise)
+
+    def update(self, buffer: ReplayBuffer, step: int) -> dict[str, float]:
+        """Learn from one batch; the policy and the targets take their turn every few updates."""
+        args, nets, sample = self.args, self.nets, buffer.sample(self.args.batch_size)
+        losses = dict(zip(LOGGED, self.learner.learn_critics(sample), strict=True))
+        if step % args.policy_frequency == 0:
+            losses["actor_loss"] = self.learner.learn_actor(sample.obs)
+            nets.actor_target.follow(args.tau)
+            nets.critic_target.follow(args.tau)
+        return losses
 
 
 def train(args: Args, stop: StopSignals) -> None:
     """Train from the first step to the last, and leave curves and weights in the results folder."""
     with open_run("ddpg_continuous_action", args, args.num_envs, stop) as run:
-        actions = BoxActions(run.envs.action_space, args.env_id)
+        actions = BoxActions(run.envs.action_space)
         nets = Networks(math.prod(run.envs.observation_space.shape), actions, run.device)
         run.model = (nets.actor, *nets.critics)
-        learn(args, actions, nets, run)
+        learner = DDPG(args, nets, make_learner(nets, args), actions)
+        learn(args, run, learner, actions, **nets.parts())
 
 
-def learn(args: Args, actions: BoxActions, nets: Networks, run: Run) -> None:
-    """Step and update in turn until the step budget is used."""
-    envs, writer, watch = run.envs, run.writer, run.watch
-    shape = (args.num_envs, *envs.observation_space.shape)
-    obs = np.zeros((args.num_envs, math.prod(shape[1:])), dtype=np.float32)
-    buffer = ReplayBuffer(args.buffer_size, obs.shape[1:], (actions.size,), args.seed)
-    learner = make_learner(nets, args)
-    envs.reset(args.seed, out=obs.reshape(shape))
-    loop = Held(global_step=0, obs=obs)
-    run.resume(
-        loop,
-        buffer=buffer,
-        actor=nets.actor_optimizer,
-        critics=nets.critic_optimizer,
-        actor_target=nets.actor_target,
-        critic_target=nets.critic_target,
-    )
-    global_step, obs = loop.values["global_step"], loop.values["obs"]
-    next_obs = np.empty_like(obs)
-
-    while global_step + args.num_envs <= args.total_timesteps:
-        writer.flush_when_due()
-        watch.enter("act")
-        if global_step < args.learning_starts:
-            chosen = actions.random(args.num_envs)
-        else:
-            chosen = actions.blur(learner.act(obs), args.exploration_noise)
-        watch.enter("env")
-        step = envs.step(actions.for_envs(chosen), out=next_obs.reshape(shape))
-        keep_step(buffer, obs, chosen, step, next_obs)
-        obs, next_obs = next_obs, obs
-        writer.add_episodes(step.episodes, global_step + args.num_envs)
-
-        watch.enter("update")
-        for number in range(global_step + 1, global_step + args.num_envs + 1):
-            if number > args.learning_starts:
-                update(args, nets, learner, buffer, number, run)
-        global_step += args.num_envs
-        watch.enter("log")
-        run.between_updates(global_step, loop, global_step=global_step, obs=obs)
-
-
-def update(args: Args, nets: Networks, learner: Learner, buffer: ReplayBuffer, number: int, run: Run) -> None:
-    """Learn from one batch; the policy and the targets take their turn every few updates."""
-    sample = buffer.sample(args.batch_size)
-    named = dict(zip(LOGGED, learner.learn_critics(sample), strict=True))
-    if number % args.policy_frequency == 0:
-        named["actor_loss"] = learner.learn_actor(sample.obs)
-        nets.actor_target.follow(args.tau)
-        nets.critic_target.follow(args.tau)
-    if number % LOG_EVERY == 0:
-        run.add_losses(named, number)
+def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
+    """The policy in a model file."""
+    actor, critic = split_parts(weights, "actor", "qf1")
+    return actor_policy(actor, critic, spaces, args.exploration_noise)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,7 +1,8 @@
-"""Proximal policy optimisation for discrete actions and vector observations."""
+"""Proximal policy optimisation for discrete actions, one or several at once, and vectors or grid worlds."""
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import sys
 from collections.abc import Sequence
@@ -13,23 +14,31 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from cleanrl_worker.agents.minigrid import MinigridAgent
 from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.kernels import ppo as ppo_kernel
+from cleanrl_worker.probe import describe_space
+from cleanrl_worker.schemas.spaces import is_grid
 from cleanrl_worker.training.advantages import Floats
 from cleanrl_worker.training.common import Bounds, NonNegative
+from cleanrl_worker.training.discrete_actions import DiscreteActions, choice_slices
 from cleanrl_worker.training.on_policy import Experience, OnPolicyArgs, learn, minibatches
 from cleanrl_worker.training.optimizer import Adam
+from cleanrl_worker.training.policies import CategoricalPolicy, Policy, Spaces
 from cleanrl_worker.training.run import open_run
 from cleanrl_worker.training.script import run_script
 from cleanrl_worker.training.stopping import StopSignals
+from cleanrl_worker.training.weights import load_weights
 
-ACTION_SPACES = ("discrete",)
-OBSERVATION_SPACES = ("box",)
+ACTION_SPACES = ("discrete", "multi_discrete", "multi_binary")
+OBSERVATION_SPACES = ("vector", "grid")
+
+Agent = MLPAgent | MinigridAgent
 
 
 @dataclass
 class Args(OnPolicyArgs):
-    """Proximal policy optimisation for discrete actions and vector observations."""
+    """Proximal policy optimisation for discrete actions, with vector or grid observations."""
 
     exp_name: str = "ppo"
     """the name of this experiment, part of the results folder's name"""
@@ -48,7 +57,7 @@ class Args(OnPolicyArgs):
     target_kl: Annotated[float | None, Bounds(minimum=0.0)] = None
     """end an update early when the mean KL divergence of an epoch exceeds this; none: never"""
     shared_trunk: bool = False
-    """let policy and value share their hidden layers"""
+    """let policy and value share their hidden layers; for grid observations they always do"""
 
 
 LOGGED = ("value_loss", "policy_loss", "entropy", "old_approx_kl", "approx_kl", "clipfrac")
@@ -56,7 +65,7 @@ LOGGED = ("value_loss", "policy_loss", "entropy", "old_approx_kl", "approx_kl", 
 
 @dataclass(frozen=True)
 class Batch:
-    """A rollout's steps in one row."""
+    """A rollout's steps in one row; `actions` has a column for each choice."""
 
     obs: Floats
     actions: NDArray[np.int64]
@@ -77,7 +86,7 @@ class Learner(Protocol):
 class TorchLearner:
     """The update rule."""
 
-    def __init__(self, agent: MLPAgent, optimizer: Adam, args: Args) -> None:
+    def __init__(self, agent: Agent, optimizer: Adam, args: Args) -> None:
         self._agent = agent
         self._optimizer = optimizer
         self._args = args
@@ -100,7 +109,7 @@ class TorchLearner:
 
 
 def compute_loss(
-    agent: MLPAgent,
+    agent: Agent,
     args: Args,
     obs: Tensor,
     actions: Tensor,
@@ -111,9 +120,11 @@ def compute_loss(
 ) -> tuple[Tensor, Tensor]:
     """The loss of a minibatch, and what is logged of it in the order of `LOGGED`."""
     logits, values = agent(obs)
-    log_probs = logits.log_softmax(dim=1)
-    entropy = -(log_probs.exp() * log_probs).sum(1).mean()
-    log_ratio = log_probs.gather(1, actions.unsqueeze(1)).squeeze(1) - old_log_probs
+    # Choices made at once are independent: their log probabilities and entropies add up.
+    each = [part.log_softmax(dim=1) for part in logits.split(agent.nvec, dim=1)]
+    entropy = torch.stack([-(part.exp() * part).sum(1).mean() for part in each]).sum()
+    chosen = [part.gather(1, actions[:, column, None]) for column, part in enumerate(each)]
+    log_ratio = torch.cat(chosen, dim=1).sum(1) - old_log_probs
     ratio = log_ratio.exp()
 
     if args.norm_adv and len(advantages) > 1:
@@ -135,7 +146,7 @@ def compute_loss(
     return policy_loss - args.ent_coef * entropy + args.vf_coef * value_loss, logged
 
 
-def make_learner(agent: MLPAgent, optimizer: Adam, args: Args) -> Learner:
+def make_learner(agent: Agent, optimizer: Adam, args: Args) -> Learner:
     """A kernel where one fits the agent and is wanted, else torch."""
     if args.kernels and ppo_kernel.fits(agent):
         return ppo_kernel.PPOKernel(agent, optimizer, args)
@@ -145,32 +156,38 @@ def make_learner(agent: MLPAgent, optimizer: Adam, args: Args) -> Learner:
 class DiscreteSampler:
     """Draws one rollout's actions from the policy's probabilities."""
 
-    def __init__(self, learner: Learner, steps: int, num_envs: int, space: Any) -> None:
+    def __init__(self, learner: Learner, steps: int, num_envs: int, space: DiscreteActions) -> None:
         self._learner = learner
-        self._first_action = int(space.start)
-        self.actions = np.zeros((steps, num_envs), dtype=np.int64)
-        self._logits = np.zeros((steps, num_envs, int(space.n)), dtype=np.float32)
+        self._space = space
+        self._slices = choice_slices(space.nvec)
+        self.actions = np.zeros((steps, num_envs, len(space.nvec)), dtype=np.int64)
+        self._logits = np.zeros((steps, num_envs, sum(space.nvec)), dtype=np.float32)
         # The greatest of logits plus Gumbel noise is a sample of their distribution.
         self._gumbel = -torch.empty(self._logits.shape).exponential_().log_().numpy()
 
-    def act(self, t: int, obs: Floats) -> list[int]:
+    def act(self, t: int, obs: Floats) -> list[Any]:
         logits = self._learner.logits(obs)
         self._logits[t] = logits
-        self.actions[t] = (logits + self._gumbel[t]).argmax(axis=1)
-        return list((self.actions[t] + self._first_action).tolist())
+        noisy, actions = logits + self._gumbel[t], self.actions[t]
+        for column, part in enumerate(self._slices):
+            actions[:, column] = noisy[:, part].argmax(axis=1)
+        return self._space.for_envs(actions)
 
     def log_probs(self) -> Floats:
         """Of all actions drawn, in one row."""
-        logits = self._logits.reshape(self.actions.size, -1)
-        logits = logits - logits.max(axis=1, keepdims=True)
-        chosen: Floats = np.take_along_axis(logits, self.actions.reshape(-1, 1), axis=1)[:, 0]
-        return np.asarray(chosen - np.log(np.exp(logits).sum(axis=1)))
+        total: Any = 0.0
+        for column, part in enumerate(self._slices):
+            logits = self._logits[:, :, part].reshape(-1, part.stop - part.start)
+            logits = logits - logits.max(axis=1, keepdims=True)
+            chosen = np.take_along_axis(logits, self.actions[:, :, column].reshape(-1, 1), axis=1)[:, 0]
+            total = total + (chosen - np.log(np.exp(logits).sum(axis=1)))
+        return np.asarray(total)
 
 
 class PPO:
     """Proximal policy optimisation, as the on-policy loop sees it."""
 
-    def __init__(self, args: Args, learner: Learner, action_space: Any) -> None:
+    def __init__(self, args: Args, learner: Learner, action_space: DiscreteActions) -> None:
         self._args = args
         self._learner = learner
         self._space = action_space
@@ -186,7 +203,7 @@ class PPO:
         args, sampler = self._args, experience.sampler
         batch = Batch(
             obs=experience.obs,
-            actions=sampler.actions.reshape(-1),
+            actions=sampler.actions.reshape(len(experience.obs), -1),
             log_probs=sampler.log_probs(),
             advantages=experience.advantages,
             returns=experience.returns,
@@ -205,11 +222,25 @@ class PPO:
 def train(args: Args, stop: StopSignals) -> None:
     """Train from the first step to the last, and leave curves and weights in the results folder."""
     with open_run("ppo", args, args.num_envs, stop) as run:
-        space = run.envs.action_space
-        obs_size = math.prod(run.envs.observation_space.shape)
-        run.model = agent = MLPAgent(obs_size, int(space.n), args.shared_trunk).to(run.device)
+        space = DiscreteActions(run.envs.action_space)
+        run.model = agent = make_agent(run.envs.observation_space, space.nvec, args).to(run.device)
         optimizer = Adam(agent, eps=1e-5)
         learn(args, run, PPO(args, make_learner(agent, optimizer, args), space), optimizer=optimizer)
+
+
+def make_agent(observations: Any, nvec: tuple[int, ...], args: Args) -> Agent:
+    """The network that fits what is observed."""
+    if is_grid(describe_space(observations)):
+        return MinigridAgent(nvec, observations.shape)
+    return MLPAgent(math.prod(observations.shape), nvec, args.shared_trunk)
+
+
+def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
+    """The policy in a model file."""
+    actions = DiscreteActions(spaces.action_space)
+    args = dataclasses.replace(args, shared_trunk="trunk.0.weight" in weights)
+    agent = load_weights(make_agent(spaces.observation_space, actions.nvec, args), weights)
+    return CategoricalPolicy(agent.logits, agent.value, spaces.action_space)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -20,12 +20,15 @@ from cleanrl_worker.training.common import Bounds, NonNegative, PositiveInt
 from cleanrl_worker.training.normalise import Normaliser
 from cleanrl_worker.training.on_policy import Experience, OnPolicyArgs, learn, minibatches
 from cleanrl_worker.training.optimizer import Adam
+from cleanrl_worker.training.policies import BoxPolicy, Policy, Spaces
 from cleanrl_worker.training.run import open_run
 from cleanrl_worker.training.script import run_script
 from cleanrl_worker.training.stopping import StopSignals
+from cleanrl_worker.training.weights import load_weights
 
-ACTION_SPACES = ("box",)
-OBSERVATION_SPACES = ("box",)
+ACTION_SPACES = ("box", "unbounded_box", "integer_box")
+OBSERVATION_SPACES = ("vector", "grid")
+NORMALISES_OBSERVATIONS = True
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -247,6 +250,16 @@ def train(args: Args, stop: StopSignals, algo: str = "ppo_continuous_action", al
         normaliser = Normaliser(obs_size, args.num_envs, args.gamma)
         ppo = ContinuousPPO(args, make_learner(agent, optimizer, args), space, alpha)
         learn(args, run, ppo, normaliser, optimizer=optimizer)
+
+
+def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
+    """The policy in a model file; what it observes must be normalised as in training."""
+    space = spaces.action_space
+    agent = GaussianAgent(math.prod(spaces.observation_space.shape), math.prod(space.shape))
+    load_weights(agent, weights)
+    return BoxPolicy(
+        lambda obs, noise: agent.means(obs) + agent.actor_logstd.exp() * noise, space, agent.value
+    )
 
 
 def main(argv: Sequence[str] | None = None) -> int:

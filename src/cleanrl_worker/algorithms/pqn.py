@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -14,23 +14,25 @@ from numpy.typing import NDArray
 
 from cleanrl_worker.agents.q_networks import NormedQNetwork
 from cleanrl_worker.kernels import pqn as pqn_kernel
-from cleanrl_worker.training.advantages import Floats, estimate_advantages
-from cleanrl_worker.training.common import CommonArgs, Fraction, NonNegative, PositiveInt
-from cleanrl_worker.training.exploration import epsilon_greedy, linear_schedule
-from cleanrl_worker.training.on_policy import Rollout, collect, minibatches
+from cleanrl_worker.training.advantages import Floats
+from cleanrl_worker.training.common import Fraction, NonNegative, PositiveInt
+from cleanrl_worker.training.exploration import EpsilonGreedy, ExplorationArgs
+from cleanrl_worker.training.on_policy import Rollout, collect, estimate, first_observations, minibatches
+from cleanrl_worker.training.policies import GreedyPolicy, Policy, Spaces
 from cleanrl_worker.training.radam import RAdam
 from cleanrl_worker.training.run import Run, open_run
 from cleanrl_worker.training.script import run_script
 from cleanrl_worker.training.state import Held
 from cleanrl_worker.training.stopping import StopSignals
+from cleanrl_worker.training.weights import load_weights
 
 ACTION_SPACES = ("discrete",)
-OBSERVATION_SPACES = ("box",)
+OBSERVATION_SPACES = ("vector", "grid")
 LOGGED = ("td_loss", "q_values")
 
 
 @dataclass
-class Args(CommonArgs):
+class Args(ExplorationArgs):
     """Q-learning from fresh rollouts, without target network and replay buffer, for discrete actions."""
 
     exp_name: str = "pqn"
@@ -49,12 +51,6 @@ class Args(CommonArgs):
     """let the learning rate fall to zero over the run"""
     gamma: Fraction = 0.99
     """the discount factor"""
-    start_e: Fraction = 1.0
-    """the share of random actions at the start"""
-    end_e: Fraction = 0.05
-    """the share of random actions once exploration has ended"""
-    exploration_fraction: Fraction = 0.5
-    """over which part of the run the share of random actions falls"""
     max_grad_norm: NonNegative = 10.0
     """the greatest norm of the gradient"""
     q_lambda: Fraction = 0.65
@@ -102,36 +98,22 @@ def make_learner(network: NormedQNetwork, optimizer: RAdam, args: Args) -> Learn
 class Explorer:
     """Draws the actions of one rollout, and keeps them."""
 
-    def __init__(self, learner: Learner, args: Args, run: Run, steps: int, global_step: int) -> None:
+    def __init__(self, policy: EpsilonGreedy, args: Args, run: Run, steps: int, global_step: int) -> None:
         self.actions = np.zeros((steps, args.num_envs), dtype=np.int64)
-        self.epsilon = args.start_e
-        self._learner = learner
-        self._args = args
-        self._num_actions = int(run.envs.action_space.n)
+        self._policy = policy
         self._first_action = int(run.envs.action_space.start)
         self._global_step = global_step
 
     def act(self, t: int, obs: Floats) -> list[int]:
         """The actions of step `t`, one for each environment."""
-        args, step = self._args, self._global_step + t * self._args.num_envs
-        duration = args.exploration_fraction * args.total_timesteps
-        self.epsilon = linear_schedule(args.start_e, args.end_e, duration, step)
-        actions = epsilon_greedy(self._learner.values, obs, self.epsilon, self._num_actions)
+        actions = self._policy.act(obs, self._global_step + t * len(obs))
         self.actions[t] = actions
         return [action + self._first_action for action in actions]
 
 
 def compute_returns(learner: Learner, rollout: Rollout, args: Args) -> Floats:
     """Q(lambda) targets: what was earned, mixed at each step with the best value known of where it led."""
-    steps, num_envs = rollout.rewards.shape
-    best = learner.values(rollout.obs.reshape((steps + 1) * num_envs, -1)).max(axis=1)
-    best = best.reshape(steps + 1, num_envs)
-    next_best = best[1:] * (1.0 - rollout.dones)
-    if rollout.final_obs:
-        at, indices, observations = zip(*rollout.final_obs, strict=True)
-        next_best[list(at), list(indices)] = learner.values(np.stack(observations)).max(axis=1)
-    best = best[:-1]
-    gains = estimate_advantages(rollout.rewards, rollout.dones, best, next_best, args.gamma, args.q_lambda)
+    best, gains = estimate(lambda obs: learner.values(obs).max(axis=1), rollout, args.gamma, args.q_lambda)
     returns: Floats = best + gains
     return returns
 
@@ -159,23 +141,21 @@ def train(args: Args, stop: StopSignals) -> None:
 
 def learn(args: Args, network: NormedQNetwork, run: Run) -> None:
     """Rollout and update in turn until the step budget is used; the last rollout may be shorter."""
-    envs, writer = run.envs, run.writer
+    writer = run.writer
     optimizer = RAdam(network)
     learner = make_learner(network, optimizer, args)
-    shape = (args.num_envs, *envs.observation_space.shape)
-    obs = np.zeros((args.num_envs, math.prod(shape[1:])), dtype=np.float32)
-    envs.reset(args.seed, out=obs.reshape(shape))
-    loop = Held(global_step=0, iteration=0, obs=obs)
+    policy = EpsilonGreedy(args, learner.values, int(run.envs.action_space.n))
+    loop = Held(global_step=0, iteration=0, obs=first_observations(args, run))
     run.resume(loop, optimizer=optimizer)
     global_step, iteration, obs = (loop.values[name] for name in ("global_step", "iteration", "obs"))
     total_steps = args.total_timesteps // args.num_envs
     num_iterations = math.ceil(total_steps / args.num_steps)
 
-    while iteration < num_iterations:
+    while global_step // args.num_envs < total_steps:
         progress = iteration / num_iterations if args.anneal_lr else 0.0
         learning_rate = args.learning_rate * (1.0 - progress)
         steps = min(args.num_steps, total_steps - global_step // args.num_envs)
-        explorer = Explorer(learner, args, run, steps, global_step)
+        explorer = Explorer(policy, args, run, steps, global_step)
         rollout = collect(run, explorer, obs, steps, global_step, None)
         obs = rollout.obs[-1]
         global_step += steps * args.num_envs
@@ -190,9 +170,15 @@ def learn(args: Args, network: NormedQNetwork, run: Run) -> None:
 
         run.watch.enter("log")
         writer.add_scalar("charts/learning_rate", learning_rate, global_step)
-        writer.add_scalar("charts/epsilon", explorer.epsilon, global_step)
+        writer.add_scalar("charts/epsilon", policy.epsilon, global_step)
         run.add_losses(losses, global_step)
         run.between_updates(global_step, loop, global_step=global_step, iteration=iteration, obs=obs)
+
+
+def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
+    """The policy in a model file."""
+    network = NormedQNetwork(math.prod(spaces.observation_space.shape), int(spaces.action_space.n))
+    return GreedyPolicy(load_weights(network, weights), spaces.action_space, args.end_e)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

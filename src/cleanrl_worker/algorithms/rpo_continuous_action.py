@@ -17,6 +17,8 @@ from cleanrl_worker.training.stopping import StopSignals
 
 ACTION_SPACES = ppo_continuous_action.ACTION_SPACES
 OBSERVATION_SPACES = ppo_continuous_action.OBSERVATION_SPACES
+NORMALISES_OBSERVATIONS = True
+load_policy = ppo_continuous_action.load_policy
 
 
 @dataclass

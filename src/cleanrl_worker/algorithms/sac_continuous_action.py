@@ -6,65 +6,45 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 
 import numpy as np
 import torch
 from torch import nn
 
 from cleanrl_worker.agents.continuous import GaussianActor, QNetwork
-from cleanrl_worker.kernels.critics import on_cpu
+from cleanrl_worker.kernels.layers import on_cpu
 from cleanrl_worker.kernels.sac import SACKernel
 from cleanrl_worker.training.box_actions import BoxActions, Floats
-from cleanrl_worker.training.common import (
-    Bounds,
-    CommonArgs,
-    Fraction,
-    NonNegative,
-    NonNegativeInt,
-    PositiveInt,
-)
+from cleanrl_worker.training.common import Bounds, NonNegative, NonNegativeInt, PositiveInt
+from cleanrl_worker.training.continuous import ContinuousArgs
+from cleanrl_worker.training.off_policy import OffPolicyLearner, learn
 from cleanrl_worker.training.optimizer import Adam
+from cleanrl_worker.training.policies import BoxPolicy, Policy, Spaces
 from cleanrl_worker.training.replay import ReplayBuffer, Sample
-from cleanrl_worker.training.run import Run, open_run
+from cleanrl_worker.training.run import open_run
 from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.state import Held
+from cleanrl_worker.training.state import Stateful
 from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.targets import Target
-from cleanrl_worker.training.transitions import keep_step
+from cleanrl_worker.training.weights import load_weights
 
 ACTION_SPACES = ("box",)
-OBSERVATION_SPACES = ("box",)
+OBSERVATION_SPACES = ("vector", "grid")
 LOGGED = ("qf1_values", "qf2_values", "qf1_loss", "qf2_loss")
 ACTOR_LOGGED = ("actor_loss", "alpha", "alpha_loss")
-LOG_EVERY = 100
-"""Environment steps between two points of the loss curves."""
 
 
 @dataclass
-class Args(CommonArgs):
+class Args(ContinuousArgs):
     """Soft actor-critic, for continuous actions and vector observations."""
 
     exp_name: str = "sac_continuous_action"
     """the name of this experiment, part of the results folder's name"""
-    env_id: str = "Pendulum-v1"
-    """the environment: an id, or `module:EnvId` to import a module that registers it first"""
-    total_timesteps: PositiveInt = 1_000_000
-    """how many environment steps to train for, over all environments together"""
     policy_lr: NonNegative = 3e-4
     """the learning rate of the policy"""
     q_lr: NonNegative = 1e-3
     """the learning rate of the Q networks, and of alpha when it is tuned"""
-    num_envs: PositiveInt = 1
-    """how many environments are stepped together; there is one update for each step of each of them"""
-    buffer_size: PositiveInt = 1_000_000
-    """how many transitions the replay buffer holds"""
-    gamma: Fraction = 0.99
-    """the discount factor"""
-    tau: Fraction = 0.005
-    """how far the target networks go towards the networks at a time"""
-    batch_size: PositiveInt = 256
-    """how many transitions an update learns from"""
     learning_starts: NonNegativeInt = 5_000
     """how many steps are taken at random before learning begins"""
     policy_frequency: PositiveInt = 2
@@ -104,6 +84,15 @@ class Networks:
         self.critic_optimizer = Adam(self.critics, eps=1e-8)
         self.alpha_optimizer = Adam(self.temperature, eps=1e-8)
         self.critic_target = Target(self.critics, self.critic_optimizer)
+
+    def parts(self) -> dict[str, Stateful]:
+        """What a checkpoint holds of them, by name."""
+        return {
+            "actor": self.actor_optimizer,
+            "critics": self.critic_optimizer,
+            "alpha": self.alpha_optimizer,
+            "critic_target": self.critic_target,
+        }
 
 
 class TorchLearner:
@@ -154,89 +143,60 @@ class TorchLearner:
 def make_learner(nets: Networks, args: Args) -> Learner:
     """A kernel where one fits and is wanted, else torch."""
     if args.kernels and on_cpu(nets.actor, nets.critics):
-        return SACKernel(
-            nets.actor,
-            nets.critics,
-            nets.actor_optimizer,
-            nets.critic_optimizer,
-            nets.alpha_optimizer,
-            nets.critic_target,
-            args,
-        )
+        return SACKernel(nets, args)
     return TorchLearner(nets, args)
 
 
-def train(args: Args, stop: StopSignals) -> None:
-    """Train from the first step to the last, and leave curves and weights in the results folder."""
-    with open_run("sac_continuous_action", args, args.num_envs, stop) as run:
-        actions = BoxActions(run.envs.action_space, args.env_id)
-        nets = Networks(math.prod(run.envs.observation_space.shape), actions, run.device, args)
-        run.model = nets.actor
-        learn(args, actions, nets, run)
+@dataclass(frozen=True)
+class SAC(OffPolicyLearner):
+    """Soft actor-critic, as the off-policy loop sees it."""
 
+    args: Args
+    nets: Networks
+    learner: Learner
+    actions: BoxActions
 
-def learn(args: Args, actions: BoxActions, nets: Networks, run: Run) -> None:
-    """Step and update in turn until the step budget is used."""
-    envs, writer, watch = run.envs, run.writer, run.watch
-    shape = (args.num_envs, *envs.observation_space.shape)
-    obs = np.zeros((args.num_envs, math.prod(shape[1:])), dtype=np.float32)
-    buffer = ReplayBuffer(args.buffer_size, obs.shape[1:], (actions.size,), args.seed)
-    learner = make_learner(nets, args)
-    envs.reset(args.seed, out=obs.reshape(shape))
-    loop = Held(global_step=0, obs=obs)
-    run.resume(
-        loop,
-        buffer=buffer,
-        actor=nets.actor_optimizer,
-        critics=nets.critic_optimizer,
-        alpha=nets.alpha_optimizer,
-        critic_target=nets.critic_target,
-    )
-    global_step, obs = loop.values["global_step"], loop.values["obs"]
-    next_obs = np.empty_like(obs)
+    def act(self, obs: Floats, step: int) -> Floats:
+        if step < self.args.learning_starts:
+            return self.actions.random(len(obs))
+        return self.learner.act(obs, normal_noise(len(obs), self.actions.size))
 
-    while global_step + args.num_envs <= args.total_timesteps:
-        writer.flush_when_due()
-        watch.enter("act")
-        if global_step < args.learning_starts:
-            chosen = actions.random(args.num_envs)
-        else:
-            chosen = learner.act(obs, normal_noise(args.num_envs, actions.size))
-        watch.enter("env")
-        step = envs.step(actions.for_envs(chosen), out=next_obs.reshape(shape))
-        keep_step(buffer, obs, chosen, step, next_obs)
-        obs, next_obs = next_obs, obs
-        writer.add_episodes(step.episodes, global_step + args.num_envs)
-
-        watch.enter("update")
-        for number in range(global_step + 1, global_step + args.num_envs + 1):
-            if number > args.learning_starts:
-                update(args, nets, learner, buffer, number, run)
-        global_step += args.num_envs
-        watch.enter("log")
-        run.between_updates(global_step, loop, global_step=global_step, obs=obs)
-
-
-def update(args: Args, nets: Networks, learner: Learner, buffer: ReplayBuffer, number: int, run: Run) -> None:
-    """Learn from one batch; the policy takes its turn every few updates, and makes up for those between."""
-    sample = buffer.sample(args.batch_size)
-    losses = learner.learn_critics(sample, normal_noise(*sample.actions.shape))
-    named = dict(zip(LOGGED, losses, strict=True))
-    if number % args.policy_frequency == 0:
-        for _ in range(args.policy_frequency):
-            actor_losses = learner.learn_actor(sample.obs, normal_noise(*sample.actions.shape))
-            named |= zip(ACTOR_LOGGED, actor_losses, strict=True)
-    if number % args.target_network_frequency == 0:
-        nets.critic_target.follow(args.tau)
-    if number % LOG_EVERY == 0:
-        named["qf_loss"] = (named["qf1_loss"] + named["qf2_loss"]) / 2.0
-        run.add_losses(named, number)
+    def update(self, buffer: ReplayBuffer, step: int) -> dict[str, float]:
+        """Learn from one batch; the policy takes its turn every few updates, then as often."""
+        args, sample = self.args, buffer.sample(self.args.batch_size)
+        critic_losses = self.learner.learn_critics(sample, normal_noise(*sample.actions.shape))
+        losses = dict(zip(LOGGED, critic_losses, strict=True))
+        if step % args.policy_frequency == 0:
+            for _ in range(args.policy_frequency):
+                actor_losses = self.learner.learn_actor(sample.obs, normal_noise(*sample.actions.shape))
+                losses |= zip(ACTOR_LOGGED, actor_losses, strict=True)
+        if step % args.target_network_frequency == 0:
+            self.nets.critic_target.follow(args.tau)
+        return losses | {"qf_loss": (losses["qf1_loss"] + losses["qf2_loss"]) / 2.0}
 
 
 def normal_noise(rows: int, size: int) -> Floats:
     """Numbers of a standard normal distribution."""
     noise: Floats = torch.randn(rows, size).numpy()
     return noise
+
+
+def train(args: Args, stop: StopSignals) -> None:
+    """Train from the first step to the last, and leave curves and weights in the results folder."""
+    with open_run("sac_continuous_action", args, args.num_envs, stop) as run:
+        actions = BoxActions(run.envs.action_space)
+        nets = Networks(math.prod(run.envs.observation_space.shape), actions, run.device, args)
+        run.model = nets.actor
+        learner = SAC(args, nets, make_learner(nets, args), actions)
+        learn(args, run, learner, actions, **nets.parts())
+
+
+def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
+    """The policy in a model file, which may hold the Q networks too."""
+    actions = BoxActions(spaces.action_space)
+    actor = GaussianActor(math.prod(spaces.observation_space.shape), *actions.bounds)
+    load_weights(actor, weights[0] if isinstance(weights, tuple) else weights)
+    return BoxPolicy(lambda obs, noise: actor.draw(obs, noise)[0], spaces.action_space)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

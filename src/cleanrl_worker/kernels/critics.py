@@ -1,4 +1,4 @@
-"""Q networks for continuous actions, one or two at once: learning, and judging a policy's actions."""
+"""Q networks for continuous actions, one or two: learning, and judging a policy's actions."""
 
 from __future__ import annotations
 
@@ -8,15 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from cleanrl_worker.agents.continuous import QNetwork
-from cleanrl_worker.kernels.nets import Floats, Nets, view_layers
+from cleanrl_worker.agents.continuous import HIDDEN, QNetwork
+from cleanrl_worker.kernels.nets import Floats, Memory, Net, view_layers
 from cleanrl_worker.training.optimizer import Adam
 from cleanrl_worker.training.targets import Target
-
-
-def on_cpu(*modules: nn.Module) -> bool:
-    """Whether all parameters are where numpy can reach them."""
-    return all(parameter.device.type == "cpu" for module in modules for parameter in module.parameters())
 
 
 class Critics:
@@ -28,44 +23,50 @@ class Critics:
         """The first `judges` networks are those that a policy learns from."""
         (like, *_) = nets
         assert isinstance(like, QNetwork)
-        share = optimizer.weights.numel() // len(nets) * judges
         self._optimizer = optimizer
-        self._batch = batch
-        self._nets = Nets(view_layers(like, optimizer.weights, optimizer.gradient), ["fc3"], batch)
-        self._targets = Nets(view_layers(like, target.weights), ["fc3"], batch)
-        self._judges = Nets(view_layers(like, optimizer.weights[:share]), ["fc3"], batch)
-        self._inputs = np.empty((batch, like.fc1.in_features), dtype=np.float32)
+        # What two judges think of an action is needed at the same time; all else takes its turn.
+        memories = [Memory(batch, HIDDEN, depth=2) for _ in range(judges)]
+        layers = view_layers(like, optimizer.weights, optimizer.gradient)
+        self._nets = [Net(parts, ["fc3"], memories[0]) for parts in layers]
+        self._judges = [Net(parts, ["fc3"], memory) for parts, memory in zip(layers, memories, strict=False)]
+        self._targets = [Net(parts, ["fc3"], memories[0]) for parts in view_layers(like, target.weights)]
+        self._inputs = np.empty((batch, like.fc1.in_features), np.float32)
 
     def foresee(self, sample: Any, next_actions: Floats) -> Floats:
-        """The targets' values of what comes next, as (net, row)."""
-        return self._targets.forward(self._join(sample.next_obs, next_actions))[0][:, :, 0]
+        """The least of the targets' values of what comes next."""
+        inputs = self._join(sample.next_obs, next_actions)
+        least: Floats = np.minimum.reduce([target.forward(inputs)[0][:, 0] for target in self._targets])
+        return least
 
     def learn(self, sample: Any, goals: Floats, learning_rate: float) -> list[float]:
         """One step of all networks towards `goals`; gives the mean value of each, then the loss of each."""
-        inputs = self._join(sample.obs, sample.actions)
-        values = self._nets.forward(inputs)[0]
-        means = values.mean(axis=(1, 2))
-        error = values - goals[None, :, None]
-        losses = np.square(error).mean(axis=(1, 2))
-        error *= np.float32(2.0 / self._batch)
-        self._nets.backward([error], inputs)
+        inputs, size = self._join(sample.obs, sample.actions), len(goals)
+        means, losses = [], []
+        for net in self._nets:
+            values = net.forward(inputs)[0][:, 0]
+            error = values - goals
+            means.append(float(np.add.reduce(values)) / size)
+            losses.append(float(np.dot(error, error)) / size)
+            error *= np.float32(2.0 / size)
+            net.backward([error[:, None]], inputs)
         self._optimizer.descend(learning_rate)
-        return [*means.tolist(), *losses.tolist()]
+        return means + losses
 
-    def judge(self, obs: Floats, actions: Floats) -> Floats:
-        """The judges' values, as (net, row)."""
-        return self._judges.forward(self._join(obs, actions))[0][:, :, 0]
+    def judge(self, obs: Floats, actions: Floats) -> list[Floats]:
+        """The values that each judge gives."""
+        inputs = self._join(obs, actions)
+        return [judge.forward(inputs)[0][:, 0] for judge in self._judges]
 
     def slopes(self, action_size: int, chosen: NDArray[np.int64] | None = None) -> Floats:
         """How a value changes with the actions just judged; for each row the first judge's, or `chosen`."""
         first = self._inputs.shape[1] - action_size
         if chosen is None:
-            return self._judges.slope(0, slice(None), first)
-        slopes = np.empty((self._batch, action_size), dtype=np.float32)
+            return self._judges[0].slope(slice(None), first)
+        slopes = np.empty((len(chosen), action_size), np.float32)
         # Each judge goes back through its own rows only, which halves the work.
-        for net in range(2):
-            rows = np.flatnonzero(chosen == net)
-            slopes[rows] = self._judges.slope(net, rows, first)
+        for number, judge in enumerate(self._judges):
+            rows = np.flatnonzero(chosen == number)
+            slopes[rows] = judge.slope(rows, first)
         return slopes
 
     def _join(self, obs: Floats, actions: Floats) -> Floats:

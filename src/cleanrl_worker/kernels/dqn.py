@@ -7,8 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from cleanrl_worker.agents.q_networks import QNetwork
-from cleanrl_worker.kernels.layers import Floats, Stack, is_plain_stack
-from cleanrl_worker.kernels.q_values import on_cpu, write_gradient
+from cleanrl_worker.kernels.layers import Floats, Stack, is_plain_stack, on_cpu
+from cleanrl_worker.kernels.q_values import write_gradient
 from cleanrl_worker.training.optimizer import Adam
 from cleanrl_worker.training.replay import Sample
 from cleanrl_worker.training.targets import Target

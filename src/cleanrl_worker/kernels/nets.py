@@ -1,4 +1,4 @@
-"""Several equal networks side by side: linear layers with relu between, then one head or more."""
+"""Networks of linear layers with relu between and one head or more, a batch at a time."""
 
 from __future__ import annotations
 
@@ -16,113 +16,129 @@ Floats = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Layer:
-    """One linear layer of all the networks: weights (net, out, in), biases (net, 1, out), and gradients."""
+    """A linear layer: weights (out, in), biases, and the gradients of both."""
 
     weight: Floats
     bias: Floats
     weight_grad: Floats
     bias_grad: Floats
 
-    def forward(self, x: Floats, out: Floats) -> None:
-        np.matmul(x, self.weight.transpose(0, 2, 1), out=out)
-        torch.from_numpy(out).add_(torch.from_numpy(self.bias))
-
     def learn(self, grad: Floats, x: Floats, ones: Floats) -> None:
         """Write the gradients, given that of the outputs; a product with ones sums faster than `sum`."""
-        np.matmul(grad.transpose(0, 2, 1), x, out=self.weight_grad)
+        np.matmul(grad.T, x, out=self.weight_grad)
         np.matmul(ones, grad, out=self.bias_grad)
 
 
-def view_layers(net: nn.Module, weights: Tensor, gradient: Tensor | None = None) -> dict[str, Layer]:
-    """The layers of networks like `net` that lie one after the other in flat memory, by name."""
+def view_layers(net: nn.Module, weights: Tensor, gradient: Tensor | None = None) -> list[dict[str, Layer]]:
+    """The layers by name of each network like `net`, of which one or more lie in flat memory."""
     if gradient is None:
         # Nobody learns here: this memory is never touched.
         gradient = torch.empty_like(weights)
-    count = weights.numel() // sum(parameter.numel() for parameter in net.parameters())
-    flat, flat_grad = weights.view(count, -1).numpy(), gradient.view(count, -1).numpy()
-    layers: dict[str, Layer] = {}
-    start = 0
-    for name, layer in net.named_children():
-        assert isinstance(layer, nn.Linear)
-        size, outputs = layer.weight.numel(), layer.out_features
-        middle, end = start + size, start + size + outputs
-        parts = [
-            part
-            for rows in (flat, flat_grad)
-            for part in (
-                rows[:, start:middle].reshape(count, outputs, -1),
-                rows[:, middle:end].reshape(count, 1, outputs),
-            )
-        ]
-        layers[name] = Layer(*parts)
-        start = end
-    return layers
+    size = sum(parameter.numel() for parameter in net.parameters())
+    networks: list[dict[str, Layer]] = []
+    for start in range(0, weights.numel(), size):
+        layers: dict[str, Layer] = {}
+        for name, layer in net.named_children():
+            assert isinstance(layer, nn.Linear)
+            middle = start + layer.weight.numel()
+            end = middle + layer.out_features
+            parts = [
+                part.numpy()
+                for flat in (weights, gradient)
+                for part in (flat[start:middle].view_as(layer.weight), flat[middle:end])
+            ]
+            layers[name] = Layer(*parts)
+            start = end
+        networks.append(layers)
+    return networks
 
 
-class Nets:
-    """Forward and backward passes for one size of batch, in memory that is allocated once."""
+class Rows:
+    """Memory for numbers of a batch, as an array and as a tensor: some passes are faster in torch."""
 
-    def __init__(self, layers: dict[str, Layer], heads: Sequence[str], batch: int) -> None:
+    def __init__(self, batch: int, width: int) -> None:
+        self.tensor = torch.empty((batch, width))
+        self.array: Floats = self.tensor.numpy()
+
+
+class Memory:
+    """Where a network's activations lie from its forward to its backward pass.
+
+    Networks that are never between the two at the same time share one, so that it stays in the cache.
+    """
+
+    def __init__(self, batch: int, width: int, depth: int) -> None:
+        self.activations = [Rows(batch, width) for _ in range(depth)]
+        self.spare = Rows(batch, width)
+        self.ones = np.ones(batch, np.float32)
+
+
+class Net:
+    """Forward and backward passes of one network."""
+
+    def __init__(self, layers: dict[str, Layer], heads: Sequence[str], memory: Memory) -> None:
         self._hidden = [layer for name, layer in layers.items() if name not in heads]
+        self._biases = [torch.from_numpy(layer.bias) for layer in self._hidden]
         self._heads = [layers[name] for name in heads]
-        self._activations = [_empty(layer, batch) for layer in self._hidden]
-        self._zeros = np.zeros_like(self._activations[0])
-        self._grads = [_empty(layer, batch) for layer in self._hidden]
-        self._outputs = [_empty(layer, batch) for layer in self._heads]
-        self._ones = np.ones((1, batch), dtype=np.float32)
+        self._memory = memory
 
     def forward(self, x: Floats) -> list[Floats]:
-        """What each head gives, as (net, row, output); valid until the next call."""
-        for layer, out in zip(self._hidden, self._activations, strict=True):
-            layer.forward(x, out)
-            # An array of zeros takes a fourth of the time that the number 0 takes.
-            x = np.maximum(out, self._zeros, out=out)
-        for layer, out in zip(self._heads, self._outputs, strict=True):
-            layer.forward(x, out)
-        return self._outputs
+        """What each head gives, a row for each of `x`."""
+        for layer, bias, out in zip(self._hidden, self._biases, self._memory.activations, strict=True):
+            np.matmul(x, layer.weight.T, out=out.array)
+            torch._add_relu_(out.tensor, bias)
+            x = out.array
+        return [x @ head.weight.T + head.bias for head in self._heads]
 
     def backward(self, grads: Sequence[Floats], x: Floats) -> None:
-        """Write the gradients of all layers, given those of the heads and the inputs of the last forward."""
-        for index, (head, grad) in enumerate(zip(self._heads, grads, strict=True)):
-            head.learn(grad, self._activations[-1], self._ones)
-            if index == 0:
-                _product(grad, head.weight, self._grads[-1])
-            else:
-                self._grads[-1] += grad @ head.weight
-        for index in range(len(self._hidden) - 1, -1, -1):
-            layer, grad = self._hidden[index], self._grads[index]
-            _relu_backward(grad, self._activations[index])
-            layer.learn(grad, self._activations[index - 1] if index else x, self._ones)
-            if index:
-                np.matmul(grad, layer.weight, out=self._grads[index - 1])
+        """Write the gradients of all layers, given those of the heads and the inputs of the last forward.
 
-    def slope(self, net: int, rows: Any, first: int) -> Floats:
-        """How one network's only output changes with its inputs from the column `first` on, in some rows."""
+        The activations are overwritten on the way.
+        """
+        memory = self._memory
+        grad = memory.spare
+        for number, (head, head_grad) in enumerate(zip(self._heads, grads, strict=True)):
+            head.learn(head_grad, memory.activations[-1].array, memory.ones)
+            _add_product(head_grad, head.weight, grad, first=number == 0)
+        for index in range(len(self._hidden) - 1, -1, -1):
+            layer, activation = self._hidden[index], memory.activations[index]
+            _relu_backward(grad.tensor, activation.tensor, out=grad.tensor)
+            layer.learn(grad.array, memory.activations[index - 1].array if index else x, memory.ones)
+            if index:
+                np.matmul(grad.array, layer.weight, out=activation.array)
+                grad = activation
+
+    def slope(self, rows: Any, first: int) -> Floats:
+        """How the only output changes with the inputs from the column `first` on, in some rows.
+
+        The activations are overwritten on the way when the rows are a slice.
+        """
         (head,) = self._heads
-        activations = [activation[net, rows] for activation in self._activations]
-        grad: Floats = np.repeat(head.weight[net], len(activations[-1]), axis=0)
-        for layer, activation in zip(self._hidden[:0:-1], activations[:0:-1], strict=True):
-            _relu_backward(grad, activation)
-            grad = grad @ layer.weight[net]
-        _relu_backward(grad, activations[0])
-        slope: Floats = grad @ self._hidden[0].weight[net, :, first:]
+        grad = torch.from_numpy(head.weight)
+        for layer, activation in zip(self._hidden[::-1], self._memory.activations[::-1], strict=True):
+            kept = activation.array[rows]
+            masked = self._memory.spare.array[: len(kept)]
+            _relu_backward(grad.expand(kept.shape), torch.from_numpy(kept), out=torch.from_numpy(masked))
+            if layer is not self._hidden[0]:
+                grad = torch.from_numpy(np.matmul(masked, layer.weight, out=kept))
+        slope: Floats = masked @ self._hidden[0].weight[:, first:]
         return slope
 
 
-def _empty(layer: Layer, batch: int) -> Floats:
-    count, outputs, _ = layer.weight.shape
-    return np.empty((count, batch, outputs), dtype=np.float32)
-
-
-def _product(left: Floats, right: Floats, out: Floats) -> None:
-    if left.shape[2] == 1:
-        # A product of a column and a row is what BLAS is slowest at.
-        torch.mul(torch.from_numpy(left), torch.from_numpy(right), out=torch.from_numpy(out))
+def _add_product(left: Floats, right: Floats, out: Rows, first: bool) -> None:
+    """Put the product in `out`, or add it to what is there after the `first`."""
+    # A product of a column and a row is what BLAS is slowest at.
+    column, row = torch.from_numpy(left), torch.from_numpy(right)
+    if left.shape[1] == 1 and first:
+        torch.mul(column, row, out=out.tensor)
+    elif left.shape[1] == 1:
+        out.tensor.addcmul_(column, row)
+    elif first:
+        np.matmul(left, right, out=out.array)
     else:
-        np.matmul(left, right, out=out)
+        out.array += left @ right
 
 
-def _relu_backward(grad: Floats, activation: Floats) -> None:
-    """Clear the gradient where the activation is zero: one pass in torch, two in numpy."""
-    tensor = torch.from_numpy(grad)
-    torch.ops.aten.threshold_backward.grad_input(tensor, torch.from_numpy(activation), 0, grad_input=tensor)
+def _relu_backward(grad: Tensor, activation: Tensor, out: Tensor) -> None:
+    """The gradient, cleared where the activation is zero: one pass in torch, two in numpy."""
+    torch.ops.aten.threshold_backward.grad_input(grad, activation, 0, grad_input=out)

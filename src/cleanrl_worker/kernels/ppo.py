@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.kernels.adam import NumpyAdam
 from cleanrl_worker.kernels.layers import Floats, Stack, is_plain_stack
+from cleanrl_worker.training.discrete_actions import choice_slices
 from cleanrl_worker.training.optimizer import Adam
 
 
@@ -24,7 +25,7 @@ class PPOSettings(Protocol):
     max_grad_norm: float
 
 
-def fits(agent: Any) -> bool:
+def fits(agent: Any) -> TypeGuard[MLPAgent]:
     """Whether the kernel can compute this agent: separate plain stacks on the CPU."""
     return (
         isinstance(agent, MLPAgent)
@@ -67,12 +68,37 @@ def learn_values(critic: Stack, batch: Any, rows: NDArray[np.int64], settings: P
     return 0.5 * squares.mean()
 
 
+class Choice:
+    """One choice of each row: probabilities, that of what was chosen, entropy."""
+
+    def __init__(self, logits: Floats, chosen: NDArray[np.int64]) -> None:
+        self._at = np.arange(len(chosen)), chosen
+        logits = logits - logits.max(axis=1, keepdims=True)
+        self._probs = np.exp(logits)
+        totals = self._probs.sum(axis=1, keepdims=True)
+        self._probs /= totals
+        logits -= np.log(totals)
+        self._weighted = self._probs * logits
+        self.entropies = -self._weighted.sum(axis=1, keepdims=True)
+        self.log_probs: Floats = logits[self._at]
+
+    def gradient(self, slope: Floats, entropy_slope: float) -> Floats:
+        """The loss's gradient in the logits, given its slopes in the log probabilities and in the entropy."""
+        grad = -self._probs * slope[:, None]
+        grad[self._at] += slope
+        self._weighted += self._probs * self.entropies
+        self._weighted *= entropy_slope
+        grad += self._weighted
+        return grad
+
+
 class PPOKernel:
     """Does for an agent what `TorchLearner` of the algorithm's file does."""
 
     def __init__(self, agent: MLPAgent, optimizer: Adam, settings: PPOSettings) -> None:
         self._actor = Stack(agent.actor)
         self._critic = Stack(agent.critic)
+        self._slices = choice_slices(agent.nvec)
         self._adam = NumpyAdam(optimizer)
         self._settings = settings
 
@@ -85,31 +111,22 @@ class PPOKernel:
     def learn(self, batch: Any, rows: NDArray[np.int64], learning_rate: float) -> Floats:
         """One minibatch; gives what is logged, in the order of the algorithm's `LOGGED`."""
         s = self._settings
-        obs, actions, advantages = batch.obs[rows], batch.actions[rows], batch.advantages[rows]
-        size = len(rows)
-        each = np.arange(size)
-
-        log_probs = self._actor.forward(obs)
-        log_probs -= log_probs.max(axis=1, keepdims=True)
-        probs = np.exp(log_probs)
-        totals = probs.sum(axis=1, keepdims=True)
-        probs /= totals
-        log_probs -= np.log(totals)
-        weighted = probs * log_probs
-        entropies = -weighted.sum(axis=1, keepdims=True)
-        log_ratio = log_probs[each, actions] - batch.log_probs[rows]
+        actions = batch.actions[rows]
+        outputs = self._actor.forward(batch.obs[rows])
+        choices = [Choice(outputs[:, part], actions[:, column]) for column, part in enumerate(self._slices)]
+        log_ratio = -batch.log_probs[rows]
+        for choice in choices:
+            log_ratio += choice.log_probs
         ratio = np.exp(log_ratio)
-        policy_loss, slope, clipfrac = clip_policy(ratio, advantages, s)
-        grad = -probs * slope[:, None]
-        grad[each, actions] += slope
-        weighted += probs * entropies
-        weighted *= s.ent_coef / size
-        grad += weighted
-        self._actor.backward(grad)
+        policy_loss, slope, clipfrac = clip_policy(ratio, batch.advantages[rows], s)
+        for choice, part in zip(choices, self._slices, strict=True):
+            outputs[:, part] = choice.gradient(slope, s.ent_coef / len(rows))
+        self._actor.backward(outputs)
 
         value_loss = learn_values(self._critic, batch, rows, s)
         self._adam.apply(learning_rate, s.max_grad_norm)
         old_approx_kl = -log_ratio.mean()
         approx_kl = (ratio - 1.0).mean() + old_approx_kl
-        logged = [value_loss, policy_loss, entropies.mean(), old_approx_kl, approx_kl, clipfrac]
+        entropy = sum(choice.entropies.mean() for choice in choices)
+        logged = [value_loss, policy_loss, entropy, old_approx_kl, approx_kl, clipfrac]
         return np.array(logged, dtype=np.float32)

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from cleanrl_worker.agents.q_networks import NormedQNetwork
 from cleanrl_worker.kernels.layer_norm import NormedStack, is_normed_stack
-from cleanrl_worker.kernels.layers import Floats
-from cleanrl_worker.kernels.q_values import on_cpu, write_gradient
+from cleanrl_worker.kernels.layers import Floats, on_cpu
+from cleanrl_worker.kernels.q_values import write_gradient
 from cleanrl_worker.kernels.radam import NumpyRAdam
 from cleanrl_worker.training.radam import RAdam
 

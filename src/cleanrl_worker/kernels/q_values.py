@@ -6,7 +6,6 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import nn
 
 from cleanrl_worker.kernels.layers import Floats
 
@@ -16,11 +15,6 @@ class Network(Protocol):
 
     def forward(self, x: Floats) -> Floats: ...
     def backward(self, grad: Floats) -> None: ...
-
-
-def on_cpu(module: nn.Module) -> bool:
-    """Whether numpy can reach the module's memory."""
-    return all(parameter.device.type == "cpu" for parameter in module.parameters())
 
 
 def write_gradient(network: Network, obs: Floats, actions: NDArray[np.int64], targets: Floats) -> Floats:

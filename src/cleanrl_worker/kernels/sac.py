@@ -9,9 +9,9 @@ from typing import Any, Protocol
 import numpy as np
 from torch import nn
 
-from cleanrl_worker.agents.continuous import LOG_STD_MAX, LOG_STD_MIN, GaussianActor
+from cleanrl_worker.agents.continuous import HIDDEN, LOG_STD_MAX, LOG_STD_MIN, GaussianActor
 from cleanrl_worker.kernels.critics import Critics
-from cleanrl_worker.kernels.nets import Floats, Nets, view_layers
+from cleanrl_worker.kernels.nets import Floats, Memory, Net, view_layers
 from cleanrl_worker.training.optimizer import Adam
 from cleanrl_worker.training.targets import Target
 
@@ -30,6 +30,17 @@ class SACSettings(Protocol):
     autotune: bool
 
 
+class SACNetworks(Protocol):
+    """The policy, its two Q networks with their targets, alpha, and their optimizers."""
+
+    actor: GaussianActor
+    critics: nn.ModuleList
+    actor_optimizer: Adam
+    critic_optimizer: Adam
+    alpha_optimizer: Adam
+    critic_target: Target[nn.ModuleList]
+
+
 @dataclass(frozen=True)
 class Draw:
     """Actions with the logarithm of their density, and what their gradient needs."""
@@ -44,23 +55,14 @@ class Draw:
 class SACKernel:
     """Does for a Gaussian policy and its two Q networks what `TorchLearner` of the algorithm's file does."""
 
-    def __init__(
-        self,
-        actor: GaussianActor,
-        critics: nn.ModuleList,
-        actor_optimizer: Adam,
-        critic_optimizer: Adam,
-        alpha_optimizer: Adam,
-        critic_target: Target[nn.ModuleList],
-        settings: SACSettings,
-    ) -> None:
-        batch = settings.batch_size
-        layers = view_layers(actor, actor_optimizer.weights, actor_optimizer.gradient)
-        self._actor = Nets(layers, HEADS, batch)
-        self._acting = Nets(layers, HEADS, settings.num_envs)
-        self._critics = Critics(critics, critic_optimizer, critic_target, judges=2, batch=batch)
-        self._optimizer = actor_optimizer
-        self._alpha_optimizer = alpha_optimizer
+    def __init__(self, nets: SACNetworks, settings: SACSettings) -> None:
+        batch, actor, optimizer = settings.batch_size, nets.actor, nets.actor_optimizer
+        (layers,) = view_layers(actor, optimizer.weights, optimizer.gradient)
+        self._actor = Net(layers, HEADS, Memory(batch, HIDDEN, depth=2))
+        self._acting = Net(layers, HEADS, Memory(settings.num_envs, HIDDEN, depth=2))
+        self._critics = Critics(nets.critics, nets.critic_optimizer, nets.critic_target, 2, batch)
+        self._optimizer = optimizer
+        self._alpha_optimizer = nets.alpha_optimizer
         self._scale = actor.action_scale.numpy()
         self._bias = actor.action_bias.numpy()
         self._log_volume = float(np.log(self._scale * math.sqrt(2.0 * math.pi)).sum())
@@ -72,7 +74,7 @@ class SACKernel:
     def learn_critics(self, sample: Any, noise: Floats) -> list[float]:
         """One step of both Q networks."""
         drawn = self._draw(self._actor, sample.next_obs, noise)
-        future = self._critics.foresee(sample, drawn.actions).min(axis=0)
+        future = self._critics.foresee(sample, drawn.actions)
         future -= self._alpha() * drawn.log_probs
         goals = sample.rewards + (1.0 - sample.dones) * self._settings.gamma * future
         return self._critics.learn(sample, goals, self._settings.q_lr)
@@ -81,16 +83,16 @@ class SACKernel:
         """One step of the policy and of alpha; gives the policy's loss, alpha and alpha's loss."""
         size, alpha = len(obs), self._alpha()
         drawn = self._draw(self._actor, obs, noise)
-        values = self._critics.judge(obs, drawn.actions)
-        loss = float((alpha * drawn.log_probs - values.min(axis=0)).mean())
-        grad = self._critics.slopes(len(self._scale), values.argmin(axis=0))
+        first, second = self._critics.judge(obs, drawn.actions)
+        loss = float((alpha * drawn.log_probs - np.minimum(first, second)).mean())
+        grad = self._critics.slopes(len(self._scale), (second < first).astype(np.int64))
         grad /= -size
         self._actor.backward(self._head_gradients(drawn, grad, alpha / size), obs)
         self._optimizer.descend(self._settings.policy_lr)
         return [loss, alpha, self._learn_alpha(drawn.log_probs, alpha)]
 
-    def _draw(self, nets: Nets, obs: Floats, noise: Floats) -> Draw:
-        mean, raw = (output[0] for output in nets.forward(obs))
+    def _draw(self, net: Net, obs: Floats, noise: Floats) -> Draw:
+        mean, raw = net.forward(obs)
         position = np.tanh(raw)
         log_std = LOG_STD_MIN + HALF_RANGE * (position + 1.0)
         spread = np.exp(log_std) * noise
@@ -107,7 +109,7 @@ class SACKernel:
         grad += (2.0 * weight) * squashed
         log_std_grad = grad * drawn.spread - weight
         raw_grad = log_std_grad * (HALF_RANGE * (1.0 - position * position))
-        return [grad[None], raw_grad[None]]
+        return [grad, raw_grad]
 
     def _learn_alpha(self, log_probs: Floats, alpha: float) -> float:
         loss = -alpha * (float(log_probs.mean()) - len(self._scale))

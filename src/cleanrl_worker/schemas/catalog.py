@@ -12,6 +12,7 @@ from typing import Any
 
 from cleanrl_worker.schemas.load import algorithms, load_schema
 from cleanrl_worker.schemas.model import AlgoSchema
+from cleanrl_worker.schemas.spaces import action_kind, observation_kind
 from mosaic.contract.errors import UserError, closest
 
 CATALOG_FILE = Path(__file__).with_name("environments.json")
@@ -77,23 +78,30 @@ def check_fit(algo: str, entry: EnvironmentEntry) -> None:
     for role, allowed, kind in _roles(schema, entry):
         if kind not in allowed:
             raise UserError(
-                f"{algo} takes {' or '.join(allowed)} {role}s, but {entry.env_id} has {kind} {role}s; "
-                f"{_advice(entry)}."
+                f"{algo} takes {_either(allowed)} {role}s, but {entry.env_id} has {kind} {role}s; "
+                f"{_advice(entry, kind)}."
             )
 
 
 def _roles(schema: AlgoSchema, entry: EnvironmentEntry) -> list[tuple[str, tuple[str, ...], str]]:
     return [
-        ("action", schema.action_spaces, str(entry.action["kind"])),
-        ("observation", schema.observation_spaces, str(entry.observation["kind"])),
+        ("action", schema.action_spaces, action_kind(entry.action)),
+        ("observation", schema.observation_spaces, observation_kind(entry.observation)),
     ]
 
 
-def _advice(entry: EnvironmentEntry) -> str:
+def _either(names: tuple[str, ...]) -> str:
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _advice(entry: EnvironmentEntry, kind: str) -> str:
     for algo in algorithms():
         schema = load_schema(algo)
         if schema and all(kind in allowed for _, allowed, kind in _roles(schema, entry)):
             return f"use {algo} there"
+    if kind == "image":
+        return "choose an environment with vector observations"
     return "choose another environment"
 
 

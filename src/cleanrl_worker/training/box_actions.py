@@ -9,27 +9,25 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from mosaic.contract.errors import UserError
-
 Floats = NDArray[np.float32]
 
 
 class BoxActions:
     """The actions of a `Box` space as rows of numbers; each dimension has bounds of its own."""
 
-    def __init__(self, space: Any, env_id: str) -> None:
+    dtype = np.float32
+
+    def __init__(self, space: Any) -> None:
         self._space = space
         self.low: Floats = np.asarray(space.low, dtype=np.float32).reshape(-1)
         self.high: Floats = np.asarray(space.high, dtype=np.float32).reshape(-1)
         self.size = len(self.low)
         self.scale: Floats = (self.high - self.low) / 2.0
-        if not np.issubdtype(space.dtype, np.floating):
-            raise UserError(f"{env_id} has actions of {space.dtype}, but this algorithm needs real numbers.")
-        if not (np.isfinite(self.scale) & (self.scale > 0.0)).all():
-            raise UserError(
-                f"{env_id} has actions without finite bounds that differ, which this algorithm needs; "
-                "state them in the environment's action space."
-            )
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one action in a replay buffer."""
+        return (self.size,)
 
     @property
     def bounds(self) -> tuple[Tensor, Tensor]:

@@ -60,8 +60,14 @@ class CommonArgs:
     """a JSON object with keyword arguments for the environment"""
     total_timesteps: PositiveInt = 500000
     """how many environment steps to train for, over all environments together"""
+    capture_video: bool = False
+    """record videos of the first environment to videos/"""
     save_model: bool = True
     """write the trained weights to the results folder"""
+    eval_episodes: NonNegativeInt = 10
+    """how many episodes the saved weights play at the end, always with the best action they know; 0: none"""
+    eval_every: NonNegativeInt = 0
+    """steps between two evaluations of as many episodes in training, which keep the best model; 0: none"""
     checkpoint_every: NonNegativeInt = 50_000
     """how many steps lie between two full checkpoints, from which a run can go on exactly; 0: none"""
     resume_from: str | None = None

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -54,8 +57,18 @@ class Normaliser:
 
     def peek(self, obs: Floats) -> Floats:
         """Observations normalised, without learning from them."""
-        scaled = (obs - self._obs.mean) / np.sqrt(self._obs.var + _EPS)
-        return np.clip(scaled, -self._clip, self._clip).astype(np.float32)
+        return _standardise(obs, self._obs.mean, self._obs.var, self._clip)
+
+    def statistics(self) -> dict[str, Any]:
+        """What a policy needs to see observations as in training, as plain data; see `FrozenNormaliser`."""
+        mean, var = self._obs.mean.tolist(), self._obs.var.tolist()
+        return {"mean": mean, "var": var, "count": float(self._obs.count), "clip": self._clip}
+
+    def begin_with(self, statistics: Mapping[str, Any]) -> None:
+        """See observations as a trained policy did; what is seen from now on changes that."""
+        self._obs.mean = np.array(statistics["mean"], dtype=np.float64)
+        self._obs.var = np.array(statistics["var"], dtype=np.float64)
+        self._obs.count = float(statistics["count"])
 
     def scale(self, rewards: Floats, dones: Floats) -> Floats:
         """Rewards divided by the standard deviation of the discounted return."""
@@ -72,3 +85,25 @@ class Normaliser:
         self._obs.load(state["obs"])
         self._returns.load(state["returns"])
         self._running = state["running"]
+
+
+class FrozenNormaliser:
+    """Observations as a trained policy knows them, by statistics that no longer change."""
+
+    def __init__(self, statistics: dict[str, Any]) -> None:
+        self._mean = np.array(statistics["mean"], dtype=np.float64)
+        self._var = np.array(statistics["var"], dtype=np.float64)
+        self._clip = float(statistics["clip"])
+
+    @property
+    def size(self) -> int:
+        """How many numbers an observation has."""
+        return len(self._mean)
+
+    def __call__(self, obs: Floats) -> Floats:
+        return _standardise(obs, self._mean, self._var, self._clip)
+
+
+def _standardise(obs: Floats, mean: NDArray[np.float64], var: NDArray[np.float64], clip: float) -> Floats:
+    scaled = (obs - mean) / np.sqrt(var + _EPS)
+    return np.clip(scaled, -clip, clip).astype(np.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -110,20 +111,28 @@ def collect(
     return Rollout(obs, rewards, dones, final_obs)
 
 
-def value(learner: OnPolicyLearner, rollout: Rollout, sampler: Any, args: OnPolicyArgs) -> Experience:
-    """Values and advantages of a rollout; an episode that was cut off is worth what was still to come."""
+def estimate(
+    values_of: Callable[[Floats], Floats], rollout: Rollout, gamma: float, trace: float
+) -> tuple[Floats, Floats]:
+    """Values and advantages of each step; an episode that was cut off is worth what was still to come.
+
+    `trace` is lambda: 0 looks one step ahead, 1 to the end of the rollout.
+    """
     steps, num_envs = rollout.rewards.shape
-    values = learner.values(rollout.obs.reshape((steps + 1) * num_envs, -1)).reshape(steps + 1, num_envs)
+    values = values_of(rollout.obs.reshape((steps + 1) * num_envs, -1)).reshape(steps + 1, num_envs)
     next_values = values[1:] * (1.0 - rollout.dones)
     if rollout.final_obs:
         at, indices, observations = zip(*rollout.final_obs, strict=True)
-        next_values[list(at), list(indices)] = learner.values(np.stack(observations))
+        next_values[list(at), list(indices)] = values_of(np.stack(observations))
     values = values[:-1]
-    advantages = estimate_advantages(
-        rollout.rewards, rollout.dones, values, next_values, args.gamma, args.gae_lambda
-    )
+    return values, estimate_advantages(rollout.rewards, rollout.dones, values, next_values, gamma, trace)
+
+
+def value(learner: OnPolicyLearner, rollout: Rollout, sampler: Any, args: OnPolicyArgs) -> Experience:
+    """A rollout's steps in one row, with values and advantages."""
+    values, advantages = estimate(learner.values, rollout, args.gamma, args.gae_lambda)
     return Experience(
-        obs=rollout.obs[:-1].reshape(steps * num_envs, -1),
+        obs=rollout.obs[:-1].reshape(values.size, -1),
         sampler=sampler,
         advantages=advantages.reshape(-1),
         returns=(advantages + values).reshape(-1),
@@ -147,7 +156,7 @@ def learn(
     total_steps = args.total_timesteps // args.num_envs
     num_iterations = math.ceil(total_steps / args.num_steps)
 
-    while iteration < num_iterations:
+    while global_step // args.num_envs < total_steps:
         progress = iteration / num_iterations if args.anneal_lr else 0.0
         learning_rate = args.learning_rate * (1.0 - progress)
         steps = min(args.num_steps, total_steps - global_step // args.num_envs)
@@ -170,11 +179,11 @@ def learn(
         run.between_updates(global_step, loop, global_step=global_step, iteration=iteration, obs=obs)
 
 
-def first_observations(args: OnPolicyArgs, run: Run, normaliser: Normaliser | None) -> Floats:
+def first_observations(args: CommonArgs, run: Run, normaliser: Normaliser | None = None) -> Floats:
     """The environments' first observations, flat and normalised."""
-    raw = np.zeros((args.num_envs, *run.envs.observation_space.shape), dtype=np.float32)
+    raw = np.zeros((run.envs.num_envs, *run.envs.observation_space.shape), dtype=np.float32)
     run.envs.reset(args.seed, out=raw)
-    flat: Floats = raw.reshape(args.num_envs, -1)
+    flat: Floats = raw.reshape(len(raw), -1)
     if normaliser is not None:
         normaliser.observe(flat, out=flat)
     return flat

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,6 @@ from mosaic.contract.atomic import write_atomic
 CHUNK = 10_000
 """Transitions in one immutable file beside the checkpoints."""
 _FOLDER = "replay"
-_NAME = re.compile(r"chunk-(\d+)\.npz")
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class ReplayBuffer:
         }
         self.total = 0
         """How many transitions were ever added."""
-        self._needed_from = 0
+        self._stored: set[int] = set()
 
     def __len__(self) -> int:
         return min(self.total, self.capacity)
@@ -72,56 +69,44 @@ class ReplayBuffer:
     def sample(self, size: int) -> Sample:
         """Transitions drawn with replacement."""
         rows = self._random.integers(0, len(self), size)
-        return Sample(**{name: column[rows] for name, column in self._columns.items()})
+        return Sample(**{name: column.take(rows, axis=0) for name, column in self._columns.items()})
 
     # Checkpoints
 
     def store(self, folder: Path) -> None:
-        """Write the full chunks that are not on disk yet, and drop those that no checkpoint can need."""
-        chunks = folder / _FOLDER
-        chunks.mkdir(parents=True, exist_ok=True)
-        there = dict(_stored(chunks))
-        first, last = self._window()
-        for number in range(first // CHUNK, last // CHUNK):
-            if number not in there:
+        """Write the full chunks that are not on disk yet."""
+        (folder / _FOLDER).mkdir(parents=True, exist_ok=True)
+        for number in self._full_chunks():
+            if number not in self._stored:
                 rows = np.arange(number * CHUNK, (number + 1) * CHUNK) % self.capacity
                 content = {name: column[rows] for name, column in self._columns.items()}
-                write_atomic(chunks / f"chunk-{number:08d}.npz", encode(content))
-        for number, path in there.items():
-            # The checkpoint before this one is kept too.
-            if (number + 1) * CHUNK <= self._needed_from:
-                path.unlink(missing_ok=True)
-        self._needed_from = first
+                write_atomic(folder / _chunk_name(number), encode(content))
+                self._stored.add(number)
 
     def state(self) -> State:
-        """What is in no full chunk yet, and where the buffer stands."""
-        first, last = self._window()
-        rows = np.arange(max(first, last // CHUNK * CHUNK), last) % self.capacity
+        """Where the buffer stands, the names of its chunks, and what is in none of them yet."""
+        rows = self._tail()
         return {
             "total": self.total,
+            "chunks": [_chunk_name(number) for number in self._full_chunks()],
             "random": dict(self._random.bit_generator.state),
             "tail": {name: column[rows] for name, column in self._columns.items()},
         }
 
     def fetch(self, folder: Path, state: State) -> None:
-        """Fill the buffer from the chunks beside a checkpoint; chunks that came after it are dropped."""
+        """Fill the buffer from the chunks beside a checkpoint."""
         self.total = int(state["total"])
-        first, last = self._window()
-        self._needed_from = first
-        for number, path in _stored(folder / _FOLDER):
-            start, end = number * CHUNK, (number + 1) * CHUNK
-            if end > last:
-                path.unlink(missing_ok=True)
-            elif end > first:
-                content = decode(path)
-                keep = np.arange(max(start, first), end)
-                for name, column in self._columns.items():
-                    column[keep % self.capacity] = content[name][keep - start]
+        first, _ = self._window()
+        self._stored = set(self._full_chunks())
+        for number in self._stored:
+            content = decode(folder / _chunk_name(number))
+            keep = np.arange(max(number * CHUNK, first), (number + 1) * CHUNK)
+            for name, column in self._columns.items():
+                column[keep % self.capacity] = content[name][keep - number * CHUNK]
 
     def load(self, state: State) -> None:
         """Take up the tail and the random state."""
-        first, last = self._window()
-        rows = np.arange(max(first, last // CHUNK * CHUNK), last) % self.capacity
+        rows = self._tail()
         for name, column in self._columns.items():
             column[rows] = state["tail"][name]
         self._random.bit_generator.state = state["random"]
@@ -130,9 +115,16 @@ class ReplayBuffer:
         """The numbers of the transitions that the buffer holds: from, up to."""
         return max(0, self.total - self.capacity), self.total
 
+    def _full_chunks(self) -> range:
+        first, last = self._window()
+        return range(first // CHUNK, last // CHUNK)
 
-def _stored(chunks: Path) -> Iterator[tuple[int, Path]]:
-    for path in sorted(chunks.glob("chunk-*.npz")):
-        match = _NAME.fullmatch(path.name)
-        if match:
-            yield int(match[1]), path
+    def _tail(self) -> NDArray[np.int64]:
+        """The rows that are in no full chunk yet."""
+        first, last = self._window()
+        rows: NDArray[np.int64] = np.arange(max(first, last // CHUNK * CHUNK), last) % self.capacity
+        return rows
+
+
+def _chunk_name(number: int) -> str:
+    return f"{_FOLDER}/chunk-{number:08d}.npz"

@@ -15,23 +15,37 @@ class EpisodeTape:
 
     def __init__(self) -> None:
         self.actions: list[Any] = []
+        self.number = -1
+        """How many episodes came before this one."""
+        self.steps_before = 0
+        """How many steps those had together."""
         self._seed: int | None = None
         self._random: State | None = None
 
     def begin(self, seed: int | None = None, random: State | None = None) -> None:
         """A new episode begins from a seed, or from the state that the generator has now."""
         self._seed, self._random = seed, random
+        self.number += 1
+        self.steps_before += len(self.actions)
         self.actions.clear()
 
     def state(self) -> State:
-        return {"seed": self._seed, "random": self._random, "actions": np.array(self.actions)}
+        return {
+            "seed": self._seed,
+            "random": self._random,
+            "actions": np.array(self.actions),
+            "number": self.number,
+            "steps_before": self.steps_before,
+        }
 
-    @classmethod
-    def from_state(cls, state: State) -> EpisodeTape:
-        tape = cls()
-        tape._seed, tape._random = state["seed"], state["random"]
-        tape.actions = list(state["actions"])
-        return tape
+    def load(self, state: State) -> None:
+        self._seed, self._random = state["seed"], state["random"]
+        actions = state["actions"]
+        # Single choices were plain numbers when they were taken, and an environment may tell the difference.
+        whole = actions.ndim == 1 and np.issubdtype(actions.dtype, np.integer)
+        self.actions = actions.tolist() if whole else list(actions)
+        # A checkpoint from before episodes were counted starts counting here.
+        self.number, self.steps_before = state.get("number", 0), state.get("steps_before", 0)
 
     def replay(self, env: gymnasium.Env[Any, Any]) -> float:
         """Bring `env` to where the episode was; gives the reward so far."""

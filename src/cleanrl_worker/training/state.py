@@ -32,7 +32,10 @@ class Stateful(Protocol):
 
 @runtime_checkable
 class Chunked(Stateful, Protocol):
-    """A part too large to be written whole each time: most of it lies in files beside the checkpoints."""
+    """A part too large to be written whole each time: most of it lies in files beside the checkpoints.
+
+    Its state names them, relative to that folder, as `chunks`; a file that no checkpoint names is removed.
+    """
 
     def store(self, folder: Path) -> None: ...
     def fetch(self, folder: Path, state: State) -> None: ...
@@ -66,7 +69,7 @@ def decode(path: Path) -> State:
         with np.load(path, allow_pickle=False) as file:
             shape = json.loads(file[_SHAPE].tobytes())
             state = _put_arrays(shape, file)
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
         raise StorageError(f"The checkpoint {path} cannot be read: {error}.") from error
     assert isinstance(state, dict)
     return state

@@ -8,6 +8,9 @@ import importlib
 from cleanrl_worker.training.common import CommonArgs
 from mosaic.contract.errors import UserError
 
+# These count episodes, not steps; beside the steps of all others they would turn the run's own count back.
+EPISODE_TAGS = frozenset({"eval/episodic_return"})
+
 
 class WandbRun:
     """A run in a Weights & Biases project, continued when `WANDB_RUN_ID` names one that exists."""
@@ -28,10 +31,12 @@ class WandbRun:
             save_code=False,
         )
         self._run.define_metric("*", step_metric="global_step")
+        for tag in EPISODE_TAGS:
+            self._run.define_metric(tag, step_metric="episode")
 
     def log(self, tag: str, value: float, step: int) -> None:
         """Record one number of a curve."""
-        self._run.log({tag: value, "global_step": step})
+        self._run.log({tag: value, "episode" if tag in EPISODE_TAGS else "global_step": step})
 
     def close(self) -> None:
         """Send what is left."""

@@ -13,10 +13,11 @@ from time import monotonic
 from typing import Any
 
 import torch
-from torch import nn
 
+from cleanrl_worker.policy_card import MODEL_SUFFIX, PolicyCard
 from cleanrl_worker.training.common import CommonArgs
 from cleanrl_worker.training.envs import Episode
+from cleanrl_worker.training.state import State
 from cleanrl_worker.training.tracking import WandbRun
 from mosaic.analytics.event_files import EventWriter
 from mosaic.contract.atomic import write_atomic
@@ -33,6 +34,31 @@ class Earlier:
     step: int
 
 
+class RecentReturns:
+    """What training has earned since somebody last asked."""
+
+    def __init__(self) -> None:
+        self._total = 0.0
+        self._count = 0
+
+    def add(self, total_reward: float) -> None:
+        """An episode has ended."""
+        self._total += total_reward
+        self._count += 1
+
+    def take_mean(self) -> float | None:
+        """The mean return, counted anew from here; None when no episode has ended."""
+        mean = self._total / self._count if self._count else None
+        self._total, self._count = 0.0, 0
+        return mean
+
+    def state(self) -> State:
+        return {"total": self._total, "count": self._count}
+
+    def load(self, state: State) -> None:
+        self._total, self._count = float(state["total"]), int(state["count"])
+
+
 class RunWriter:
     """Curves and weights in `runs/<env>__<exp_name>__<seed>__<time>/` of the current folder."""
 
@@ -40,6 +66,7 @@ class RunWriter:
         """`earlier` is where a resumed run was: curves after its step are taken back and go on from there."""
         self._wandb = WandbRun(args) if args.track else None
         self._exp_name = folder_name(args.exp_name)
+        self.recent_returns = RecentReturns()
         with _storage_errors(Path("runs")):
             if earlier is not None and (Path("runs") / earlier.folder).is_dir():
                 self.folder = (Path("runs") / earlier.folder).absolute()
@@ -61,6 +88,7 @@ class RunWriter:
     def add_episodes(self, episodes: Iterable[Episode], step: int) -> None:
         """Record return and length of every finished episode."""
         for episode in episodes:
+            self.recent_returns.add(episode.total_reward)
             self.add_scalar("charts/episodic_return", episode.total_reward, step)
             self.add_scalar("charts/episodic_length", episode.length, step)
 
@@ -75,14 +103,18 @@ class RunWriter:
         with _storage_errors(self.folder):
             self._events.flush()
 
-    def save_model(self, model: Any) -> Path:
-        """Write the weights as `<exp_name>.cleanrl_model`, whole or not at all."""
+    def model_path(self, best: bool = False) -> Path:
+        """Where the weights lie: those of the end, or the best ones."""
+        return self.folder / f"{self._exp_name}{'.best' if best else ''}{MODEL_SUFFIX}"
+
+    def save_model(self, weights: Any, card: PolicyCard, best: bool = False) -> None:
+        """Write weights and their card, each whole or not at all; where weights are, their card is."""
         data = io.BytesIO()
-        torch.save(plain_weights(model), data)
-        path = self.folder / f"{self._exp_name}.cleanrl_model"
+        torch.save(weights, data)
+        path = self.model_path(best)
         with _storage_errors(path):
+            card.write(path)
             write_atomic(path, data.getvalue())
-        return path
 
     def close(self) -> None:
         """Write out what is left."""
@@ -96,17 +128,6 @@ class RunWriter:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-def plain_weights(model: Any) -> Any:
-    """A module's weights as plain tensors; tuples and dicts of modules keep their shape."""
-    if isinstance(model, nn.Module):
-        return {name: tensor.detach().cpu().clone() for name, tensor in model.state_dict().items()}
-    if isinstance(model, tuple):
-        return tuple(plain_weights(part) for part in model)
-    if isinstance(model, dict):
-        return {name: plain_weights(part) for name, part in model.items()}
-    return model
 
 
 def make_run_folder(args: CommonArgs) -> Path:

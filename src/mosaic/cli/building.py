@@ -8,6 +8,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mosaic.cli import values
 from mosaic.cli.changes import (
     Config,
     add_limits,
@@ -18,9 +19,12 @@ from mosaic.cli.changes import (
     interpreter_of,
     params_of,
 )
+from mosaic.cli.finding import find_run
+from mosaic.cli.output import note
 from mosaic.cli.program import program
-from mosaic.client.configs import train_config, worker_for
-from mosaic.contract.errors import UserError
+from mosaic.client import Client
+from mosaic.client.configs import resume_config, resuming_worker, train_config, worker_for
+from mosaic.contract.errors import NotFoundError, UserError
 from mosaic.contract.run_config import validate_train_run_config
 
 if TYPE_CHECKING:
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
 def train_configs(args: argparse.Namespace) -> list[Config]:
     """What `mosaic train` was asked for: a config for each seed."""
     _check_combination(args)
+    if args.resume is not None:
+        return [_resumed(args)]
     if args.config is not None:
         return _for_seeds(changed(_load(args.config), args), args)
     config = train_config(
@@ -49,12 +55,51 @@ def train_configs(args: argparse.Namespace) -> list[Config]:
     return _for_seeds(config, args)
 
 
+def _resumed(args: argparse.Namespace) -> Config:
+    """A new run that goes on from the checkpoint, model or run that --resume names."""
+    checkpoint = args.resume
+    if not Path(checkpoint).expanduser().exists():
+        with Client.connect(args.var) as client:
+            try:
+                checkpoint = find_run(client, checkpoint).run_dir
+            except NotFoundError as error:
+                raise NotFoundError(
+                    f"There is no file, folder or run '{checkpoint}': `{program()} runs` lists the runs."
+                ) from error
+    config = resume_config(
+        checkpoint,
+        total_timesteps=args.total_timesteps,
+        extend=args.extend,
+        algo=args.algo,
+        env_id=args.env,
+        params=values.settings(args.set),
+        seed=args.seed,
+        extras=extras_of(args),
+        tags=args.tag,
+        run_name=args.name,
+        python=interpreter_of(args),
+    )
+    add_resources(config, args)
+    add_limits(config, args)
+    validate_train_run_config(config)
+    note(resuming_worker()[1].explain_resume(config["metadata"]["worker"]["config"]))
+    return config
+
+
 def rerun_configs(run: RunRecord, args: argparse.Namespace) -> list[Config]:
     """The config of an earlier run with changes: a config for each seed."""
     return _for_seeds(changed(_forget(run.config, run.run_id), args), args)
 
 
 def _check_combination(args: argparse.Namespace) -> None:
+    if args.resume is not None and (args.config is not None or args.seeds is not None):
+        raise UserError(
+            "--resume is one run with the settings of its checkpoint: leave --config and --seeds out."
+        )
+    if args.extend is not None and args.resume is None:
+        raise UserError("--extend adds steps to a run that is resumed: add --resume RUN.")
+    if args.resume is not None:
+        return
     if args.config is not None and args.algo is not None:
         raise UserError("--config names algorithm and environment itself: leave ALGO and ENV out.")
     if args.config is None and args.env is None:

@@ -46,6 +46,8 @@ COMMANDS = (
     Command("queue", "Look", "what runs hold, what waits for what, and in which order; change the order"),
     Command("show", "Look", "everything about one run: numbers, history, files"),
     Command("watch", "Look", "follow runs live"),
+    Command("snapshot", "Look", "save a picture of the environments of a run, as they are now"),
+    Command("record", "Look", "save a video of the environments of a run"),
     Command("logs", "Look", "what a run has printed"),
     Command("tensorboard", "Look", "open the curves of runs in TensorBoard"),
     Command("rm", "Keep in order", "remove ended runs and their files"),

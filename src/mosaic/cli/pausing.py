@@ -7,6 +7,7 @@ import argparse
 from mosaic.cli import words
 from mosaic.cli.finding import find_runs
 from mosaic.cli.output import note, print_json, say
+from mosaic.cli.program import program
 from mosaic.cli.shapes import run_json
 from mosaic.client import Client, RunRecord
 from mosaic.contract.errors import ConflictError
@@ -39,9 +40,12 @@ def _check(run: RunRecord, paused: bool) -> None:
     if run.status not in _MAY_CHANGE:
         state = words.state(run.status, run.outcome)
         able, done = ("trains", "paused") if paused else ("is paused", "resumed")
-        raise ConflictError(
+        sentence = (
             f"Run {run.run_id} is {state}: only a run that {able} can be {done}, so nothing was changed."
         )
+        if run.ended and not paused:
+            sentence += f" To train on from its checkpoint: `{program()} train --resume {run.run_id}`."
+        raise ConflictError(sentence)
 
 
 def _told(run: RunRecord, already: bool) -> str:

@@ -8,7 +8,7 @@
 """
 
 from mosaic.client.client import Client
-from mosaic.client.configs import train_config
+from mosaic.client.configs import resume_config, train_config
 from mosaic.client.records import HealthRecord, HistoryEntry, PublishedItem, RunHeadline, RunRecord
 
 __all__ = [
@@ -18,5 +18,6 @@ __all__ = [
     "PublishedItem",
     "RunHeadline",
     "RunRecord",
+    "resume_config",
     "train_config",
 ]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mosaic.contract.capabilities import WorkerCapabilities
+from mosaic.contract.capabilities import ResumingCatalog, WorkerCapabilities
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.workers import discover_workers
 
@@ -50,19 +50,92 @@ def train_config(
     `folder` is the user's own (default: the current one): modules there can be imported by the run.
     """
     worker = worker_for(algo, worker_type)
-    catalog = worker.load_catalog()
-    folder = (folder or Path.cwd()).resolve()
-    config: dict[str, Any] = {
-        "run_id": "${RUN_ID}",
+    asked = {
         "algo": algo,
         "env_id": env_id,
-        "total_timesteps": total_timesteps or catalog.default_timesteps(algo),
+        "total_timesteps": total_timesteps or worker.load_catalog().default_timesteps(algo),
         "seed": seed,
         "extras": {**(extras or {}), **({"algo_params": dict(params)} if params else {})},
     }
-    checked = catalog.check(config, python, folder)
+    return _checked(worker, asked, tags, run_name, cpus, python, folder)
+
+
+def resume_config(
+    checkpoint: str | Path,
+    *,
+    total_timesteps: int | None = None,
+    extend: int | None = None,
+    algo: str | None = None,
+    env_id: str | None = None,
+    seed: int | None = None,
+    params: Mapping[str, Any] | None = None,
+    extras: Mapping[str, Any] | None = None,
+    tags: Sequence[str] = (),
+    run_name: str | None = None,
+    cpus: int = 1,
+    python: str | None = None,
+    worker_type: str | None = None,
+    folder: Path | None = None,
+) -> dict[str, Any]:
+    """A run config that goes on from a full checkpoint, from the newest one of a run, or from a model file.
+
+    It is a new run. Without `total_timesteps` or `extend`, which adds to the old budget, it finishes what was
+    begun. `algo` and `env_id` are needed only for a model file that does not say what it is of.
+    """
+    worker, catalog = resuming_worker(worker_type)
+    facts = catalog.checkpoint(str(checkpoint), (folder or Path.cwd()).resolve())
+    if extend is not None:
+        if total_timesteps is not None:
+            raise UserError("Give total_timesteps or extend, not both.")
+        if facts.total_timesteps is None:
+            raise UserError(f"{facts.path} has no budget that could be extended: give total_timesteps.")
+        total_timesteps = facts.total_timesteps + extend
+    algo = algo or facts.algo
+    if algo is None:
+        raise UserError(
+            f"{facts.path} does not say which algorithm it is of: name algorithm and environment."
+        )
+    if facts.step is None and total_timesteps is None:
+        total_timesteps = catalog.default_timesteps(algo)
+    asked = {
+        "algo": algo,
+        "env_id": env_id,
+        "total_timesteps": total_timesteps,
+        "seed": seed,
+        "extras": {
+            **(extras or {}),
+            **({"algo_params": dict(params)} if params else {}),
+            "mode": "resume_training",
+            "checkpoint_path": str(checkpoint),
+        },
+    }
+    return _checked(worker, asked, tags, run_name, cpus, python, folder)
+
+
+def resuming_worker(worker_type: str | None = None) -> tuple[WorkerCapabilities, ResumingCatalog]:
+    """The installed worker that can go on from checkpoints, with its catalog."""
+    for name, worker in sorted(discover_workers().items()):
+        catalog = worker.load_catalog() if worker.catalog and worker_type in (None, name) else None
+        if isinstance(catalog, ResumingCatalog):
+            return worker, catalog
+    raise UserError("No worker is installed that can resume a run: run `./mosaic doctor`.")
+
+
+def _checked(
+    worker: WorkerCapabilities,
+    asked: Mapping[str, Any],
+    tags: Sequence[str],
+    run_name: str | None,
+    cpus: int,
+    python: str | None,
+    folder: Path | None,
+) -> dict[str, Any]:
+    """The whole run config around what a worker is asked for, once that worker has checked it."""
+    folder = (folder or Path.cwd()).resolve()
+    checked = worker.load_catalog().check({"run_id": "${RUN_ID}", **asked}, python, folder)
+    name = f"{Path(checked['algo']).stem}-{checked['env_id']}".replace("/", "-").replace(":", "-").lower()
     return {
-        "run_name": run_name or f"{Path(algo).stem}-{env_id}".replace("/", "-").replace(":", "-").lower(),
+        "run_name": run_name or name,
         "resources": {"cpus": cpus},
         "tags": list(tags),
         "metadata": {

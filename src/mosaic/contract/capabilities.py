@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 PROTO_VERSION = "MOSAIC/1.0"
 
@@ -67,6 +67,31 @@ class WorkerCatalog(Protocol):
     def check(self, config: Mapping[str, Any], python: str | None, folder: Path | None) -> dict[str, Any]:
         """The worker config with typed values, or a UserError. `folder` is the user's own: with it,
         names that no catalog knows are looked up in the training interpreter; without, they pass."""
+
+
+@dataclass(frozen=True)
+class CheckpointFacts:
+    """What a run can go on from; a model alone has no step and no budget, and may not say what it is of."""
+
+    path: str
+    algo: str | None
+    env_id: str | None
+    step: int | None
+    total_timesteps: int | None
+
+
+@runtime_checkable
+class ResumingCatalog(WorkerCatalog, Protocol):
+    """The catalog of a worker that takes the extras `mode: resume_training` and `checkpoint_path`.
+
+    Such a config may leave algorithm, environment, budget and seed out: `check` fills them in.
+    """
+
+    def checkpoint(self, name: str, folder: Path) -> CheckpointFacts:
+        """What lies behind a path, counted from `folder`, or a run's id; UserError when nothing does."""
+
+    def explain_resume(self, config: Mapping[str, Any]) -> str:
+        """One line about what a config that `check` has given restores and what it does not."""
 
 
 class Parameter(Protocol):

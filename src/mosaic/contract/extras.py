@@ -20,6 +20,7 @@ _PINNED = "torch"
 
 PURPOSES = {
     "atari": "Atari games (ALE/…, …NoFrameskip-v4)",
+    "benchmarks": "the pictures and the other libraries of the scripts in benchmarks/",
     "box2d": "LunarLander, BipedalWalker, CarRacing",
     "classic": "drawing the classic control and toy text environments",
     "dm_control": "DeepMind Control tasks (dm_control/…)",
@@ -27,6 +28,7 @@ PURPOSES = {
     "minigrid": "MiniGrid and BabyAI grid worlds",
     "mujoco": "MuJoCo robots (Ant, HalfCheetah, Walker2d, …)",
     "procgen": "Procgen games, in EnvPool's build",
+    "video": "videos of episodes while a run trains",
     "wandb": "tracking with Weights & Biases",
 }
 

@@ -55,7 +55,7 @@ def _facts(run: RunRecord) -> RenderableType:
 
     from mosaic.cli.live.board import Row
 
-    row = Row.from_record(run)
+    row, extras = Row.from_record(run), run.worker_config.get("extras") or {}
     elapsed = row.elapsed()
     shown = words.waiting(run.reason) if row.state == "waiting" else row.state
     state = Text(shown, style=words.style(row.state))
@@ -68,7 +68,8 @@ def _facts(run: RunRecord) -> RenderableType:
         ("submitted", f"{words.moment(run.submitted_at)} ({words.age(run.submitted_at)})"),
         ("time", None if elapsed is None else words.duration(elapsed)),
         *_numbers(run),
-        ("parameters", _settings(run.worker_config.get("extras", {}).get("algo_params"))),
+        ("parameters", _settings(extras.get("algo_params"))),
+        ("goes on from", words.place(extras["checkpoint_path"]) if extras.get("checkpoint_path") else None),
         ("tags", ", ".join(run.tags)),
         *_place(run),
         ("exit code", str(run.exit_code) if run.exit_code else None),

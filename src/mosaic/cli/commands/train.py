@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
+from mosaic.cli import values
 from mosaic.cli.parser import Parser
 from mosaic.cli.run_options import ParameterAction, add_run_options
 from mosaic.contract.capabilities import Parameter, WorkerCatalog
@@ -18,7 +19,7 @@ def parser(argv: Sequence[str]) -> Parser:
     known = [name for catalog in catalogs for name in catalog.algorithms()]
     parser = Parser(
         "train",
-        "ALGO ENV [options]",
+        "ALGO ENV [options] | --resume CHECKPOINT",
         "Train an algorithm on an environment, watch it learn, find the results in the run's folder.\n"
         "Ctrl-C asks whether to leave the run going or to cancel it.",
         examples=(
@@ -27,6 +28,7 @@ def parser(argv: Sequence[str]) -> Parser:
             "ppo Acrobot-v1 --learning-rate 1e-3 --set num_envs=8",
             "my_script.py CartPole-v1 --python ~/other-venv/bin/python",
             "--config run.json --seed 7",
+            "--resume last --extend 200k",
         ),
     )
     parser.add_argument(
@@ -35,6 +37,18 @@ def parser(argv: Sequence[str]) -> Parser:
     parser.add_argument("env", metavar="ENV", nargs="?", help="an environment id; your own as module:EnvId")
     parser.add_argument(
         "--config", type=Path, metavar="FILE.json", help="a whole run config instead of ALGO and ENV"
+    )
+    parser.add_argument(
+        "--resume",
+        metavar="CHECKPOINT",
+        help="a new run that goes on from a full checkpoint, the newest one of a run (its id, its folder, "
+        "'last') or the weights of a .cleanrl_model file; algorithm, environment and parameters are its own",
+    )
+    parser.add_argument(
+        "--extend",
+        type=values.count,
+        metavar="N",
+        help="with --resume: so many steps more than the budget was; else the run finishes its old budget",
     )
     place = parser.add_argument_group("Parameters")
     add_run_options(parser)

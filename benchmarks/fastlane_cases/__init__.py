@@ -1,0 +1,1 @@
+"""What live frames must reach, case by case; `benchmarks/fastlane.py` runs them."""

@@ -1,0 +1,100 @@
+"""What learning.py trains, and what each row must reach."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SEEDS = (1, 2, 3)
+RANGES = {"CartPole-v1": (0, 500), "Acrobot-v1": (-500, 0), "MountainCar-v0": (-200, 0)}
+"""The least and the greatest return of an episode."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run."""
+
+    trainer: str
+    """An algorithm of ours, or `sb3_<algorithm>`."""
+    env_id: str
+    seed: int
+    steps: int
+
+    @property
+    def folder(self) -> str:
+        return f"{self.trainer}__{self.env_id}__{self.seed}__{self.steps}"
+
+
+@dataclass(frozen=True)
+class Row:
+    """An algorithm on an environment, with several seeds."""
+
+    algo: str
+    env_id: str
+    steps: int
+    published: tuple[float, float] | None = None
+    """Mean and standard deviation over seeds in CleanRL's documentation."""
+    published_note: str = ""
+    """Where the published figure is of another environment or number of steps."""
+    least: float | None = None
+    """What the mean must reach; None: what `published` gives, where there is a range to go by."""
+    peer: str | None = None
+    """The algorithm of Stable-Baselines3 that is trained beside it."""
+    seeds: tuple[int, ...] = SEEDS
+
+    @property
+    def bound(self) -> float | None:
+        if self.least is not None or self.published is None or self.env_id not in RANGES:
+            return self.least
+        return self.published[0] - 2.0 * self._spread
+
+    @property
+    def bound_text(self) -> str:
+        if self.bound is None:
+            return "–"
+        if self.least is not None:
+            return f"{self.least:.0f}"
+        assert self.published is not None
+        return f"{self.bound:.2f} = {self.published[0]:.2f} − 2 × {self._spread:.2f}"
+
+    @property
+    def published_text(self) -> str:
+        if self.published is None:
+            return "–"
+        mean, std = self.published
+        return f"{mean:.2f} ± {std:.2f}{self.published_note and f' ({self.published_note})'}"
+
+    @property
+    def _spread(self) -> float:
+        assert self.published is not None
+        low, high = RANGES[self.env_id]
+        return max(self.published[1], 0.05 * (high - low))
+
+    def jobs(self) -> list[Job]:
+        return [Job(self.algo, self.env_id, seed, self.steps) for seed in self.seeds]
+
+    def peer_job(self) -> Job | None:
+        return Job(f"sb3_{self.peer}", self.env_id, self.seeds[0], self.steps) if self.peer else None
+
+
+PLAN = [
+    Row("ppo", "CartPole-v1", 500_000, (490.04, 6.12)),
+    Row("ppo", "Acrobot-v1", 500_000, (-86.36, 1.32)),
+    Row("dqn", "CartPole-v1", 500_000, (488.69, 16.11)),
+    Row("dqn", "Acrobot-v1", 500_000, (-91.54, 7.20)),
+    Row("dqn", "MountainCar-v0", 500_000, (-194.95, 8.48)),
+    Row("c51", "CartPole-v1", 500_000, (481.20, 20.53)),
+    Row("c51", "Acrobot-v1", 500_000, (-87.70, 5.52)),
+    Row("c51", "MountainCar-v0", 500_000, (-166.38, 27.94)),
+    Row("pqn", "CartPole-v1", 500_000, (495.13, 6.89)),
+    Row("pqn", "Acrobot-v1", 500_000, (-95.63, 5.73)),
+    Row("pqn", "MountainCar-v0", 500_000, (-200.00, 0.00)),
+    Row("ppo_continuous_action", "InvertedPendulum-v5", 1_000_000, (963.09, 22.20), "-v4", least=900.0),
+    Row(
+        "ppo_continuous_action", "HalfCheetah-v5", 1_000_000, (1442.64, 46.03), "-v4", peer="ppo", seeds=(1,)
+    ),
+    Row("rpo_continuous_action", "Pendulum-v1", 1_000_000, (-151.08, 3.73), "8,000,000 steps", least=-200.0),
+    Row("ddpg_continuous_action", "Pendulum-v1", 60_000, least=-200.0),
+    Row("td3_continuous_action", "Pendulum-v1", 60_000, least=-200.0),
+    Row("sac_continuous_action", "Pendulum-v1", 60_000, least=-200.0),
+    Row("sac_continuous_action", "HalfCheetah-v5", 60_000, peer="sac", seeds=(1,)),
+]

@@ -1,0 +1,170 @@
+"""Files that a run can go on from: found by name, and read as far as a light process needs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cleanrl_worker.policy_card import MODEL_SUFFIX, read_card
+from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
+from mosaic.contract.paths import RunPaths, VarPaths, resolve_var
+
+FORMAT = 2
+BEST = "best.npz"
+_STEP_NAME = re.compile(r"step-\d+\.npz")
+_CHUNK_NAME = re.compile(r"replay/chunk-\d+\.npz")
+_SHAPE = "__shape__.npy"
+_ATTEMPTS = 5
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What a run goes on from: a full checkpoint, or the weights of a model, which have no step."""
+
+    path: Path
+    algo: str | None
+    args: Mapping[str, Any]
+    step: int | None
+    chunks: tuple[str, ...] = ()
+    """Files beside a checkpoint that belong to it, by their names relative to its folder."""
+    folder: str = ""
+    """The results folder of the run that wrote it."""
+    score: float | None = None
+    """How good the model was, for the best checkpoint of a run."""
+    normaliser: Mapping[str, Any] | None = None
+    """Statistics of the observations, as they lie beside a model."""
+
+
+def locate(named: str, folder: Path) -> Path:
+    """The file or folder that `named` means: a path, counted from `folder`, or the id of a run."""
+    path = folder / Path(named).expanduser()
+    if path.exists():
+        return Path(os.path.abspath(path))
+    runs = VarPaths(resolve_var()).runs
+    found = [run for run in runs.glob("*/") if run.name.startswith(named.upper())] if named.isalnum() else []
+    if len(found) > 1:
+        raise UserError(f"'{named}' is the beginning of {len(found)} run ids: give more of it.")
+    if not found:
+        raise NotFoundError(
+            f"There is no checkpoint '{named}': name a file of a run's checkpoints folder, "
+            f"a {MODEL_SUFFIX} file or a run."
+        )
+    return found[0]
+
+
+def find_origin(place: Path) -> Origin:
+    """What a file holds, or the newest full checkpoint of a run's folder."""
+    for _ in range(_ATTEMPTS):
+        try:
+            return check_whole(read_origin(newest_checkpoint(place) if place.is_dir() else place))
+        except NotFoundError:
+            # A run that still trains removes its older checkpoints.
+            if not place.is_dir():
+                raise
+    raise StorageError(f"The checkpoints in {place} change too fast to be read: wait, or pause that run.")
+
+
+def newest_checkpoint(folder: Path) -> Path:
+    """The newest full checkpoint in a run's folder, or in its checkpoints folder."""
+    for place in (RunPaths(folder).checkpoints, folder):
+        found = list_checkpoints(place)
+        if found:
+            return found[-1]
+    raise UserError(f"There is no full checkpoint in {folder}: name a {MODEL_SUFFIX} file, or another run.")
+
+
+def list_checkpoints(folder: Path) -> list[Path]:
+    """The full checkpoints in a folder, oldest first."""
+    return sorted(path for path in folder.glob("step-*.npz") if _STEP_NAME.fullmatch(path.name))
+
+
+def read_origin(path: Path) -> Origin:
+    """What a file tells of itself without its arrays; one that is broken or not ours is refused."""
+    if not path.is_file():
+        raise NotFoundError(f"There is no checkpoint {path}.")
+    return _read_model(path) if path.suffix == MODEL_SUFFIX else _read_checkpoint(path)
+
+
+def _read_checkpoint(path: Path) -> Origin:
+    with _open(path) as file:
+        if _SHAPE not in file.namelist():
+            raise StorageError(f"{path} is no checkpoint of ours.")
+        data = file.read(_SHAPE)
+        return _header(path, json.loads(data[_npy_header_size(data) :]))
+
+
+def check_whole(origin: Origin) -> Origin:
+    """The same, once every byte of it was read and all files that belong to it were seen."""
+    if origin.step is not None:
+        with _open(origin.path) as file:
+            broken = file.testzip()
+        if broken is not None:
+            raise StorageError(f"The checkpoint {origin.path} is broken: {broken} in it does not read.")
+    for name in origin.chunks:
+        if not (origin.path.parent / name).is_file():
+            if not origin.path.is_file():
+                raise NotFoundError(f"{origin.path} has been removed meanwhile.")
+            raise StorageError(
+                f"The checkpoint {origin.path} needs {origin.path.parent / name}, which is not there."
+            )
+    return origin
+
+
+@contextmanager
+def _open(path: Path) -> Iterator[zipfile.ZipFile]:
+    try:
+        with zipfile.ZipFile(path) as file:
+            yield file
+    except MosaicError:
+        raise
+    except FileNotFoundError as error:
+        raise NotFoundError(f"There is no checkpoint {path}.") from error
+    except OSError as error:
+        raise StorageError(f"The checkpoint {path} cannot be read: {error.strerror}.") from error
+    except Exception as error:
+        # A broken zip file can fail in any way.
+        raise StorageError(f"{path} is no checkpoint, or a broken one: {error}.") from error
+
+
+def _npy_header_size(data: bytes) -> int:
+    """Bytes before the values of an array: magic, version, the length of a description, and that."""
+    return (
+        10 + int.from_bytes(data[8:10], "little")
+        if data[6] == 1
+        else 12 + int.from_bytes(data[8:12], "little")
+    )
+
+
+def _header(path: Path, content: Any) -> Origin:
+    known = isinstance(content, dict) and content.get("format")
+    if known and content["format"] != FORMAT:
+        raise StorageError(f"The checkpoint {path} has format {known}, this release knows {FORMAT}.")
+    try:
+        chunks = [name for part in content["parts"].values() for name in part.get("chunks", ())]
+        found = Origin(
+            path=path,
+            algo=str(content["algo"]),
+            args={**content["args"]},
+            step=int(content["step"]),
+            chunks=tuple(name for name in chunks if _CHUNK_NAME.fullmatch(name)),
+            folder=Path(str(content["folder"])).name,
+            score=content.get("score"),
+        )
+        int(found.args["total_timesteps"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StorageError(f"{path} is no checkpoint of ours.") from error
+    return found
+
+
+def _read_model(path: Path) -> Origin:
+    card = read_card(path)
+    if card is None:
+        return Origin(path, None, {}, None)
+    return Origin(path, card.algo, card.args, None, normaliser=card.normaliser)

@@ -1,0 +1,138 @@
+"""How the models of each algorithm are played, those of other people's scripts too.
+
+An algorithm's module says it itself, by `load_policy(weights, spaces, args)`; this registry finds it there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gymnasium.spaces import Box, Discrete
+
+from cleanrl_worker.policy_card import read_card
+from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.training.common import CommonArgs
+from cleanrl_worker.training.envs import VectorEnv, make_envs
+from cleanrl_worker.training.evaluation import Evaluation, evaluate
+from cleanrl_worker.training.normalise import FrozenNormaliser
+from cleanrl_worker.training.policies import Policy, Spaces
+from cleanrl_worker.training.weights import Misfit, read_weights
+from mosaic.contract.errors import UserError, closest
+
+NO_STATISTICS = (
+    "The statistics of the observations that this policy was trained on are not beside its weights; "
+    "it sees them as they are, and its returns will be lower."
+)
+
+
+@dataclass(frozen=True)
+class EvalEntry:
+    """What it takes to play a model of one algorithm."""
+
+    algo: str
+    args_type: type[CommonArgs]
+    load_policy: Callable[[Any, Spaces, Any], Policy]
+    """Makes the agent of the algorithm's own class out of weights; raises Misfit when they are not of it."""
+    action_spaces: tuple[str, ...]
+    normalises: bool
+    """Whether its policies see normalised observations."""
+    evaluate: Callable[..., Evaluation] = evaluate
+
+    def make_envs(self, args: CommonArgs, num_envs: int) -> VectorEnv:
+        """Environments as the algorithm trains on."""
+        return make_envs(self.algo, args.env_id, num_envs, args.env_kwargs)
+
+
+def find_entry(algo: str) -> EvalEntry:
+    """How models of an algorithm are played; UserError when there is none of that name."""
+    if algo not in DEFAULT_ALGO_REGISTRY:
+        hint = closest(algo, DEFAULT_ALGO_REGISTRY) or f"; known are {', '.join(DEFAULT_ALGO_REGISTRY)}."
+        raise UserError(f"There is no algorithm '{algo}' whose models can be played{hint}")
+    module: Any = importlib.import_module(DEFAULT_ALGO_REGISTRY[algo])
+    return EvalEntry(
+        algo,
+        module.Args,
+        module.load_policy,
+        module.ACTION_SPACES,
+        getattr(module, "NORMALISES_OBSERVATIONS", False),
+    )
+
+
+@dataclass(frozen=True)
+class SavedModel:
+    """The weights of a policy, and all that is known of how they came about."""
+
+    name: str
+    entry: EvalEntry
+    args: CommonArgs
+    weights: Any
+    statistics: dict[str, Any] | None = None
+    """Those of the observations it was trained on, if it was so."""
+    step: int | None = None
+
+    def make_envs(self, num_envs: int) -> VectorEnv:
+        """Environments that the policy was trained on, by its arguments."""
+        return self.entry.make_envs(self.args, num_envs)
+
+    def load_policy(self, spaces: Spaces) -> Policy:
+        """The policy, for environments of these spaces; UserError says what does not fit."""
+        try:
+            policy = self.entry.load_policy(self.weights, spaces, self.args)
+        except Misfit as misfit:
+            raise UserError(
+                f"{self.name} is not a model of {self.entry.algo} for {self.args.env_id}: {misfit}."
+            ) from misfit
+        if self.statistics is not None:
+            policy.normaliser = FrozenNormaliser(self.statistics)
+            if policy.normaliser.size != math.prod(spaces.observation_space.shape):
+                raise UserError(f"The card beside {self.name} has statistics of other observations.")
+        elif self.entry.normalises:
+            policy.notes = (NO_STATISTICS,)
+        return policy
+
+
+def open_model(
+    path: Path, algo: str | None = None, env_id: str | None = None, env_kwargs: str | None = None
+) -> SavedModel:
+    """The model in a file; what is not given is taken from its card, or told by its parameters' names."""
+    weights, card = read_weights(path), read_card(path)
+    entry = find_entry(algo or (card.algo if card else guess_algo(weights, path)))
+    fields = {field.name for field in dataclasses.fields(entry.args_type)}
+    known = {name: value for name, value in (card.args if card else {}).items() if name in fields}
+    given = {"env_id": env_id, "env_kwargs": env_kwargs}
+    args = entry.args_type(**known | {name: value for name, value in given.items() if value is not None})
+    if card is None:
+        return SavedModel(str(path), entry, args, weights)
+    return SavedModel(str(path), entry, args, weights, card.normaliser, card.step)
+
+
+def guess_algo(weights: Any, path: Path) -> str:
+    """The one algorithm whose models have such parameters; UserError when there is none, or several."""
+    found: dict[Callable[..., Policy], str] = {}
+    for entry in map(find_entry, DEFAULT_ALGO_REGISTRY):
+        try:
+            entry.load_policy(weights, _SmallSpaces(entry), entry.args_type())
+        except Misfit as misfit:
+            if not misfit.only_shapes:
+                continue
+        # Algorithms with the same loader differ in training only: each plays the other's models.
+        found.setdefault(entry.load_policy, entry.algo)
+    names = list(found.values())
+    if len(names) == 1:
+        return names[0]
+    which = f"may be of {' or '.join(names)}" if names else "has the parameters of no algorithm known here"
+    raise UserError(f"{path} {which}; say which algorithm made it.")
+
+
+class _SmallSpaces:
+    """Spaces for a network of which only the names matter."""
+
+    def __init__(self, entry: EvalEntry) -> None:
+        self.observation_space: Any = Box(-1.0, 1.0, (1,))
+        self.action_space: Any = Discrete(2) if "discrete" in entry.action_spaces else Box(-1.0, 1.0, (1,))

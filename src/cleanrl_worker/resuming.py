@@ -1,0 +1,153 @@
+"""The rules of resuming: what a run takes from its origin, what may differ, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cleanrl_worker.checkpoint_files import Origin, find_origin, locate
+from cleanrl_worker.schemas import check_params, load_schema
+from mosaic.contract.errors import UserError
+
+if TYPE_CHECKING:
+    from cleanrl_worker.config import CleanRLWorkerConfig
+
+RESUME = "resume_training"
+
+FREE = frozenset(
+    [
+        *("total_timesteps", "resume_from", "exp_name", "save_model", "checkpoint_every", "capture_video"),
+        *("track", "wandb_project_name", "wandb_entity", "cuda", "kernels", "torch_deterministic"),
+    ]
+)
+"""Arguments that leave the training itself alone: a resumed run may have other values of them."""
+
+_ANNEALED = {"anneal_lr": "the learning rate", "exploration_fraction": "the share of random actions"}
+_NOT_IN_MODEL = {"sac_continuous_action": ", Q networks, alpha"}
+
+
+def is_free(name: str) -> bool:
+    """Whether a resumed run may have another value of this argument than its checkpoint."""
+    return name in FREE or name.startswith("eval_")
+
+
+def fill_in(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A config's fields with what its checkpoint knows in place of what is not given."""
+    extras = {**fields["extras"]}
+    named = extras.get("checkpoint_path")
+    if not isinstance(named, str) or not named:
+        raise UserError(
+            f"'extras.checkpoint_path' is missing: mode {RESUME} needs a checkpoint, a model or a run."
+        )
+    filled = {**fields, "extras": extras}
+    needed = ("algo", "env_id", "total_timesteps")
+    if Path(named).is_absolute() and all(fields.get(name) is not None for name in needed):
+        return filled
+    extras["checkpoint_path"] = str(locate(named, folder))
+    origin = find_origin(Path(extras["checkpoint_path"]))
+    known = {"algo": origin.algo, **{name: origin.args.get(name) for name in (*needed[1:], "seed")}}
+    return filled | {name: value for name, value in known.items() if fields.get(name) is None}
+
+
+def check_resume(config: CleanRLWorkerConfig, origin: Origin) -> None:
+    """Raise UserError when this config cannot go on from this origin."""
+    if load_schema(config.algo) is None:
+        raise UserError(f"'{config.algo}' cannot be resumed: only our own algorithms write full checkpoints.")
+    if origin.algo not in (None, config.algo):
+        raise UserError(f"{origin.path} is of {origin.algo}, not of {config.algo}.")
+    given = check_params(config.algo, _given_params(config))
+    if origin.step is None:
+        return
+    given["env_id"] = config.env_id
+    if config.effective_seed is not None:
+        given["seed"] = config.effective_seed
+    if "env_kwargs" in config.extras:
+        given["env_kwargs"] = config.extras["env_kwargs"] or {}
+    refuse_changes(origin, given)
+    check_budget(origin, config.total_timesteps)
+    if _left(origin, config.total_timesteps) <= 0:
+        raise UserError(
+            f"{origin.path} has trained all of its {config.total_timesteps:,} steps: to extend it, "
+            "give a larger total_timesteps (`mosaic train --resume … --extend N`)."
+        )
+
+
+def refuse_changes(origin: Origin, given: Mapping[str, Any]) -> None:
+    """Raise UserError when an argument differs that would make it another training."""
+    for name, value in given.items():
+        was = origin.args.get(name)
+        if name == "env_kwargs":
+            value, was = _as_object(value), _as_object(was)
+        if not is_free(name) and name in origin.args and value != was:
+            raise UserError(
+                f"{name} is {value!r}, but {was!r} in {origin.path}: a resumed run keeps it, "
+                "so leave it out or begin a new run."
+            )
+
+
+def check_budget(origin: Origin, total: int) -> None:
+    """Raise UserError when a checkpoint has been trained for longer than the whole run is to take."""
+    if origin.step is not None and total < origin.step:
+        raise UserError(
+            f"total_timesteps is {total:,}, but {origin.path} is at step {origin.step:,} already."
+        )
+
+
+def with_origin(config: CleanRLWorkerConfig, origin: Origin) -> CleanRLWorkerConfig:
+    """The config with all parameters of its origin, but for those that it gives itself."""
+    schema = load_schema(config.algo)
+    own = [parameter.name for parameter in schema.parameters if not parameter.runtime_only] if schema else []
+    params = {name: origin.args[name] for name in own if name in origin.args}
+    extras = {name: value for name, value in config.extras.items() if name not in config.flags()}
+    extras["algo_params"] = params | check_params(config.algo, _given_params(config))
+    kwargs = _as_object(origin.args.get("env_kwargs"))
+    if kwargs and config.env_id == origin.args.get("env_id"):
+        extras.setdefault("env_kwargs", kwargs)
+    return replace(config, extras=extras)
+
+
+def explain(origin: Origin, config: CleanRLWorkerConfig) -> str:
+    """One line about what a config restores and what it does not."""
+    args = {**origin.args, **_given_params(config)}
+    return explain_values(origin, config.algo, args, config.total_timesteps)
+
+
+def explain_values(origin: Origin, algo: str, args: Mapping[str, Any], total: int) -> str:
+    """The same, for a run with these arguments."""
+    if origin.step is None:
+        found = "are taken from beside it" if origin.normaliser else "too"
+        return (
+            f"Begins with the weights of {origin.path}; counters, optimizer{_NOT_IN_MODEL.get(algo, '')}, "
+            f"schedules, replay buffer and random states begin anew, normaliser statistics {found}."
+        )
+    text = f"Goes on from step {origin.step:,} of {origin.path}"
+    before = int(origin.args["total_timesteps"])
+    if total == before:
+        return f"{text} and finishes its {total:,} steps."
+    annealed = [what for name, what in _ANNEALED.items() if args.get(name)]
+    said = f"{' and '.join(annealed)} {'are' if len(annealed) > 1 else 'is'} recomputed over the new budget"
+    return f"{text}, to {total:,} steps instead of {before:,}; {said if annealed else 'nothing is annealed'}."
+
+
+def _left(origin: Origin, total: int) -> int:
+    """How many steps of all environments together are left."""
+    together = int(origin.args.get("num_envs", 1))
+    return total // together - (origin.step or 0) // together
+
+
+def _given_params(config: CleanRLWorkerConfig) -> dict[str, Any]:
+    """What the config says of the algorithm's parameters, in either of the two places."""
+    return {**config.flags(), **(config.extras.get("algo_params") or {})}
+
+
+def _as_object(value: Any) -> Any:
+    """Keyword arguments of an environment, which are JSON text in a command line."""
+    if value is not None and not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value or "{}")
+    except ValueError:
+        return value

@@ -1,0 +1,78 @@
+"""What an algorithm sees of an environment's spaces, told from their plain descriptions.
+
+Training asks the same questions of the same descriptions, so a check without torch gives the same answer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+Description = Mapping[str, Any]
+
+GRID_CHANNELS = 3
+LARGEST_GRID = 32 * 32 * GRID_CHANNELS
+"""How many numbers a grid world's picture has at most: MiniGrid's worlds have up to 25 × 25 cells."""
+
+_ARRAYS = frozenset({"box", "discrete", "multi_discrete", "multi_binary"})
+
+
+def action_kind(space: Description) -> str:
+    """The kind of a space of actions; a box may be `unbounded_box` or `integer_box`, which fewer can take."""
+    if space["kind"] == "box" and space.get("unbounded"):
+        return "unbounded_box"
+    if space["kind"] == "box" and not str(space.get("dtype", "float")).startswith("float"):
+        return "integer_box"
+    return str(space["kind"])
+
+
+def observation_kind(space: Description) -> str:
+    """`vector`, `grid` (cells of a grid world), `image`, or the kind of what no array can hold."""
+    image = grid_of_dict(space)
+    if image is not None:
+        space = image
+    parts = list(_leaves(space))
+    for part in parts:
+        if part["kind"] not in _ARRAYS:
+            return str(part["kind"])
+    if any(is_image(part) for part in parts):
+        return "image"
+    return "grid" if is_grid(space) else "vector"
+
+
+def grid_of_dict(space: Description) -> Description | None:
+    """The picture among the entries of a grid world that also states its mission as text."""
+    if space["kind"] != "dict":
+        return None
+    image, mission = space["spaces"].get("image"), space["spaces"].get("mission")
+    if image is None or mission is None or image["kind"] != "box" or mission["kind"] in _ARRAYS:
+        return None
+    return dict(image)
+
+
+def is_grid(space: Description) -> bool:
+    """Whether a space is rows of cells with three small numbers each, as MiniGrid has them."""
+    shape = space.get("shape", ())
+    return _is_bytes(space) and len(shape) == 3 and shape[2] == GRID_CHANNELS and not is_image(space)
+
+
+def is_image(space: Description) -> bool:
+    """Whether a space is a picture too large for layers that read every number of it."""
+    shape = space.get("shape", ())
+    return _is_bytes(space) and len(shape) > 1 and math.prod(shape) > LARGEST_GRID
+
+
+def _is_bytes(space: Description) -> bool:
+    return bool(space["kind"] == "box" and space.get("dtype") == "uint8")
+
+
+def _leaves(space: Description) -> Iterator[Description]:
+    if space["kind"] == "dict":
+        for part in space["spaces"].values():
+            yield from _leaves(part)
+    elif space["kind"] == "tuple":
+        for part in space["spaces"]:
+            yield from _leaves(part)
+    else:
+        yield space

@@ -1,0 +1,40 @@
+"""Actions that are one choice, or several made at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+Choices = NDArray[np.int64]
+
+
+class DiscreteActions:
+    """The actions of a `Discrete`, `MultiDiscrete` or `MultiBinary` space as rows of choices from 0 on."""
+
+    def __init__(self, space: Any) -> None:
+        self._space = space
+        self._single = isinstance(space, spaces.Discrete)
+        if isinstance(space, spaces.MultiBinary):
+            self._start: Any = 0
+            sizes = np.full(space.shape, 2)
+        else:
+            self._start = space.start
+            sizes = np.asarray(space.n if self._single else space.nvec)
+        self.nvec: tuple[int, ...] = tuple(sizes.reshape(-1).tolist())
+        """Between how many values each choice is."""
+
+    def for_envs(self, choices: Choices) -> list[Any]:
+        """What each environment takes: a number, or an array of its own."""
+        if self._single:
+            return list((choices[:, 0] + self._start).tolist())
+        shaped = choices.reshape(-1, *self._space.shape) + self._start
+        return list(shaped.astype(self._space.dtype))
+
+
+def choice_slices(nvec: tuple[int, ...]) -> list[slice]:
+    """Where the logits of each choice lie among those of all."""
+    ends = np.cumsum(nvec).tolist()
+    return [slice(end - size, end) for size, end in zip(nvec, ends, strict=True)]

@@ -1,0 +1,91 @@
+"""Evaluation of a run's own policy, which leaves its training as it was."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from cleanrl_worker.fastlane.lane import unwatched
+from cleanrl_worker.training.common import CommonArgs
+from cleanrl_worker.training.envs import VectorEnv
+from cleanrl_worker.training.evaluation import EPISODE_CAP, Evaluation
+from cleanrl_worker.training.randomness import Randomness
+from cleanrl_worker.training.stopping import Stopped, StopSignals
+from cleanrl_worker.training.video import warn
+from mosaic.contract.errors import MosaicError
+
+if TYPE_CHECKING:
+    from cleanrl_worker.eval_registry import SavedModel
+
+MOST_ENVS = 10
+FIRST_SEED = 1_000_000
+"""Added to the run's seed: episodes that training has not seen, the same in each evaluation."""
+
+
+class Evaluator:
+    """Plays policies in environments of its own, which are made when first needed."""
+
+    def __init__(self, args: CommonArgs, stop: StopSignals) -> None:
+        self._args = args
+        self._stop = stop
+        self._envs: VectorEnv | None = None
+        self._warned: set[str] = set()
+
+    def play(self, name: str, load: Callable[[], SavedModel]) -> Evaluation | None:
+        """How a model's episodes went; None, with a word, when that cannot be seen. May raise Stopped."""
+        try:
+            with untouched_randomness():
+                return self._play(load())
+        except Stopped:
+            raise
+        except MosaicError as error:
+            self._warn(f"{name} could not be evaluated: {error}")
+        except Exception as error:
+            # The environment is the user's, and what it does here must not cost a trained model.
+            self._warn(f"{name} could not be evaluated: {type(error).__name__}: {error}")
+        return None
+
+    def _play(self, model: SavedModel) -> Evaluation:
+        args = self._args
+        if self._envs is None:
+            with unwatched():
+                self._envs = model.make_envs(min(args.eval_episodes, MOST_ENVS))
+        policy = model.load_policy(self._envs)
+        seed = args.seed + FIRST_SEED
+        found = model.entry.evaluate(
+            policy, self._envs, args.eval_episodes, seed, check_stop=self._stop.check
+        )
+        for note in policy.notes:
+            self._warn(note)
+        if found.cut_off:
+            self._warn(f"Episodes of an evaluation were cut off after {EPISODE_CAP} steps, as they went on.")
+        return found
+
+    def _warn(self, text: str) -> None:
+        line = " ".join(text.split())
+        if line not in self._warned:
+            self._warned.add(line)
+            warn(line)
+
+    def close(self) -> None:
+        """Release the environments."""
+        if self._envs is not None:
+            self._envs.close()
+
+    def __enter__(self) -> Evaluator:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+@contextlib.contextmanager
+def untouched_randomness() -> Iterator[None]:
+    """What is drawn from the process's generators in here does not count."""
+    randomness = Randomness()
+    before = randomness.state()
+    try:
+        yield
+    finally:
+        randomness.load(before)
