@@ -78,6 +78,20 @@ def process(target: Callable[..., None], *arguments: Any) -> Iterator[int]:
         child.join()
 
 
+@contextmanager
+def apart_from(pid: int) -> Iterator[None]:
+    """On another core than a process, as two that never sleep else take turns on one."""
+    cores = os.sched_getaffinity(0)
+    mine = min(cores)
+    others = cores - {mine} or cores
+    os.sched_setaffinity(pid, others)
+    os.sched_setaffinity(0, {mine})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, cores)
+
+
 def wait_for_frame(reader: FastLaneReader) -> None:
     """Return when the first frame has been read."""
     deadline = time.monotonic() + 30

@@ -71,7 +71,8 @@ class LiveFrames:
         `bridge` is where an interpreter that is not ours finds our code; ours has it installed.
         """
         if self._segment is None:
-            return dict(environment)
+            # A daemon that was started inside a run has inherited the segment of that one.
+            return {name: value for name, value in environment.items() if name != SEGMENT_VARIABLE}
         code = _SITE if bridge is None else make_bridge(bridge)
         path = os.pathsep.join(filter(None, [str(code), environment.get("PYTHONPATH")]))
         return {**environment, SEGMENT_VARIABLE: str(self._segment), "PYTHONPATH": path}

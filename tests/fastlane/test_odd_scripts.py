@@ -169,6 +169,21 @@ tell([made, sorted(modes), len(owners())])
     assert run_script(BEGIN + code) == [256, ["None"], 0]
 
 
+def test_our_own_vector_of_more_environments_than_slots_plays_and_shows() -> None:
+    code = """
+from cleanrl_worker.training.envs import VectorEnv
+envs = VectorEnv([gym.make("None-v0") for _ in range(258)])
+out = np.zeros((258, 1), np.float32)
+envs.reset(1, out)
+while len(grid.shown) < 255:
+    envs.step([0] * 258, out)
+    grid.look()
+envs.close()
+tell(owners())
+"""
+    assert run_script(BEGIN + code) == []
+
+
 def test_a_forked_child_that_plays_its_parents_environment_gets_a_slot_of_its_own() -> None:
     code = """
 env = play(gym.make("None-v0"))
@@ -201,11 +216,12 @@ tell([owners(), size < 200_000])
 
 def test_an_environment_collected_while_another_is_made_stops_nothing() -> None:
     code = """
-gc.set_threshold(1)
-for _ in range(300):
+for number in range(600):
+    gc.set_threshold(20 + number * 37 % 800)
     env = gym.make("None-v0")
     env.unwrapped.itself = env
-tell(len(owners()) < 50)
+gc.collect()
+tell(len(owners()) <= 1)
 """
     assert run_script(BEGIN + code) is True
 

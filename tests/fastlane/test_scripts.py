@@ -149,7 +149,7 @@ def test_the_users_own_sitecustomize_still_runs(tmp_path: Path) -> None:
 
 def test_off_leaves_everything_as_it_is() -> None:
     live = LiveFrames("RUN", LiveSettings("off"))
-    assert live.add_to({"A": "b"}, None) == {"A": "b"}
+    assert live.add_to({"A": "b", "CLEANRL_FASTLANE_SEGMENT": "another run's"}, None) == {"A": "b"}
 
 
 def test_another_interpreter_gets_live_frames_and_nothing_else_of_ours(tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ def learn(
                 run.add_losses(fresh or losses, number)
         losses = fresh or losses
         global_step += args.num_envs
-        if fresh or times_due(global_step, args.num_envs, PAUSE_EVERY):
+        last = global_step + args.num_envs > args.total_timesteps
+        if fresh or last or times_due(global_step, args.num_envs, PAUSE_EVERY):
             watch.enter("log")
             run.between_updates(global_step, loop, global_step=global_step, obs=obs, losses=losses)
