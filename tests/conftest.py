@@ -16,6 +16,7 @@ from hypothesis import settings
 from mosaic.client import Client
 from mosaic.client.daemon import stop_daemon
 from mosaic.contract.paths import VAR_VARIABLE, VarPaths
+from mosaic.fastlane.layout import FOLDER_VARIABLE
 from support.leaks import Footprint, end_and_describe_leaks, remember_starters
 
 # How long an example takes says nothing about the code on a shared machine.
@@ -39,15 +40,21 @@ class RunMosaic(Protocol):
 
 
 @pytest.fixture(autouse=True)
-def leak_marks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+def leak_marks(
+    monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[list[str]]:
     """Fails a test that leaves something behind; gives the marks by which its processes are known."""
     mark = f"test-{uuid.uuid4().hex}"
     # Inherited by all that the test starts, also by what is no longer a child of ours.
     monkeypatch.setenv("MOSAIC_TEST_MARK", mark)
+    # Tests beside this one have segments of live frames too.
+    segments = tmp_path_factory.mktemp("segments")
+    monkeypatch.setenv(FOLDER_VARIABLE, str(segments))
     marks = [mark]
     before = Footprint.take()
     yield marks
     leaks = end_and_describe_leaks(before, marks)
+    leaks += [f"live frames {path.name}" for path in segments.iterdir()]
     if leaks:
         pytest.fail("The test left behind:\n  " + "\n  ".join(leaks), pytrace=False)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from cleanrl_worker.live import LiveSettings
 from cleanrl_worker.resuming import RESUME, fill_in
 from mosaic.contract.errors import UserError, closest
 from mosaic.worker.environment import user_folder
@@ -122,6 +123,8 @@ def parse_worker_config(payload: Any, folder: Path | None = None) -> CleanRLWork
         raise UserError(
             f"'{prefix}extras.mode' is {config.mode!r}, but it must be one of {', '.join(MODES)}."
         )
+    # Read here only to refuse what makes no sense before anything has started.
+    LiveSettings.from_extras(config.extras)
     return config
 
 

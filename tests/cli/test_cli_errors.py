@@ -121,9 +121,12 @@ def test_a_var_that_is_a_file_is_refused(
 ) -> None:
     file = tmp_path / "file"
     file.write_text("")
-    words = {"train": ["ppo", "CartPole-v1"], "daemon": ["start"], "runs": [], "doctor": []} | {
-        "queue": [],
-        "gc": [],
+    words = {
+        **{name: [] for name in ("runs", "doctor", "queue", "gc")},
+        "train": ["ppo", "CartPole-v1"],
+        "daemon": ["start"],
+        "snapshot": ["last", "now.png"],
+        "record": ["last", "film.mp4"],
     }
     code = main([command, *words.get(command, ["last"]), "--var", str(file)])
     if command == "doctor":

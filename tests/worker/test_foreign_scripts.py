@@ -6,12 +6,14 @@ import fcntl
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from mosaic.client import Client, train_config
 from mosaic.contract.process import ProcessIdentity
+from mosaic.fastlane.grid import LiveGrid
 from support.runs import SCRIPTS, end, script_config, wait_for_status
 
 OLD = ("gymnasium==0.29.1", "numpy==1.26.4", "tensorboardX==2.6.2.2", "protobuf<6")
@@ -75,6 +77,19 @@ def test_another_interpreter_runs_with_nothing_of_ours(client: Client, old_pytho
     assert b"gymnasium 0.29.1" in b"".join(client.logs(run.run_id))
     assert len(client.metrics(run.run_id).series("charts/episodic_return").values) > 5
     assert run.headline["episodes"] > 5
+
+
+def test_the_environments_of_another_interpreter_are_watched(client: Client, old_python: Path) -> None:
+    config = script_config("plays.py", steps=1_000_000, params={"pause": 0.001}, python=str(old_python))
+    run = client.submit(config)
+    with LiveGrid(run.run_id) as grid:
+        deadline = time.monotonic() + 60
+        while grid.picture() is None:
+            assert time.monotonic() < deadline, grid.status()
+            grid.look()
+            time.sleep(0.01)
+        assert grid.picture().shape == (40, 60, 3)
+    end(client, run)
 
 
 def test_an_interpreter_that_is_none_fails_the_run_with_that_cause(client: Client, tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ def test_the_documented_run_config_loads() -> None:
     [
         ({"total_timesteps": 0}, "'total_timesteps' is 0, but it must be a whole number of at least 1"),
         ({"total_timesteps": None}, "'total_timesteps' is missing"),
+        ({"extras": {"fastlane_video_mode": "sngle"}}, "'extras.fastlane_video_mode' is 'sngle'"),
+        ({"extras": {"grid_limit": 0}}, "'extras.fastlane_grid_limit' is 0"),
         ({"total_timesteps": "many"}, "'total_timesteps' is 'many'"),
         ({"algo": ""}, "'algo' is '', but it must be a text"),
         ({"seed": -1}, "'seed' is -1"),
