@@ -23,7 +23,7 @@ from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 
 TEXT = """\
 The return is the mean over all episodes that end in the last tenth of training, as they are trained, with
-exploration; of a run of 60,000 steps that is from step 54,001 on. Mean ± standard deviation over seeds. Every
+exploration; of a run of 50,000 steps that is from step 45,001 on. Mean ± standard deviation over seeds. Every
 hyperparameter has its default.
 
 A bound of the form m − 2 × s is the published mean less twice s, which is the greater of the published

@@ -93,8 +93,8 @@ PLAN = [
         "ppo_continuous_action", "HalfCheetah-v5", 1_000_000, (1442.64, 46.03), "-v4", peer="ppo", seeds=(1,)
     ),
     Row("rpo_continuous_action", "Pendulum-v1", 1_000_000, (-151.08, 3.73), "8,000,000 steps", least=-200.0),
-    Row("ddpg_continuous_action", "Pendulum-v1", 60_000, least=-200.0),
-    Row("td3_continuous_action", "Pendulum-v1", 60_000, least=-200.0),
-    Row("sac_continuous_action", "Pendulum-v1", 60_000, least=-200.0),
+    Row("ddpg_continuous_action", "Pendulum-v1", 50_000, least=-200.0),
+    Row("td3_continuous_action", "Pendulum-v1", 50_000, least=-200.0),
+    Row("sac_continuous_action", "Pendulum-v1", 40_000, least=-200.0),
     Row("sac_continuous_action", "HalfCheetah-v5", 40_000, peer="sac", seeds=(1,)),
 ]
