@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 from numpy.typing import NDArray
 
 from cleanrl_worker import probe
+from cleanrl_worker.fastlane.drawing import choose_drawing
 from cleanrl_worker.fastlane.row import take_taps
 from cleanrl_worker.schemas.catalog import EnvironmentEntry, check_fit
 from cleanrl_worker.training.observations import array_observations
@@ -154,9 +154,7 @@ def make_envs(
     """`num_envs` copies of an environment whose spaces `algo` can take; else UserError says why not."""
     if capture_video:
         require_av("capture_video")
-        if not os.environ.get("DISPLAY"):
-            # MuJoCo chooses how it draws when it is imported, and without a screen it must be told.
-            os.environ.setdefault("MUJOCO_GL", "egl")
+        choose_drawing()
     with contextlib.ExitStack() as made:
         envs: list[gymnasium.Env[Any, Any]] = []
         try:
