@@ -54,7 +54,7 @@ def _row(env_id: str, mode: str, seconds: float) -> Row:
 
 
 class Clock:
-    """Times every call of `Tap.show`, by tap."""
+    """Times every call of `Tap.show` that made a picture, by tap."""
 
     def __init__(self) -> None:
         from cleanrl_worker.fastlane.tap import Tap
@@ -63,9 +63,11 @@ class Clock:
         show = Tap.show
 
         def timed(tap: Any, *arguments: float) -> None:
-            began = time.monotonic()
+            before, began = tap._rendered, time.monotonic()
             show(tap, *arguments)
-            self.drawn.setdefault(tap, []).append((began, time.monotonic()))
+            # A call may also put its picture off; that takes no time to speak of.
+            if tap._rendered > before:
+                self.drawn.setdefault(tap, []).append((began, time.monotonic()))
 
         Tap.show = timed  # type: ignore[method-assign]
 
