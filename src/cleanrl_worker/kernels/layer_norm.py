@@ -24,8 +24,32 @@ class NormedLayer:
         self.weight_grad, self.bias_grad = linear.weight.grad.numpy(), linear.bias.grad.numpy()
         self._shape, self._eps = norm.normalized_shape, norm.eps
         self._gain, self._shift = norm.weight.detach(), norm.bias.detach()
+        self._gain_array, self._shift_array = self._gain.numpy(), self._shift.numpy()
         self._gain_grad, self._shift_grad = norm.weight.grad, norm.bias.grad
         self._kept: tuple[Any, ...] = ()
+        self._centred = self._centred_bias = np.empty(0, np.float32)
+
+    def centre(self) -> None:
+        """Ready `look` for the weights as they are now.
+
+        The mean of the linear outputs is that of the weights over the outputs: where it is taken out of them
+        once, the norm need not look for it at each step.
+        """
+        self._centred = np.ascontiguousarray((self.weight - self.weight.mean(axis=0)).T)
+        self._centred_bias = self.bias - self.bias.mean()
+
+    def look(self, x: Floats) -> Floats:
+        """The outputs, within rounding of those of `forward`, sooner for a few rows and without a way back."""
+        output: Floats = x @ self._centred
+        output += self._centred_bias
+        scale = np.vecdot(output, output)
+        scale *= 1.0 / output.shape[1]
+        scale += self._eps
+        np.sqrt(scale, out=scale)
+        output /= scale[:, None]
+        output *= self._gain_array
+        output += self._shift_array
+        return np.maximum(output, 0.0, out=output)
 
     def forward(self, x: Floats) -> Floats:
         """The outputs; what `backward` needs is kept."""
@@ -62,6 +86,23 @@ class NormedStack:
         self._weight, self._bias = last.weight.detach().numpy(), last.bias.detach().numpy()
         self._weight_grad, self._bias_grad = last.weight.grad.numpy(), last.bias.grad.numpy()
         self._features = np.empty((0, 0), np.float32)
+        self._centred = False
+
+    def weights_changed(self) -> None:
+        """To be called after each update."""
+        self._centred = False
+
+    def look(self, x: Floats) -> Floats:
+        """The outputs, sooner than by `forward` while the weights stay, and with no `backward` to follow."""
+        if not self._centred:
+            for layer in self._hidden:
+                layer.centre()
+            self._centred = True
+        for layer in self._hidden:
+            x = layer.look(x)
+        outputs: Floats = x @ self._weight.T
+        outputs += self._bias
+        return outputs
 
     def forward(self, x: Floats) -> Floats:
         """The outputs; what `backward` needs is kept."""

@@ -35,10 +35,11 @@ class PQNKernel:
         self._settings = settings
 
     def values(self, obs: Floats) -> Floats:
-        return self._network.forward(obs)
+        return self._network.look(obs)
 
     def learn(self, obs: Floats, actions: NDArray[np.int64], returns: Floats, learning_rate: float) -> Floats:
         """One minibatch; gives what is logged, in the order of the algorithm's `LOGGED`."""
         logged = write_gradient(self._network, obs, actions, returns)
         self._radam.apply(learning_rate, self._settings.max_grad_norm)
+        self._network.weights_changed()
         return logged
