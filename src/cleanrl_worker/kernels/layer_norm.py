@@ -39,7 +39,7 @@ class NormedLayer:
         self._centred_bias = self.bias - self.bias.mean()
 
     def look(self, x: Floats) -> Floats:
-        """The outputs, within rounding of those of `forward`, sooner for a few rows and without a way back."""
+        """The outputs, within rounding of those of `forward`; sooner for a few rows, but with no way back."""
         output: Floats = x @ self._centred
         output += self._centred_bias
         scale = np.vecdot(output, output)
