@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
@@ -52,6 +53,12 @@ class Tap:
         """Give the slot back; an environment that is played on after its end shows nothing."""
         self.due_at = float("inf")
         self._release()
+
+    def turn_to(self, render: Callable[[], Any], name: str) -> None:
+        """Show another environment from now on, in the same slot."""
+        self._render, self._name = render, name
+        self.rolling_return = None
+        self.due_at = 0.0
 
     def episode_ended(self, total_reward: float) -> None:
         """Take an episode's return into the rolling one."""
@@ -129,8 +136,27 @@ class Tap:
         warn(f"no picture of {self._name}: {reason}")
 
 
+_handed_over: list[Tap] = []
+
+
+@contextlib.contextmanager
+def handing_over(tap: Tap) -> Iterator[None]:
+    """The next environment gets this tap instead of one of its own."""
+    _handed_over.append(tap)
+    try:
+        yield
+    finally:
+        if _handed_over:
+            _handed_over.remove(tap)
+            tap.refuse("what took its place cannot be watched")
+
+
 def open_tap(render: Callable[[], Any], name: str) -> Tap | None:
     """A tap for one more environment of this run; None when the run shows nothing."""
+    if _handed_over:
+        tap = _handed_over.pop()
+        tap.turn_to(render, name)
+        return tap
     segment = open_lane()
     if segment is None:
         return None

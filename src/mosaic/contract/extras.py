@@ -64,10 +64,15 @@ def extra_sets() -> list[ExtraSet]:
     return [_describe(name) for name in _names()]
 
 
+def is_installed(name: str) -> bool:
+    """Whether an optional set is there; UserError when there is none of that name."""
+    (wanted,) = check_names([name])
+    return _describe(wanted).installed
+
+
 def require_extra(name: str, for_what: str) -> None:
     """Raise UserError with the command that helps when a set is not installed."""
-    (wanted,) = check_names([name])
-    if not _describe(wanted).installed:
+    if not is_installed(name):
         raise UserError(f"{for_what} needs the optional set '{name}': run `mosaic extras install {name}`.")
 
 
