@@ -178,16 +178,16 @@ class GaussianSampler:
         self._learner = learner
         self._space = space
         self._logstd = learner.logstd().copy()
-        self._std = np.exp(self._logstd)
         size = math.prod(space.shape)
         self._noise = torch.randn(steps, num_envs, size).numpy()
+        self._drift = np.exp(self._logstd) * self._noise
         self.actions = np.zeros((steps, num_envs, size), dtype=np.float32)
 
     def act(self, t: int, obs: Floats) -> list[Any]:
-        self.actions[t] = self._learner.means(obs) + self._std * self._noise[t]
+        drawn = np.add(self._learner.means(obs), self._drift[t], out=self.actions[t])
         # The environment gets what it can take; the policy answers for what it drew.
-        shaped = self.actions[t].reshape(-1, *self._space.shape).astype(self._space.dtype)
-        return list(np.clip(shaped, self._space.low, self._space.high))
+        shaped = drawn.reshape(-1, *self._space.shape).astype(self._space.dtype)
+        return list(np.minimum(np.maximum(shaped, self._space.low), self._space.high))
 
     def log_probs(self) -> Floats:
         """Of all actions drawn, in one row."""

@@ -26,6 +26,17 @@ SMOOTHING = 0.1
 """The weight of the newest episode in `rolling_return`."""
 
 
+class _Firsts:
+    """When the next environment of this process may draw its first picture.
+
+    It opens windows and loads fonts, which takes seconds where later pictures take milliseconds: a grid of
+    eight fills up one by one, and does not stop training until all of them are there.
+    """
+
+    not_before = 0.0
+    longest_wait = 5.0
+
+
 class Tap:
     """A claimed slot of the run's segment. `mark` is non-zero while, and a little after, somebody looks."""
 
@@ -75,6 +86,9 @@ class Tap:
             # Nobody is there any more. A viewer that comes back this very moment marks it again.
             self.mark[0] = 0.0
             return
+        if self._rendered == 0 and now < _Firsts.not_before:
+            self.due_at = _Firsts.not_before
+            return
         frame = self._take_picture()
         if frame is None:
             return
@@ -88,7 +102,7 @@ class Tap:
         share = self._share(now)
         end = monotonic()
         if self._rendered == 1:
-            # The first picture also opens windows and loads fonts, which later ones do not.
+            _Firsts.not_before = end + min((end - now) / GRID_SHARE, _Firsts.longest_wait)
             self.due_at = end + self._interval
         else:
             self.due_at = max(now + self._interval, end + (end - now) * (1.0 / share - 1.0))

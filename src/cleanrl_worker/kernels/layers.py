@@ -13,8 +13,8 @@ from torch import Tensor, nn
 Floats = NDArray[np.float32]
 
 
-def _tanh(x: Floats, bias: Tensor) -> None:
-    x += bias.numpy()
+def _tanh(x: Floats, bias: Tensor, bias_array: Floats) -> None:
+    x += bias_array
     np.tanh(x, out=x)
 
 
@@ -25,7 +25,7 @@ def _tanh_backward(grad: Floats, activation: Floats) -> Floats:
     return grad
 
 
-def _relu(x: Floats, bias: Tensor) -> None:
+def _relu(x: Floats, bias: Tensor, bias_array: Floats) -> None:
     # Both in one pass; numpy takes two, and the second is slow.
     torch._add_relu_(torch.from_numpy(x), bias)
 
@@ -35,7 +35,7 @@ def _relu_backward(grad: Floats, activation: Floats) -> Floats:
     return grad
 
 
-Activate = Callable[[Floats, Tensor], None]
+Activate = Callable[[Floats, Tensor, Floats], None]
 _ACTIVATIONS: dict[type[nn.Module], tuple[Activate, Callable[[Floats, Floats], Floats]]] = {
     nn.Tanh: (_tanh, _tanh_backward),
     nn.ReLU: (_relu, _relu_backward),
@@ -63,7 +63,7 @@ class Stack:
     def __init__(self, module: nn.Sequential) -> None:
         layers: list[Any] = list(module)
         self._weights = [layer.weight.detach().numpy() for layer in layers[::2]]
-        self._biases = [layer.bias.detach() for layer in layers[::2]]
+        self._biases = [(layer.bias.detach(), layer.bias.detach().numpy()) for layer in layers[::2]]
         # A target network is never learned and has none.
         learned = [layer for layer in layers[::2] if layer.weight.grad is not None]
         self._weight_grads = [layer.weight.grad.numpy() for layer in learned]
@@ -80,10 +80,10 @@ class Stack:
         for index, (weight, bias) in enumerate(zip(self._weights, self._biases, strict=True)):
             x = x @ weight.T
             if index < last:
-                self._activate(x, bias)
+                self._activate(x, *bias)
                 self._inputs.append(x)
             else:
-                x += bias.numpy()
+                x += bias[1]
         return x
 
     def backward(self, grad: Floats) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol, TypeGuard
 
 import numpy as np
@@ -40,15 +41,16 @@ def clip_policy(ratio: Floats, advantages: Floats, settings: PPOSettings) -> tup
     """The clipped objective: its loss, its slope in the log probabilities, and how much was clipped."""
     size = len(ratio)
     if settings.norm_adv and size > 1:
-        advantages = (advantages - advantages.mean()) / (advantages.std(ddof=1) + 1e-8)
-    clipped_ratio = np.clip(ratio, 1.0 - settings.clip_coef, 1.0 + settings.clip_coef)
+        advantages = advantages - mean(advantages)
+        deviation = math.sqrt(float(np.dot(advantages, advantages)) / (size - 1))
+        advantages *= np.float32(1.0 / (deviation + 1e-8))
+    clipped_ratio = clip(ratio, 1.0 - settings.clip_coef, 1.0 + settings.clip_coef)
     gains, clipped_gains = advantages * ratio, advantages * clipped_ratio
-    loss = -np.minimum(gains, clipped_gains).mean()
+    inside = ratio == clipped_ratio
+    loss = -mean(np.minimum(gains, clipped_gains))
     # The clipped branch has no slope where clipping bites.
-    slope: Floats = np.where(
-        (ratio == clipped_ratio) | (gains < clipped_gains), -gains / size, np.float32(0.0)
-    )
-    return loss, slope, (ratio != clipped_ratio).mean()
+    slope: Floats = gains * ((inside | (gains < clipped_gains)) * np.float32(-1.0 / size))
+    return loss, slope, 1.0 - np.count_nonzero(inside) / size
 
 
 def learn_values(critic: Stack, batch: Any, rows: NDArray[np.int64], settings: PPOSettings) -> Any:
@@ -59,13 +61,24 @@ def learn_values(critic: Stack, batch: Any, rows: NDArray[np.int64], settings: P
     squares, grad = error * error, error
     if settings.clip_vloss:
         moved = values - old_values
-        clipped_error = old_values + np.clip(moved, -settings.clip_coef, settings.clip_coef) - returns
+        cut = clip(moved, -settings.clip_coef, settings.clip_coef)
+        clipped_error = old_values + cut - returns
         clipped_squares = clipped_error * clipped_error
-        inside = np.abs(moved) <= settings.clip_coef
-        grad = np.where(clipped_squares > squares, np.where(inside, clipped_error, 0.0), error)
+        grad = np.where(clipped_squares > squares, clipped_error * (cut == moved), error)
         squares = np.maximum(squares, clipped_squares)
-    critic.backward((grad * (settings.vf_coef / len(rows)))[:, None].astype(np.float32))
-    return 0.5 * squares.mean()
+    critic.backward((grad * np.float32(settings.vf_coef / len(rows)))[:, None])
+    return 0.5 * mean(squares)
+
+
+def mean(values: Floats) -> Any:
+    """The mean of a row, without the overhead of `mean`."""
+    return np.add.reduce(values) / np.float32(len(values))
+
+
+def clip(values: Floats, low: float, high: float) -> Floats:
+    """What `np.clip` does, at a fraction of its time for a few numbers."""
+    clipped: Floats = np.maximum(values, np.float32(low))
+    return np.minimum(clipped, np.float32(high), out=clipped)
 
 
 class Choice:
@@ -125,8 +138,8 @@ class PPOKernel:
 
         value_loss = learn_values(self._critic, batch, rows, s)
         self._adam.apply(learning_rate, s.max_grad_norm)
-        old_approx_kl = -log_ratio.mean()
-        approx_kl = (ratio - 1.0).mean() + old_approx_kl
+        old_approx_kl = -mean(log_ratio)
+        approx_kl = mean(ratio - np.float32(1.0)) + old_approx_kl
         entropy = sum(choice.entropies.mean() for choice in choices)
         logged = [value_loss, policy_loss, entropy, old_approx_kl, approx_kl, clipfrac]
         return np.array(logged, dtype=np.float32)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cleanrl_worker.agents.gaussian import GaussianAgent
 from cleanrl_worker.kernels.adam import NumpyAdam
 from cleanrl_worker.kernels.layers import Floats, Stack, is_plain_stack
-from cleanrl_worker.kernels.ppo import PPOSettings, clip_policy, learn_values
+from cleanrl_worker.kernels.ppo import PPOSettings, clip_policy, learn_values, mean
 from cleanrl_worker.training.optimizer import Adam
 
 HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -57,18 +57,19 @@ class GaussianPPOKernel:
         means += shift
         distance = (batch.actions[rows] - means) * inverse_std
         squares = distance * distance
-        log_probs = (-0.5 * squares - self._logstd - HALF_LOG_2PI).sum(axis=1)
+        constant = np.float32(-float(np.add.reduce(self._logstd)) - HALF_LOG_2PI * len(self._logstd))
+        log_probs = squares @ np.full(len(self._logstd), -0.5, np.float32) + constant
         log_ratio = log_probs - batch.log_probs[rows]
         ratio = np.exp(log_ratio)
         policy_loss, slope, clipfrac = clip_policy(ratio, batch.advantages[rows], s)
         self._actor.backward(distance * inverse_std * slope[:, None])
-        np.sum((squares - 1.0) * slope[:, None], axis=0, out=self._logstd_grad)
+        np.matmul(slope, squares - np.float32(1.0), out=self._logstd_grad)
         self._logstd_grad -= s.ent_coef
         value_loss = learn_values(self._critic, batch, rows, s)
 
         entropy = (self._logstd + 0.5 + HALF_LOG_2PI).sum()
         self._adam.apply(learning_rate, s.max_grad_norm)
-        old_approx_kl = -log_ratio.mean()
-        approx_kl = (ratio - 1.0).mean() + old_approx_kl
+        old_approx_kl = -mean(log_ratio)
+        approx_kl = mean(ratio - np.float32(1.0)) + old_approx_kl
         logged = [value_loss, policy_loss, entropy, old_approx_kl, approx_kl, clipfrac]
         return np.array(logged, dtype=np.float32)

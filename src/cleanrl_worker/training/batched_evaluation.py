@@ -6,7 +6,6 @@ import contextlib
 import dataclasses
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import Any
 
 from cleanrl_worker import probe
 from cleanrl_worker.eval_registry import SavedModel
+from cleanrl_worker.fastlane.drawing import choose_drawing
 from cleanrl_worker.training.envs import VectorEnv
 from cleanrl_worker.training.episode_films import EpisodeFilms
 from cleanrl_worker.training.eval_record import EvalRecord
@@ -155,9 +155,7 @@ def _environments(
 def _prepare_pictures(model: SavedModel) -> float | None:
     """How many pictures a second of play has; None, with a word, when the environment draws none."""
     require_av("eval_capture_video")
-    if not os.environ.get("DISPLAY"):
-        # MuJoCo chooses how it draws when it is imported, and without a screen it must be told.
-        os.environ.setdefault("MUJOCO_GL", "egl")
+    choose_drawing()
     try:
         env = probe.make_environment(model.args.env_id, probe.parse_kwargs(model.args.env_kwargs))
     except probe.ProbeError as error:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import gymnasium
 
 from cleanrl_worker import probe
 from cleanrl_worker.curriculum import Schedule, name_stage
+from cleanrl_worker.fastlane.drawing import choose_drawing
 from cleanrl_worker.fastlane.lane import unwatched
 from cleanrl_worker.schemas.catalog import EnvironmentEntry, check_fit
 from cleanrl_worker.stage_checks import check_spaces
@@ -32,9 +32,7 @@ class EnvMaker:
             raise UserError(str(error)) from error
         if record:
             require_av("capture_video")
-            if not os.environ.get("DISPLAY"):
-                # MuJoCo chooses how it draws when it is imported, and without a screen it must be told.
-                os.environ.setdefault("MUJOCO_GL", "egl")
+            choose_drawing()
 
     def make(self, env_id: str, draws: bool = False) -> Env:
         """One environment; UserError when it cannot be made."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,18 +18,28 @@ _EPS = 1e-8
 class RunningMoments:
     """Mean and variance of everything seen so far."""
 
-    def __init__(self, shape: tuple[int, ...]) -> None:
-        self.mean = np.zeros(shape, np.float64)
-        self.var = np.ones(shape, np.float64)
+    def __init__(self, mean: Any, var: Any) -> None:
+        """What to begin with: arrays, or numbers for the moments of one number."""
+        self.mean = mean
+        self.var = var
         self.count = 1e-4
 
     def update(self, batch: NDArray[np.float64]) -> None:
         """Take in rows of values."""
         number = len(batch)
-        mean, var = batch.mean(axis=0), batch.var(axis=0)
+        if number == 1:
+            self.merge(batch[0], 0.0, 1)
+            return
+        # What `mean` and `var` compute, without their overhead, which is most of their time for a few rows.
+        mean = np.add.reduce(batch, axis=0) / number
+        apart = batch - mean
+        self.merge(mean, np.add.reduce(apart * apart, axis=0) / number, number)
+
+    def merge(self, mean: Any, var: Any, number: int) -> None:
+        """Take in `number` values of this mean and variance."""
         total = self.count + number
         delta = mean - self.mean
-        self.mean += delta * (number / total)
+        self.mean = self.mean + delta * (number / total)
         spread = self.var * self.count + var * number + delta * delta * (self.count * number / total)
         self.var = spread / total
         self.count = total
@@ -44,8 +55,8 @@ class Normaliser:
     """Observations to mean 0 and variance 1, rewards to returns of variance 1, both cut at ±`clip`."""
 
     def __init__(self, obs_size: int, num_envs: int, gamma: float, clip: float = 10.0) -> None:
-        self._obs = RunningMoments((obs_size,))
-        self._returns = RunningMoments(())
+        self._obs = RunningMoments(np.zeros(obs_size), np.ones(obs_size))
+        self._returns = RunningMoments(0.0, 1.0)
         self._running = np.zeros(num_envs)
         self._gamma = gamma
         self._clip = clip
@@ -71,12 +82,20 @@ class Normaliser:
         self._obs.count = float(statistics["count"])
 
     def scale(self, rewards: Floats, dones: Floats) -> Floats:
-        """Rewards divided by the standard deviation of the discounted return."""
-        self._running = self._running * self._gamma + rewards
-        self._returns.update(self._running)
-        self._running *= 1.0 - dones
-        scaled = rewards / np.sqrt(self._returns.var + _EPS)
-        return np.clip(scaled, -self._clip, self._clip).astype(np.float32)
+        """A rollout's rewards, (step, environment), over the deviation of the discounted return so far."""
+        running = np.empty(rewards.shape)
+        now = self._running
+        for step, (reward, going_on) in enumerate(zip(rewards, 1.0 - dones, strict=True)):
+            np.add(now * self._gamma, reward, out=running[step])
+            now = running[step] * going_on
+        self._running = now
+        deviations, returns, number = [], self._returns, rewards.shape[1]
+        means, spreads = running.mean(axis=1).tolist(), running.var(axis=1).tolist()
+        for mean, spread in zip(means, spreads, strict=True):
+            returns.merge(mean, spread, number)
+            deviations.append(math.sqrt(returns.var + _EPS))
+        scaled: Floats = (rewards / np.array(deviations)[:, None]).clip(-self._clip, self._clip)
+        return scaled.astype(np.float32)
 
     def state(self) -> State:
         return {"obs": self._obs.state(), "returns": self._returns.state(), "running": self._running}
@@ -113,5 +132,9 @@ class FrozenNormaliser:
 
 
 def _standardise(obs: Floats, mean: NDArray[np.float64], var: NDArray[np.float64], clip: float) -> Floats:
-    scaled = (obs - mean) / np.sqrt(var + _EPS)
-    return np.clip(scaled, -clip, clip).astype(np.float32)
+    scaled = obs - mean
+    scaled /= np.sqrt(var + _EPS)
+    # What `np.clip` does, at a fifth of its time for a few numbers.
+    np.minimum(scaled, clip, out=scaled)
+    np.maximum(scaled, -clip, out=scaled)
+    return scaled.astype(np.float32)

@@ -105,9 +105,10 @@ def collect(
             obs[t + 1] = raw.reshape(num_envs, obs_size)
         else:
             normaliser.observe(raw.reshape(num_envs, obs_size), out=obs[t + 1])
-            rewards[t] = normaliser.scale(rewards[t], dones[t])
         if step.episodes:
             writer.add_episodes(step.episodes, global_step + (t + 1) * num_envs)
+    if normaliser is not None:
+        rewards = normaliser.scale(rewards, dones)
     return Rollout(obs, rewards, dones, final_obs)
 
 
