@@ -1,4 +1,7 @@
-"""Curricula: which environments a run trains on one after the other, and when it goes on to the next."""
+"""Curricula: which environments a run trains on one after the other, and when it goes on to the next.
+
+Or, where a curriculum of Syllabus-RL is named, which environments it draws from.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cleanrl_worker.conditions import Condition, parse_condition
+from cleanrl_worker.task_sampler import Sampler, parse_sampler
 from mosaic.contract.errors import UserError, closest
 
 DEFAULT_CONDITION = "steps>=100000"
@@ -52,17 +56,20 @@ class Stage:
 
 @dataclass(frozen=True)
 class Schedule:
-    """The stages of a curriculum, in their order."""
+    """The stages of a curriculum, in their order; with a sampler they are tasks, and it draws the order."""
 
     stages: tuple[Stage, ...]
+    sampler: Sampler | None = None
 
     @property
     def target(self) -> str:
         """The environment that the curriculum leads to."""
         return self.stages[-1].env_id
 
-    def as_json(self) -> list[dict[str, str]]:
+    def as_json(self) -> list[dict[str, str]] | dict[str, Any]:
         """The stages as plain data, the same for all ways to write them."""
+        if self.sampler is not None:
+            return self.sampler.as_json([stage.env_id for stage in self.stages])
         return [stage.as_json() for stage in self.stages]
 
     def as_text(self) -> str:
@@ -71,17 +78,21 @@ class Schedule:
 
     def name(self, index: int) -> str:
         """A stage in words, counted from 1: `stage 2 of 4: MiniGrid-DoorKey-6x6-v0`."""
-        return f"stage {index + 1} of {len(self.stages)}: {self.stages[index].env_id}"
+        noun = "stage" if self.sampler is None else f"{self.sampler.name}, task"
+        return f"{noun} {index + 1} of {len(self.stages)}: {self.stages[index].env_id}"
 
 
 def parse_schedule(given: Any) -> Schedule | None:
     """The curriculum in a list of stages, in JSON text or under a preset's name; None when there is none.
 
-    A UserError names the stage that is wrong.
+    An object with `curriculum` and `tasks` names one of Syllabus-RL. A UserError names what is wrong.
     """
     stages = _read_text(given) if isinstance(given, str) else given
     if stages is None or stages == []:
         return None
+    if isinstance(stages, Mapping) and "curriculum" in stages:
+        sampler, tasks = parse_sampler(stages)
+        return Schedule(tuple(Stage(task, None) for task in tasks), sampler)
     if not isinstance(stages, list | tuple):
         raise UserError(
             f"The curriculum is {given!r:.80}, but it must be a list of stages such as "

@@ -25,6 +25,7 @@ from cleanrl_worker.schemas.catalog import (
 from cleanrl_worker.scripts import Script, resolve_script
 from cleanrl_worker.shell_scripts import check_shell_script
 from cleanrl_worker.stage_checks import check_stages
+from cleanrl_worker.task_sampler import EXTRA as SYLLABUS
 from mosaic.contract.errors import UserError
 from mosaic.contract.extras import is_installed, require_extra
 
@@ -166,5 +167,8 @@ def _needed(
         yield "video", "capture_video"
     if extras.get("eval_capture_video") and config.mode in MODE_TARGETS:
         yield "video", "eval_capture_video"
+    schedule = parse_schedule(extras.get("curriculum_schedule"))
+    if schedule is not None and schedule.sampler is not None:
+        yield SYLLABUS, f"The curriculum {schedule.sampler.name}"
     if extras.get("track_wandb"):
         yield "wandb", "Tracking with Weights & Biases"

@@ -16,7 +16,7 @@ from cleanrl_worker.eval_progress import EvalProgress
 from cleanrl_worker.modes import POLICY_EVAL
 from cleanrl_worker.scripts import Script
 from cleanrl_worker.shell_scripts import UNKNOWN_TIMESTEPS
-from cleanrl_worker.stage_progress import StageProgress
+from cleanrl_worker.stage_progress import follow_stages
 from cleanrl_worker.telemetry import LifecycleEmitter
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.headline import TRAINING, HeadlineTracker
@@ -60,7 +60,7 @@ class Reporter:
         self._tracker = HeadlineTracker(config.total_timesteps if counts else None, add_up=shell)
         self._reader = EventReader(paths.run_dir)
         schedule = parse_schedule(config.extras.get("curriculum_schedule"))
-        self._stages = StageProgress(schedule, config.total_timesteps) if schedule is not None else None
+        self._stages = follow_stages(schedule, config.total_timesteps) if schedule is not None else None
         self._started_at = time.time()
         self._told: dict[str, Any] = {}
         self._told_at = 0.0

@@ -151,7 +151,7 @@ def _given_params(config: CleanRLWorkerConfig) -> dict[str, Any]:
     return {**config.flags(), **(config.extras.get("algo_params") or {})}
 
 
-def _as_stages(value: Any) -> list[dict[str, str]]:
+def _as_stages(value: Any) -> list[dict[str, str]] | dict[str, Any]:
     """A curriculum as plain data, however it was written."""
     schedule = parse_schedule(value)
     return schedule.as_json() if schedule is not None else []

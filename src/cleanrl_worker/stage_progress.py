@@ -8,6 +8,7 @@ from typing import Any
 from cleanrl_worker.conditions import Counts
 from cleanrl_worker.curriculum import Schedule
 from mosaic.analytics.event_files import ScalarChunk
+from mosaic.analytics.event_files.series import Series
 from mosaic.analytics.source_progress import EpisodeLog
 
 STAGE_TAG, STEPS_TAG = "curriculum/stage", "curriculum/steps"
@@ -33,13 +34,16 @@ class StageProgress:
             if chunk.purge_from is not None:
                 self._purge(chunk.purge_from)
             for tag, series in chunk.series.items():
-                if tag in self._logs_by_tag:
-                    self._logs_by_tag[tag].extend(series)
-                elif tag == STAGE_TAG:
-                    for step, value in zip(series.steps, series.values, strict=True):
-                        self._began[int(value) - 1] = step
-                elif tag == STEPS_TAG and len(series):
-                    self._steps = int(series.values[-1])
+                self._take(tag, series)
+
+    def _take(self, tag: str, series: Series) -> None:
+        if tag in self._logs_by_tag:
+            self._logs_by_tag[tag].extend(series)
+        elif tag == STAGE_TAG:
+            for step, value in zip(series.steps, series.values, strict=True):
+                self._began.setdefault(int(value) - 1, step)
+        elif tag == STEPS_TAG and len(series):
+            self._steps = int(series.values[-1])
 
     def _purge(self, step: int) -> None:
         """A run that goes on from a checkpoint takes back what came after it."""
@@ -92,3 +96,33 @@ class StageProgress:
             return condition.progress(counts)
         began = self._began.get(self.index, 0)
         return min(1.0, max(0.0, (step - began) / max(1, self._total_steps - began)))
+
+
+class TaskProgress(StageProgress):
+    """The same for tasks that are drawn again and again: the newest one counts as the stage."""
+
+    _newest = 0
+
+    def _take(self, tag: str, series: Series) -> None:
+        super()._take(tag, series)
+        if not len(series):
+            return
+        if tag == STAGE_TAG:
+            self._newest = int(series.values[-1]) - 1
+        elif tag in self._logs_by_tag:
+            # The first tasks of a run are drawn before anything is written.
+            self._began.setdefault(list(self._logs_by_tag).index(tag), series.steps[0])
+
+    @property
+    def index(self) -> int:
+        return self._newest
+
+    def _progress(self, counts: Counts, step: int) -> float:
+        """Tasks are drawn until the budget is used."""
+        return min(1.0, step / max(1, self._total_steps))
+
+
+def follow_stages(schedule: Schedule, total_steps: int) -> StageProgress:
+    """What follows a run with this curriculum."""
+    follows = StageProgress if schedule.sampler is None else TaskProgress
+    return follows(schedule, total_steps)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from mosaic.cli import main, words
+from mosaic.cli import main, values, words
 
 FIVE, SIX = "MiniGrid-DoorKey-5x5-v0", "MiniGrid-DoorKey-6x6-v0"
+TASKS = {"curriculum": "DomainRandomization", "tasks": [FIVE, SIX]}
 
 
 @pytest.fixture
@@ -64,3 +66,21 @@ def test_what_is_no_curriculum_is_refused(
 def test_a_stage_in_words() -> None:
     assert words.stage({"stage": 2, "stages": 3, "env_id": SIX}) == f"2 of 3: {SIX}"
     assert words.stage(None) == ""
+
+
+def test_tasks_are_a_file_or_the_object_itself(tmp_path: Path) -> None:
+    path = tmp_path / "tasks.json"
+    path.write_text(json.dumps(TASKS))
+    assert values.curriculum(str(path)) == values.curriculum(json.dumps(TASKS)) == TASKS
+
+
+def test_drawn_tasks_are_told_or_the_command_that_brings_what_they_need(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOSAIC_VAR", str(tmp_path / "var"))
+    code = main(["train", "ppo", "--curriculum", json.dumps(TASKS), "--dry-run"])
+    out, err = capsys.readouterr()
+    if find_spec("syllabus") is None:
+        assert code == 2 and "mosaic extras install curriculum" in err
+    else:
+        assert code == 0 and "DomainRandomization of Syllabus-RL" in out and f"{SIX}" in out

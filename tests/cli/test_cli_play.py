@@ -16,7 +16,7 @@ from conftest import RunMosaic
 from mosaic.cli.play.choices import Choices
 from mosaic.cli.play.view import shown
 from mosaic.contract.errors import UserError
-from support.policies import save_cartpole, save_pendulum
+from support.policies import save_cartpole, save_grid, save_pendulum
 from support.terminal import PATIENCE, Terminal, at_terminal
 
 HOME = "\x1b[?1049l"
@@ -148,3 +148,11 @@ def test_observations_are_shown_in_short() -> None:
     assert shown([0.0] * 9) == "0.000 " * 8 + "…"
     assert shown([[[1, 2, 3]] * 7] * 5) == "5 × 7 × 3"
     assert shown({"image": [[1]], "direction": 2, "mission": "go"}) == "image 1 × 1, direction 2, mission go"
+
+
+def test_a_mission_has_a_line_of_its_own(tmp_path: Path, var: Path) -> None:
+    with playing(str(save_grid(tmp_path))) as (terminal, _):
+        terminal.read_until(r"mission get to the green goal square")
+        terminal.read_until(r"sees image 7 × 7 × 3, direction 0\s")
+        terminal.type("q")
+        assert terminal.wait() == 0

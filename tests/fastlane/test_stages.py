@@ -17,7 +17,7 @@ import time
 import numpy as np
 from cleanrl_worker.curriculum import parse_schedule
 from cleanrl_worker.training.envs import make_envs
-rooms = [{"env_id": f"MiniGrid-Empty-{n}x{n}-v0", "condition": "steps>=900"} for n in (5, 8, 16)]
+rooms = [{"env_id": f"MiniGrid-Empty-{n}x{n}-v0", "condition": "steps>=6000"} for n in (5, 8, 16)]
 with make_envs("ppo", "", 3, schedule=parse_schedule(rooms)) as envs:
     obs = np.zeros((3, 7, 7, 3), dtype=np.uint8)
     envs.reset(1, out=obs)

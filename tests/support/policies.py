@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from cleanrl_worker.agents.minigrid import MinigridAgent
 from cleanrl_worker.policy_card import PolicyCard
 from support.foreign_models import layers
 
@@ -32,3 +33,9 @@ def save_pendulum(folder: Path) -> Path:
     weights = layers("critic", 3, 64, 64, 1) | layers("actor_mean", 3, 64, 64, 1)
     weights["actor_logstd"] = torch.zeros(1, 1)
     return save_policy(folder / "pend.cleanrl_model", weights, "ppo_continuous_action", "Pendulum-v1")
+
+
+def save_grid(folder: Path) -> Path:
+    """A policy of `ppo` for a grid world, which has a mission in words."""
+    weights = MinigridAgent(7).state_dict()
+    return save_policy(folder / "grid.cleanrl_model", weights, "ppo", "MiniGrid-Empty-5x5-v0")

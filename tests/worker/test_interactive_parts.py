@@ -88,10 +88,11 @@ def test_a_mission_in_words_is_part_of_the_observation(
     session = Session(open_model(path), seed=1, frames=True)
     try:
         ready = session.reset(Request("reset"))
-        assert ready["observation"]["mission"] == "get to the green goal square"
+        assert ready["observation"]["mission"] == ready["mission"] == "get to the green goal square"
         assert np.shape(ready["observation"]["image"]) == (7, 7, 3)
         assert ready["frame"] and len(ready["next"]["probabilities"]) == 7
         (step,) = session.step(Request("step", action=2, frame=False))
         assert step["observation"]["direction"] == 0 and "frame" not in step
+        assert step["mission"] == ready["mission"]
     finally:
         session.close()

@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Any
 
 from cleanrl_worker.fastlane.lane import unwatched
+from cleanrl_worker.fastlane.patch import tap_of
 from cleanrl_worker.fastlane.tap import Tap, handing_over
 from cleanrl_worker.fastlane.wrapper import FastLaneTelemetryWrapper
 
@@ -56,3 +57,15 @@ def taking_place(old: Any) -> Iterator[None]:
     with handing_over(tap):
         yield
     old.tap = None
+
+
+def take_place(old: Any, new: Any) -> None:
+    """Give the slot of an old environment to one that was made before and had to give its own away."""
+    tap = old.tap if isinstance(old, FastLaneTelemetryWrapper) else None
+    if tap is None or not isinstance(new, FastLaneTelemetryWrapper):
+        return
+    # Tasks take turns, and what they pay is one run's.
+    rolling = tap.rolling_return
+    with handing_over(tap):
+        new.tap = tap_of(new.env, new.render_mode)
+    tap.rolling_return, old.tap = rolling, None

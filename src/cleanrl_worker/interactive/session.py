@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from cleanrl_worker.eval_registry import SavedModel
+from cleanrl_worker.fastlane.mission import mission_of
 from cleanrl_worker.interactive.actions import describe_action_space, plain, read_action
 from cleanrl_worker.interactive.messages import GREATEST_SEED, Refusal, Request
 from cleanrl_worker.interactive.pictures import can_draw, draw, make_drawable
@@ -81,7 +82,7 @@ class Session:
         self._return, self._length = 0.0, 0
         self._see(obs)
         answer = {"type": "ready", "seed": self._seed, "observation": plain(obs), "next": self._judge()}
-        return answer | self._frame(request)
+        return answer | self._mission() | self._frame(request)
 
     def step(self, request: Request) -> list[Message]:
         """One step, and what the episode came to when that was its last."""
@@ -112,7 +113,7 @@ class Session:
             "next": self._judge() if self._playing else None,
         }
         end = [] if self._playing else [self._episode()]
-        return [answer | self._frame(request), *end]
+        return [answer | self._mission() | self._frame(request), *end]
 
     def _episode(self) -> Message:
         done = {"return": self._return, "length": self._length, "seed": self._seed}
@@ -131,6 +132,11 @@ class Session:
             "action": plain(self._chosen),
             **{name: None if rows is None else rows[0].tolist() for name, rows in told.items()},
         }
+
+    def _mission(self) -> Message:
+        """What is to be done, where the environment has words for it."""
+        mission = mission_of(self._env)
+        return {"mission": mission} if mission else {}
 
     def _frame(self, request: Request) -> Message:
         wanted = self._frames if request.frame is None else request.frame

@@ -60,7 +60,7 @@ class CommonArgs:
     env_kwargs: str = "{}"
     """a JSON object with keyword arguments for the environment"""
     curriculum: str = ""
-    """stages of other environments to train on, one after the other: a JSON list, or a preset's name"""
+    """other environments to train on: a JSON list of stages, an object with tasks, or a preset's name"""
     total_timesteps: PositiveInt = 500000
     """how many environment steps to train for, over all environments together"""
     capture_video: bool = False

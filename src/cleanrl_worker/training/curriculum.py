@@ -24,6 +24,8 @@ class StageNote:
     """The stage that the run is in after it."""
     steps: int
     """How many steps of that stage were taken, over all environments."""
+    in_turn: bool = False
+    """Whether stages take turns, so that no stage is behind another one."""
 
 
 class Curriculum:
@@ -33,6 +35,8 @@ class Curriculum:
     the stage before counts for neither: `steps`, `episodes` and `episode_return` are of one stage alone.
     """
 
+    in_turn = False
+
     def __init__(self, schedule: Schedule, num_envs: int) -> None:
         self.schedule = schedule
         self.index = 0
@@ -41,6 +45,9 @@ class Curriculum:
         self._ended_steps = 0
         self._episodes = 0
         self._returns: deque[float] = deque(maxlen=RECENT)
+
+    def draw(self) -> None:
+        """The first stage comes first."""
 
     def count(self, lengths: Sequence[int]) -> Counts:
         """What the stage has seen; `lengths` are those of the episodes that have not ended."""
@@ -61,6 +68,10 @@ class Curriculum:
             self._go_on()
             counts = Counts()
         return StageNote(played + 1, self.index + 1, counts.steps)
+
+    def first_seed(self, seed: int, env: int, episode: int) -> int:
+        """Each environment has a seed of its own in each stage."""
+        return seed + self.index * len(self.playing) + env
 
     def _go_on(self) -> None:
         self.index += 1

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,12 +13,14 @@ from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 from numpy.typing import NDArray
 
 from cleanrl_worker.curriculum import Schedule
-from cleanrl_worker.fastlane.row import bare, take_taps, taking_place
+from cleanrl_worker.fastlane.row import bare, take_taps
 from cleanrl_worker.training.curriculum import Curriculum, StageNote
+from cleanrl_worker.training.drawn_tasks import DrawnTasks
 from cleanrl_worker.training.making import EnvMaker
 from cleanrl_worker.training.observations import array_observations
 from cleanrl_worker.training.quick_discrete import quicken
 from cleanrl_worker.training.replaying import EpisodeTape, random_state
+from cleanrl_worker.training.stage_envs import StageEnvs
 from cleanrl_worker.training.state import State
 from cleanrl_worker.training.video import RecordedEnv
 
@@ -58,13 +59,13 @@ class VectorEnv:
         self,
         envs: list[gymnasium.Env[Any, Any]],
         record: bool = False,
-        curriculum: Curriculum | None = None,
-        make: Callable[[str, bool], gymnasium.Env[Any, Any]] | None = None,
+        curriculum: Curriculum | DrawnTasks | None = None,
+        stage_envs: StageEnvs | None = None,
     ) -> None:
-        """`record`: leave videos of the first one. `make` makes what a curriculum asks for, by id."""
+        """`record`: leave videos of the first one. `stage_envs` has what a curriculum asks for."""
         self._whole = envs
         self._curriculum = curriculum
-        self._make = make
+        self._stage_envs = stage_envs
         self._seed = 0
         watched, self._taps = take_taps(envs)
         self._envs, limit = _peel(watched)
@@ -85,6 +86,9 @@ class VectorEnv:
         """Start all environments, each with a seed of its own, and write the observations to `out`."""
         self._seed = seed
         for index in range(self.num_envs):
+            if self._curriculum is not None:
+                self._curriculum.draw()
+                self._turn(self._curriculum, index)
             self.restart(index, seed + index, out)
 
     def restart(self, index: int, seed: int, out: NDArray[Any]) -> None:
@@ -158,25 +162,27 @@ class VectorEnv:
 
     def _begin_episode(self, index: int) -> Any:
         """Start the next episode, of the next stage if the curriculum has gone on; gives its observation."""
-        curriculum = self._curriculum
-        if curriculum is not None and curriculum.playing[index] != curriculum.index:
-            curriculum.playing[index] = curriculum.index
-            self._swap(index, curriculum.schedule.stages[curriculum.index].env_id)
-            # Each environment has a seed of its own in each stage.
-            seed = self._seed + curriculum.index * self.num_envs + index
-            self._tapes[index].begin(seed=seed)
+        env, tape, curriculum = self._envs[index], self._tapes[index], self._curriculum
+        if curriculum is not None and self._turn(curriculum, index):
+            seed = curriculum.first_seed(self._seed, index, tape.number + 1)
+            tape.begin(seed=seed)
             return self._envs[index].reset(seed=seed)[0]
-        env = self._envs[index]
-        self._tapes[index].begin(random=random_state(env))
+        tape.begin(random=random_state(env))
         return env.reset()[0]
 
-    def _swap(self, index: int, env_id: str) -> None:
-        """Put another environment in the place of one; whoever watches the old one watches the new one."""
-        assert self._make is not None
+    def _turn(self, curriculum: Curriculum | DrawnTasks, index: int) -> bool:
+        """Let an environment be of the stage that the curriculum is in; False when it is already."""
+        if curriculum.playing[index] == curriculum.index:
+            return False
+        curriculum.playing[index] = curriculum.index
+        self._swap(index, curriculum.index)
+        return True
+
+    def _swap(self, index: int, stage: int) -> None:
+        """Put another environment in the place of one."""
+        assert self._stage_envs is not None
         recorder = self._recorder if index == 0 else None
-        with taking_place(self._whole[index]):
-            whole = self._make(env_id, recorder is not None)
-        self._whole[index].close()
+        whole = self._stage_envs.swap(index, self._whole[index], stage, recorder is not None)
         (env,), self._limits[index] = _peel([bare(whole)])
         quicken(env)
         if recorder is not None:
@@ -185,8 +191,13 @@ class VectorEnv:
 
     @property
     def stage(self) -> int | None:
-        """The stage that a curriculum is in, counted from 1; None without a curriculum."""
+        """The stage that a curriculum is in, or has drawn last, counted from 1; None without a curriculum."""
         return None if self._curriculum is None else self._curriculum.index + 1
+
+    @property
+    def reached_stage(self) -> int | None:
+        """The stage that was reached, whose scores compare with no others; None where they take turns."""
+        return None if self._curriculum is None or self._curriculum.in_turn else self.stage
 
     def state(self) -> State:
         """What brings the environments back here: how each episode began, and the actions since."""
@@ -205,17 +216,18 @@ class VectorEnv:
             tape.load(held)
             self._returns[index], self._lengths[index] = tape.replay(env), len(tape.actions)
 
-    def _load_curriculum(self, curriculum: Curriculum, state: State) -> None:
+    def _load_curriculum(self, curriculum: Curriculum | DrawnTasks, state: State) -> None:
         """Let each environment be the one that its episode was in."""
         before = curriculum.playing
         curriculum.load(state)
         for index, (was, at) in enumerate(zip(before, curriculum.playing, strict=True)):
             if was != at:
-                self._swap(index, curriculum.schedule.stages[at].env_id)
+                self._swap(index, at)
 
     def close(self) -> None:
         """Release what the environments hold."""
-        for env in self._whole:
+        kept = self._stage_envs.kept if self._stage_envs is not None else []
+        for env in (*self._whole, *(other for other in kept if other not in self._whole)):
             env.close()
 
     def __enter__(self) -> VectorEnv:
@@ -267,7 +279,11 @@ def make_envs(
                     envs[0] = maker.make(first_id, draws=True)
                     made.callback(envs[0].close)
         record = maker.record and envs[0].render_mode == "rgb_array"
-        made.pop_all()
         if schedule is None:
-            return VectorEnv(envs, record)
-        return VectorEnv(envs, record, Curriculum(schedule, num_envs), maker.make)
+            vector = VectorEnv(envs, record)
+        else:
+            kind = Curriculum if schedule.sampler is None else DrawnTasks
+            stage_envs = StageEnvs(schedule, maker.make, envs)
+            vector = VectorEnv(envs, record, kind(schedule, num_envs), stage_envs)
+        made.pop_all()
+        return vector

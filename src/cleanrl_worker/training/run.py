@@ -88,7 +88,7 @@ class Run:
             self._scores.values["scored_at"] = self._step
             mean = self.writer.recent_returns.take_mean()
             if mean is not None:
-                self.checkpoints.save_best(self._step, self.writer, mean, self.envs.stage)
+                self.checkpoints.save_best(self._step, self.writer, mean, self.envs.reached_stage)
             return
         with contextlib.suppress(Stopped):
             name = f"The policy of step {self._step}"

@@ -16,6 +16,7 @@ import torch
 
 from cleanrl_worker.policy_card import MODEL_SUFFIX, PolicyCard
 from cleanrl_worker.training.common import CommonArgs
+from cleanrl_worker.training.curriculum import StageNote
 from cleanrl_worker.training.envs import Episode
 from cleanrl_worker.training.state import State
 from cleanrl_worker.training.tracking import WandbRun
@@ -95,8 +96,8 @@ class RunWriter:
             if note is not None:
                 self.add_scalar(f"curriculum/stage_{note.played}_return", episode.total_reward, step)
                 if note.now != self._stage:
-                    self._go_on(note.now, step)
-            if note is None or note.played == note.now:
+                    self._go_on(note, step)
+            if note is None or note.in_turn or note.played == note.now:
                 self.recent_returns.add(episode.total_reward)
             self.add_scalar("charts/episodic_return", episode.total_reward, step)
             self.add_scalar("charts/episodic_length", episode.length, step)
@@ -109,11 +110,12 @@ class RunWriter:
         if stage is not None and not self._goes_on:
             self.add_scalar("curriculum/stage", stage, step)
 
-    def _go_on(self, stage: int, step: int) -> None:
-        self._stage = stage
-        self.add_scalar("curriculum/stage", stage, step)
-        # What was earned in an easier stage says nothing of this one.
-        self.recent_returns.take_mean()
+    def _go_on(self, note: StageNote, step: int) -> None:
+        self._stage = note.now
+        self.add_scalar("curriculum/stage", note.now, step)
+        if not note.in_turn:
+            # What was earned in an easier stage says nothing of this one.
+            self.recent_returns.take_mean()
 
     def flush_when_due(self) -> None:
         """Show readers what was recorded, once a second; called at each step, as steps may be slow."""

@@ -8,6 +8,7 @@ from typing import Any
 import gymnasium
 
 from cleanrl_worker.curriculum import BABYAI_DOORKEY_CURRICULUM, BABYAI_GOTO_CURRICULUM
+from cleanrl_worker.fastlane.mission import mission_of
 from cleanrl_worker.probe import ProbeError, make_environment
 from mosaic.contract.errors import UserError
 
@@ -61,7 +62,7 @@ class BabyAITaskWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
     @property
     def mission(self) -> str:
         """What is to be done, in words; empty where the environment has no mission."""
-        return str(getattr(self.env.unwrapped, "mission", ""))
+        return mission_of(self.env)
 
     def close(self) -> None:
         """Release the environments of all tasks."""

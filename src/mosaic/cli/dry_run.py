@@ -89,7 +89,7 @@ def _facts(summary: Mapping[str, Any]) -> RenderableType:
         ("goes on from", resumed and resumed["explanation"]),
         ("plays", policy and words.place(policy["path"])),
         *_environment(summary["environment"]),
-        *_stages(summary["curriculum"] or []),
+        *_curriculum(summary["curriculum"] or []),
         ("does", script.get("description")),
         ("phases", script.get("phases")),
         ("device", device and f"{device['name']} ({device['reason']})"),
@@ -111,8 +111,12 @@ def _environment(environment: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return facts if not environment["known"] or environment["max_episode_steps"] else facts[:-1]
 
 
-def _stages(stages: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """A line for each stage of a curriculum: where it trains, and until when."""
+def _curriculum(stages: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A line for each stage of a curriculum: where it trains, and until when; or for each task to draw."""
+    if isinstance(stages, Mapping):
+        tasks = enumerate(stages["tasks"], 1)
+        named = [(f"  task {number}", str(task)) for number, task in tasks]
+        return [("curriculum", f"{stages['curriculum']} of Syllabus-RL"), *named]
     return [
         (f"  stage {number}", f"{stage['env_id']} until {stage.get('condition', 'the end of the budget')}")
         for number, stage in enumerate(stages, 1)

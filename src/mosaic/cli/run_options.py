@@ -41,8 +41,9 @@ def _add_budget(parser: Parser) -> None:
         "--curriculum",
         type=values.curriculum,
         metavar="FILE.json",
-        help="train on several environments in turn: a file with a list of stages, the list itself, or the "
-        "name of a preset, such as BABYAI_DOORKEY_CURRICULUM; ENV is then the last of them",
+        help="train on several environments in turn: a file with a list of stages or with the tasks of a "
+        "Syllabus-RL curriculum, the same as text, or the name of a preset, such as "
+        "BABYAI_DOORKEY_CURRICULUM; ENV is then the last of them",
     )
     group.add_argument(
         "--extra",

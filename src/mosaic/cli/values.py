@@ -115,9 +115,9 @@ def literal(text: str) -> Any:
 
 
 def curriculum(text: str) -> Any:
-    """The stages in a JSON file or in the text itself; any other text is a name for the worker to know."""
+    """What is in a JSON file or in the text itself; any other text is a name for the worker to know."""
     path = Path(text).expanduser()
-    if text.lstrip().startswith("["):
+    if text.lstrip().startswith(("[", "{")):
         source = text
     elif path.suffix == ".json" or path.is_file():
         try:

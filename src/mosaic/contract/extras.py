@@ -23,6 +23,7 @@ PURPOSES = {
     "benchmarks": "the pictures and the other libraries of the scripts in benchmarks/",
     "box2d": "LunarLander, BipedalWalker, CarRacing",
     "classic": "drawing the classic control and toy text environments",
+    "curriculum": "curricula of Syllabus-RL, which draw the tasks of a run",
     "dm_control": "DeepMind Control tasks (dm_control/…)",
     "envpool": "EnvPool's fast batches of environments",
     "minigrid": "MiniGrid and BabyAI grid worlds",

@@ -14,7 +14,7 @@ from mosaic.cli.live.picture import Picture
 from mosaic.cli.play.player import Player
 from mosaic.fastlane.png import decode_png
 
-_ROWS_BELOW = 6
+_ROWS_BELOW = 3
 _LEAST_ROWS = 4
 _MOST_NUMBERS = 8
 _MOST_CHOICES = 8
@@ -22,7 +22,9 @@ _MOST_CHOICES = 8
 
 def render(player: Player, height: int) -> RenderableType:
     """The picture, the numbers, and the keys at the bottom."""
-    parts = [_picture(player, max(_LEAST_ROWS, height - _ROWS_BELOW)), _title(player), *_numbers(player)]
+    told = _numbers(player)
+    rows = max(_LEAST_ROWS, height - _ROWS_BELOW - len(told))
+    parts = [_picture(player, rows), _title(player), *told]
     if player.typing is not None:
         parts.append(_line(f"action: {player.typing}▏  (enter takes it, escape does not)", "bold yellow"))
     else:
@@ -63,7 +65,12 @@ def _numbers(player: Player) -> list[Text]:
         lines.append(f"next {choices.name(seen['next']['action'])}{_opinion(player, seen['next'])}")
     else:
         lines.append("next –")
-    lines.append(f"sees {shown(seen['observation'])}")
+    observation = seen["observation"]
+    if seen.get("mission"):
+        lines.append(f"mission {seen['mission']}")
+        if isinstance(observation, dict):
+            observation = {name: value for name, value in observation.items() if name != "mission"}
+    lines.append(f"sees {shown(observation)}")
     return [_line(line) for line in lines]
 
 
