@@ -21,5 +21,7 @@ def get_worker_metadata() -> WorkerCapabilities:
         estimated_memory_mb=512,
         requires_live_telemetry=False,
         provides_fast_analytics=True,
+        supports_policy_load=True,
+        player_module="cleanrl_worker.interactive",
         catalog="cleanrl_worker.catalog:CATALOG",
     )

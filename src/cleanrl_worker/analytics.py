@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.config import CleanRLWorkerConfig
+from cleanrl_worker.modes import POLICY_EVAL
 from mosaic.analytics.artifacts import list_artifacts
 from mosaic.contract.atomic import write_json
 from mosaic.contract.paths import RunPaths
@@ -15,17 +16,21 @@ from mosaic.contract.paths import RunPaths
 def tensorboard_folder(config: CleanRLWorkerConfig, paths: RunPaths) -> Path:
     """Where the run's event files can be seen: `tensorboard_dir`, else the folder they are written to."""
     named = config.extras.get("tensorboard_dir")
-    return paths.run_dir / str(named) if named else paths.event_files
+    return paths.run_dir / str(named) if named else _written_to(config, paths)
+
+
+def _written_to(config: CleanRLWorkerConfig, paths: RunPaths) -> Path:
+    return paths.evaluation_curves if config.mode == POLICY_EVAL else paths.event_files
 
 
 def make_tensorboard_folder(config: CleanRLWorkerConfig, paths: RunPaths) -> None:
     """Let `tensorboard_dir` show the event files, whatever script writes them: a link to their folder."""
-    paths.event_files.mkdir(parents=True, exist_ok=True)
-    folder = tensorboard_folder(config, paths)
-    if folder != paths.event_files:
+    written, folder = _written_to(config, paths), tensorboard_folder(config, paths)
+    written.mkdir(parents=True, exist_ok=True)
+    if folder != written:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
-            folder.symlink_to(paths.event_files, target_is_directory=True)
+            folder.symlink_to(written, target_is_directory=True)
 
 
 def build_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[str, Any]) -> dict[str, Any]:

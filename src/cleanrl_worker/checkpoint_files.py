@@ -18,6 +18,7 @@ from mosaic.contract.paths import RunPaths, VarPaths, resolve_var
 
 FORMAT = 2
 BEST = "best.npz"
+CHECKPOINT_SUFFIX = ".npz"
 _STEP_NAME = re.compile(r"step-\d+\.npz")
 _CHUNK_NAME = re.compile(r"replay/chunk-\d+\.npz")
 _SHAPE = "__shape__.npy"
@@ -38,6 +39,8 @@ class Origin:
     """The results folder of the run that wrote it."""
     score: float | None = None
     """How good the model was, for the best checkpoint of a run."""
+    stage: int | None = None
+    """The stage of a curriculum in which it was that good."""
     normaliser: Mapping[str, Any] | None = None
     """Statistics of the observations, as they lie beside a model."""
 
@@ -156,6 +159,7 @@ def _header(path: Path, content: Any) -> Origin:
             chunks=tuple(name for name in chunks if _CHUNK_NAME.fullmatch(name)),
             folder=Path(str(content["folder"])).name,
             score=content.get("score"),
+            stage=content.get("stage"),
         )
         int(found.args["total_timesteps"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -6,13 +6,14 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
 from cleanrl_worker.config import CleanRLWorkerConfig, load_worker_config, parse_worker_config
-from cleanrl_worker.resuming import RESUME
+from cleanrl_worker.modes import INTERACTIVE, POLICY_EVAL, RESUME, TRAIN
 from cleanrl_worker.runtime import CleanRLWorkerRuntime
+from cleanrl_worker.shell_scripts import is_shell_script
 from mosaic.contract.connection import DEFAULT_PORT
 from mosaic.contract.errors import MosaicError, UserError
 from mosaic.contract.paths import VarPaths, resolve_var
@@ -31,7 +32,8 @@ def build_parser() -> argparse.ArgumentParser:
         prog="python -m cleanrl_worker.cli",
         description="Run one training config under a supervisor. Without --config, --algo, --env-id and "
         "--total-timesteps are enough; a resumed run needs only --extras "
-        f'\'{{"mode": "{RESUME}", "checkpoint_path": "…"}}\'.',
+        f'\'{{"mode": "{RESUME}", "checkpoint_path": "…"}}\', one that plays a policy '
+        f'\'{{"mode": "{POLICY_EVAL}", "policy_path": "…"}}\', a shell script only --algo.',
     )
     parser.add_argument(
         "--config", type=Path, metavar="PATH", help="the worker config, flat or inside a run config"
@@ -59,6 +61,11 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--emit-summary", action="store_true", help="with --dry-run: print what would run, as JSON"
     )
+    parser.add_argument(
+        "--interactive",
+        action="store_true",
+        help="play a saved policy step by step, by JSON lines on stdin and stdout",
+    )
     return parser
 
 
@@ -67,11 +74,14 @@ def load_config(options: argparse.Namespace) -> CleanRLWorkerConfig:
     values = {
         name: getattr(options, name) for name in ("algo", "env_id", "total_timesteps", "seed", "worker_id")
     }
-    extras = _extras(options.extras)
+    extras = _extras(options.extras) | ({"mode": INTERACTIVE} if options.interactive else {})
     if options.config is not None:
         return load_worker_config(options.config).with_overrides(extras=extras, **values)
-    for name in ("algo", "env_id", "total_timesteps"):
-        if values[name] is None and extras.get("mode") != RESUME:
+    trains = extras.get("mode", TRAIN) == TRAIN and not is_shell_script(options.algo or "")
+    # The last stage of a curriculum is the environment of its run.
+    named = ("algo",) if extras.get("curriculum_schedule") else ("algo", "env_id")
+    for name in (*named, "total_timesteps") if trains else ():
+        if values[name] is None:
             raise UserError(f"Without --config, --{name.replace('_', '-')} must be given.")
     from ulid import ULID
 
@@ -94,7 +104,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = load_config(options)
         target = options.grpc_target if options.grpc else None
         if options.dry_run:
-            return dry_run(config, options.emit_summary)
+            return dry_run(config, options.emit_summary, _typed(options))
+        if config.mode == INTERACTIVE and (target is not None or sys.stdin.isatty()):
+            raise UserError(
+                "An interactive session reads JSON lines from a pipe, which neither a run of the daemon "
+                "nor a terminal is: use `mosaic play`."
+            )
         return CleanRLWorkerRuntime(config, VarPaths(resolve_var()), grpc_target=target).run()
     except MosaicError as error:
         print(error, file=sys.stderr)
@@ -104,16 +119,27 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
-def dry_run(config: CleanRLWorkerConfig, emit_summary: bool) -> int:
+def dry_run(config: CleanRLWorkerConfig, emit_summary: bool, typed: Collection[str]) -> int:
     """Check module, flags, environment, spaces and checkpoint; train nothing."""
     from cleanrl_worker.catalog import CATALOG
 
     python, folder = os.environ.get(PYTHON_VARIABLE), user_folder() or Path.cwd()
-    checked = parse_worker_config(CATALOG.check(config.as_json(), python, folder))
     if emit_summary:
-        summary = CleanRLWorkerRuntime(checked, VarPaths(resolve_var())).summary()
-        print(json.dumps(summary.as_json(), indent=2))
+        print(json.dumps(CATALOG.describe(config.as_json(), python, folder, typed), indent=2), flush=True)
+    CATALOG.check(config.as_json(), python, folder)
     return 0
+
+
+def _typed(options: argparse.Namespace) -> set[str]:
+    """The names of the parameters that the command line says."""
+    extras = _extras(options.extras)
+    named = {name for name in ("env_id", "total_timesteps", "seed") if getattr(options, name) is not None}
+    params = extras.get("algo_params")
+    renamed = {"use_cuda": "cuda", "track_wandb": "track", "wandb_project": "wandb_project_name"}
+    renamed["curriculum_schedule"] = "curriculum"
+    return (
+        named | {renamed.get(name, name) for name in extras} | set(params if isinstance(params, dict) else ())
+    )
 
 
 if __name__ == "__main__":

@@ -8,12 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from cleanrl_worker.curriculum import parse_schedule, with_target
 from cleanrl_worker.live import LiveSettings
-from cleanrl_worker.resuming import RESUME, fill_in
+from cleanrl_worker.modes import MODE_TARGETS, MODES, RESUME, TRAIN, check_settings
+from cleanrl_worker.playing import fill_in_policy
+from cleanrl_worker.resuming import fill_in
+from cleanrl_worker.shell_scripts import fill_in_script, is_shell_script
 from mosaic.contract.errors import UserError, closest
 from mosaic.worker.environment import user_folder
-
-MODES = ("train", RESUME)
 
 RESERVED_EXTRAS = frozenset(
     [
@@ -51,7 +53,7 @@ class CleanRLWorkerConfig:
 
     @property
     def mode(self) -> str:
-        return str(self.extras.get("mode", "train"))
+        return str(self.extras.get("mode", TRAIN))
 
     @property
     def effective_seed(self) -> int | None:
@@ -103,9 +105,12 @@ def parse_worker_config(payload: Any, folder: Path | None = None) -> CleanRLWork
     extras = fields.get("extras") or {}
     if not isinstance(extras, Mapping):
         raise UserError(f"'{prefix}extras' is {extras!r:.80}, but it must be an object.")
-    if extras.get("mode") == RESUME:
-        fields = fill_in({**fields, "extras": extras}, folder or user_folder() or Path.cwd())
-        extras = fields["extras"]
+    mode = extras.get("mode", TRAIN)
+    if mode not in MODES:
+        raise UserError(f"'{prefix}extras.mode' is {mode!r}, but it must be one of {', '.join(MODES)}.")
+    fields = _filled_in({**fields, "extras": extras}, mode, folder or user_folder() or Path.cwd())
+    extras = fields["extras"]
+    others = {name: value for name, value in extras.items() if not is_reserved(name)}
     seed = fields.get("seed")
     if seed is not None:
         seed = _whole(fields, "seed", prefix, least=0)
@@ -115,17 +120,26 @@ def parse_worker_config(payload: Any, folder: Path | None = None) -> CleanRLWork
         env_id=_text(fields, "env_id", prefix),
         total_timesteps=_whole(fields, "total_timesteps", prefix, least=1),
         seed=seed,
-        extras=dict(extras),
+        extras=check_settings(mode, extras, others),
         worker_id=None if fields.get("worker_id") is None else _text(fields, "worker_id", prefix),
         raw=dict(payload),
     )
-    if config.mode not in MODES:
-        raise UserError(
-            f"'{prefix}extras.mode' is {config.mode!r}, but it must be one of {', '.join(MODES)}."
-        )
     # Read here only to refuse what makes no sense before anything has started.
     LiveSettings.from_extras(config.extras)
     return config
+
+
+def _filled_in(fields: Mapping[str, Any], mode: str, folder: Path) -> Mapping[str, Any]:
+    """The fields with what a checkpoint, a policy, a script or a curriculum tells of those left out."""
+    algo = fields.get("algo")
+    if mode in MODE_TARGETS:
+        fields = fill_in_policy(fields, folder)
+    elif mode == RESUME:
+        fields = fill_in(fields, folder)
+    elif isinstance(algo, str) and is_shell_script(algo):
+        fields = fill_in_script(fields, algo, folder)
+    schedule = parse_schedule(fields["extras"].get("curriculum_schedule"))
+    return fields if schedule is None else with_target(fields, schedule)
 
 
 def _nested(payload: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -8,20 +8,22 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gymnasium.spaces import Box, Discrete
 
+from cleanrl_worker.checkpoint_files import CHECKPOINT_SUFFIX, read_origin
 from cleanrl_worker.policy_card import read_card
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.training.common import CommonArgs
 from cleanrl_worker.training.envs import VectorEnv, make_envs
 from cleanrl_worker.training.evaluation import Evaluation, evaluate
-from cleanrl_worker.training.normalise import FrozenNormaliser
+from cleanrl_worker.training.normalise import FrozenNormaliser, statistics_in
 from cleanrl_worker.training.policies import Policy, Spaces
+from cleanrl_worker.training.state import State, decode
 from cleanrl_worker.training.weights import Misfit, read_weights
 from mosaic.contract.errors import UserError, closest
 
@@ -42,6 +44,8 @@ class EvalEntry:
     action_spaces: tuple[str, ...]
     normalises: bool
     """Whether its policies see normalised observations."""
+    checkpoint_weights: Callable[[State, Spaces, Any], Any]
+    """Finds the weights among the parts of a full checkpoint, in the form of a model file."""
     evaluate: Callable[..., Evaluation] = evaluate
 
     def make_envs(self, args: CommonArgs, num_envs: int) -> VectorEnv:
@@ -61,6 +65,7 @@ def find_entry(algo: str) -> EvalEntry:
         module.load_policy,
         module.ACTION_SPACES,
         getattr(module, "NORMALISES_OBSERVATIONS", False),
+        module.checkpoint_weights,
     )
 
 
@@ -75,6 +80,8 @@ class SavedModel:
     statistics: dict[str, Any] | None = None
     """Those of the observations it was trained on, if it was so."""
     step: int | None = None
+    parts: State | None = None
+    """Those of a full checkpoint, which are in place of the weights."""
 
     def make_envs(self, num_envs: int) -> VectorEnv:
         """Environments that the policy was trained on, by its arguments."""
@@ -83,7 +90,10 @@ class SavedModel:
     def load_policy(self, spaces: Spaces) -> Policy:
         """The policy, for environments of these spaces; UserError says what does not fit."""
         try:
-            policy = self.entry.load_policy(self.weights, spaces, self.args)
+            weights = self.weights
+            if self.parts is not None:
+                weights = self.entry.checkpoint_weights(self.parts, spaces, self.args)
+            policy = self.entry.load_policy(weights, spaces, self.args)
         except Misfit as misfit:
             raise UserError(
                 f"{self.name} is not a model of {self.entry.algo} for {self.args.env_id}: {misfit}."
@@ -100,16 +110,41 @@ class SavedModel:
 def open_model(
     path: Path, algo: str | None = None, env_id: str | None = None, env_kwargs: str | None = None
 ) -> SavedModel:
-    """The model in a file; what is not given is taken from its card, or told by its parameters' names."""
+    """The policy in a model file or a full checkpoint.
+
+    What is not given is taken from the card beside a model, or told by its parameters' names; a checkpoint
+    holds its own.
+    """
+    given = {"env_id": env_id, "env_kwargs": env_kwargs}
+    if path.suffix == CHECKPOINT_SUFFIX:
+        return _open_checkpoint(path, algo, given)
     weights, card = read_weights(path), read_card(path)
     entry = find_entry(algo or (card.algo if card else guess_algo(weights, path)))
-    fields = {field.name for field in dataclasses.fields(entry.args_type)}
-    known = {name: value for name, value in (card.args if card else {}).items() if name in fields}
-    given = {"env_id": env_id, "env_kwargs": env_kwargs}
-    args = entry.args_type(**known | {name: value for name, value in given.items() if value is not None})
+    args = _arguments(entry, card.args if card else {}, given)
     if card is None:
         return SavedModel(str(path), entry, args, weights)
     return SavedModel(str(path), entry, args, weights, card.normaliser, card.step)
+
+
+def _open_checkpoint(path: Path, algo: str | None, given: Mapping[str, Any]) -> SavedModel:
+    origin = read_origin(path)
+    entry = find_entry(algo or str(origin.algo))
+    if entry.algo != origin.algo:
+        raise UserError(f"{path} is of {origin.algo}, not of {entry.algo}.")
+    parts = decode(path)["parts"]
+    seen = parts.get("normaliser")
+    args = _arguments(entry, origin.args, given)
+    statistics = None if seen is None else statistics_in(seen)
+    return SavedModel(str(path), entry, args, None, statistics, origin.step, parts)
+
+
+def _arguments(entry: EvalEntry, known: Mapping[str, Any], given: Mapping[str, Any]) -> CommonArgs:
+    fields = {field.name for field in dataclasses.fields(entry.args_type)}
+    taken = {name: value for name, value in known.items() if name in fields}
+    if given["env_id"] not in (None, taken.get("env_id")):
+        # The keyword arguments are those of the environment that it was trained on.
+        taken.pop("env_kwargs", None)
+    return entry.args_type(**taken | {name: value for name, value in given.items() if value is not None})
 
 
 def guess_algo(weights: Any, path: Path) -> str:

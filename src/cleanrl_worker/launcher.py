@@ -2,10 +2,11 @@
 
 Called by its path, in any interpreter from Python 3.8 on; it needs the standard library only:
 
-    python launcher.py [--parent PID] [--go-fd N] [--preload] TARGET [arguments of the script]
+    python launcher.py [--parent PID] [--go-fd N] [--preload | --exec WORDS] TARGET [arguments of the script]
 
 TARGET is a dotted module or a file. `--preload` imports a module and calls its `main()`: the import happens
-while the supervisor still shakes hands, training begins when `go` has come through the pipe.
+while the supervisor still shakes hands, training begins when `go` has come through the pipe. `--exec` makes
+this process the program that its words, a JSON list, name; TARGET comes after them.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import ast
 import ctypes
 import importlib
 import importlib.util
+import json
 import os
 import runpy
 import signal
@@ -31,6 +33,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--parent", type=int)
     parser.add_argument("--go-fd", type=int)
     parser.add_argument("--preload", action="store_true")
+    parser.add_argument("--exec", type=json.loads, metavar="WORDS")
     parser.add_argument("target")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
     options = parser.parse_args(argv)
@@ -44,6 +47,8 @@ def main(argv: list[str]) -> int:
         wait_for_go(options.go_fd)
     if loaded is not None:
         return call_main(loaded)
+    if options.exec is not None:
+        return become([*options.exec, options.target, *options.arguments])
     return run_foreign(options.target)
 
 
@@ -61,6 +66,18 @@ def wait_for_go(descriptor: int) -> None:
     os.close(descriptor)
     if not word:
         os._exit(1)
+
+
+def become(command: list[str]) -> int:
+    """Be another program from now on; the exit code is what a shell gives when there is none."""
+    # Python ignores these, and the program would inherit that.
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvp(command[0], command)
+    except OSError as error:
+        print(f"{command[0]} cannot be started: {error.strerror}", file=sys.stderr)
+        return 127
 
 
 def call_main(module: ModuleType) -> int:

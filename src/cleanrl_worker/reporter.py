@@ -11,11 +11,18 @@ from typing import Any, Protocol
 
 from cleanrl_worker.analytics import write_manifest
 from cleanrl_worker.config import CleanRLWorkerConfig
+from cleanrl_worker.curriculum import parse_schedule
+from cleanrl_worker.eval_progress import EvalProgress
+from cleanrl_worker.modes import POLICY_EVAL
+from cleanrl_worker.scripts import Script
+from cleanrl_worker.shell_scripts import UNKNOWN_TIMESTEPS
+from cleanrl_worker.stage_progress import follow_stages
 from cleanrl_worker.telemetry import LifecycleEmitter
 from mosaic.analytics.event_files import EventReader
-from mosaic.analytics.headline import HeadlineTracker
+from mosaic.analytics.headline import TRAINING, HeadlineTracker
 from mosaic.contract.errors import StorageError
 from mosaic.contract.paths import RunPaths
+from mosaic.contract.phases import read_phase
 from mosaic.worker.causes import last_lines
 
 HEARTBEAT_SECONDS = 30.0
@@ -42,17 +49,24 @@ class Line(Protocol):
 class Reporter:
     """Writes one run's events and manifest; with a line it nudges the daemon to read them."""
 
-    def __init__(self, config: CleanRLWorkerConfig, paths: RunPaths) -> None:
+    def __init__(self, config: CleanRLWorkerConfig, paths: RunPaths, script: Script) -> None:
         self._config = config
         self._paths = paths
+        self._script = script
         self._emitter = LifecycleEmitter(config.run_id, paths.events)
-        self._tracker = HeadlineTracker(config.total_timesteps)
+        shell = script.kind == "shell"
+        counts = script.kind != "mode" and not (shell and config.total_timesteps == UNKNOWN_TIMESTEPS)
+        # Each training of a shell script begins at step 0, in a folder of its own.
+        self._tracker = HeadlineTracker(config.total_timesteps if counts else None, add_up=shell)
         self._reader = EventReader(paths.run_dir)
+        schedule = parse_schedule(config.extras.get("curriculum_schedule"))
+        self._stages = follow_stages(schedule, config.total_timesteps) if schedule is not None else None
         self._started_at = time.time()
         self._told: dict[str, Any] = {}
         self._told_at = 0.0
         self._beats = 0
         self._saved = paths.full_checkpoints()[-1:]
+        self._evaluation = EvalProgress(paths.run_dir) if config.mode == POLICY_EVAL else None
         self.line: Line | None = None
 
     def started(self, payload: Mapping[str, Any]) -> None:
@@ -64,8 +78,7 @@ class Reporter:
         if not at_once and time.monotonic() - self._told_at < news:
             return
         self._tell_checkpoint()
-        self._tracker.update(self._reader.poll())
-        headline = self._tracker.headline().as_json()
+        headline = self._headline()
         if paused:
             headline["phase"] = "paused"
         due = news if headline != self._told else HEARTBEAT_SECONDS
@@ -80,12 +93,13 @@ class Reporter:
         self._told, self._told_at = headline, time.monotonic()
         self._beats += 1
         self._nudge(event.seq)
+        if self._evaluation is not None and self._evaluation.take_news():
+            self._write_running_manifest(headline)
 
     def ended(self, status: str, code: int, cause: str | None = None) -> int:
         """Write the manifest and the last event; gives the exit code of the supervisor."""
         self._tell_checkpoint()
-        self._tracker.update(self._reader.poll())
-        headline = self._tracker.headline().as_json()
+        headline = self._headline()
         ended_at = time.time()
         result = {
             "status": status,
@@ -95,6 +109,8 @@ class Reporter:
             "ended_at": ended_at,
             "duration_seconds": round(ended_at - self._started_at, 3),
             "headline": headline,
+            **({"curriculum": self._stages.history()} if self._stages is not None else {}),
+            **({"evaluation": self._evaluation.manifest()} if self._evaluation is not None else {}),
         }
         payload: dict[str, Any] = {"exit_code": code, "headline": headline}
         try:
@@ -110,6 +126,35 @@ class Reporter:
             payload |= {"exit_code": code, "cause": cause, "stderr": last_lines(self._paths.stderr)}
         self._say_last(status, payload)
         return code
+
+    def _write_running_manifest(self, headline: dict[str, Any]) -> None:
+        """An evaluation is worth reading before it ends: it may go on until it is cancelled."""
+        assert self._evaluation is not None
+        result = {
+            "status": "running",
+            "started_at": self._started_at,
+            "headline": headline,
+            "evaluation": self._evaluation.manifest(),
+        }
+        try:
+            write_manifest(self._config, self._paths, result)
+        except OSError as error:
+            complain(f"The manifest {self._paths.manifest} cannot be written: {error.strerror}")
+
+    def _headline(self) -> dict[str, Any]:
+        """The newest numbers, with what the training process tells by files in the run's folder."""
+        chunks = self._reader.poll()
+        self._tracker.update(chunks)
+        headline = self._tracker.headline().as_json()
+        if self._stages is not None:
+            self._stages.update(chunks)
+            headline["curriculum"] = self._stages.as_json(headline["step"])
+            if headline["phase"] == TRAINING:
+                headline["phase"] = self._stages.phase()
+        if self._evaluation is not None:
+            headline |= self._evaluation.headline()
+        phase = read_phase(self._paths.run_dir, self._script.head.phases)
+        return headline | ({"script_phase": phase.as_json()} if phase else {})
 
     def _tell_checkpoint(self) -> None:
         """An event for a checkpoint that has appeared since the last look."""

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.checkpoint_files import Origin, find_origin, locate
+from cleanrl_worker.curriculum import parse_schedule
+from cleanrl_worker.modes import RESUME
 from cleanrl_worker.schemas import check_params, load_schema
 from mosaic.contract.errors import UserError
 
 if TYPE_CHECKING:
     from cleanrl_worker.config import CleanRLWorkerConfig
-
-RESUME = "resume_training"
 
 FREE = frozenset(
     [
@@ -66,6 +66,8 @@ def check_resume(config: CleanRLWorkerConfig, origin: Origin) -> None:
         given["seed"] = config.effective_seed
     if "env_kwargs" in config.extras:
         given["env_kwargs"] = config.extras["env_kwargs"] or {}
+    if "curriculum_schedule" in config.extras:
+        given["curriculum"] = config.extras["curriculum_schedule"]
     refuse_changes(origin, given)
     check_budget(origin, config.total_timesteps)
     if _left(origin, config.total_timesteps) <= 0:
@@ -80,7 +82,9 @@ def refuse_changes(origin: Origin, given: Mapping[str, Any]) -> None:
     for name, value in given.items():
         was = origin.args.get(name)
         if name == "env_kwargs":
-            value, was = _as_object(value), _as_object(was)
+            value, was = as_object(value), as_object(was)
+        elif name == "curriculum":
+            value, was = _as_stages(value), _as_stages(was)
         if not is_free(name) and name in origin.args and value != was:
             raise UserError(
                 f"{name} is {value!r}, but {was!r} in {origin.path}: a resumed run keeps it, "
@@ -103,9 +107,13 @@ def with_origin(config: CleanRLWorkerConfig, origin: Origin) -> CleanRLWorkerCon
     params = {name: origin.args[name] for name in own if name in origin.args}
     extras = {name: value for name, value in config.extras.items() if name not in config.flags()}
     extras["algo_params"] = params | check_params(config.algo, _given_params(config))
-    kwargs = _as_object(origin.args.get("env_kwargs"))
+    kwargs = as_object(origin.args.get("env_kwargs"))
     if kwargs and config.env_id == origin.args.get("env_id"):
         extras.setdefault("env_kwargs", kwargs)
+    stages = _as_stages(origin.args.get("curriculum"))
+    # A model is what a curriculum has led to: who goes on with it does not begin with the first stage.
+    if stages and origin.step is not None:
+        extras.setdefault("curriculum_schedule", stages)
     return replace(config, extras=extras)
 
 
@@ -143,7 +151,13 @@ def _given_params(config: CleanRLWorkerConfig) -> dict[str, Any]:
     return {**config.flags(), **(config.extras.get("algo_params") or {})}
 
 
-def _as_object(value: Any) -> Any:
+def _as_stages(value: Any) -> list[dict[str, str]] | dict[str, Any]:
+    """A curriculum as plain data, however it was written."""
+    schedule = parse_schedule(value)
+    return schedule.as_json() if schedule is not None else []
+
+
+def as_object(value: Any) -> Any:
     """Keyword arguments of an environment, which are JSON text in a command line."""
     if value is not None and not isinstance(value, str):
         return value

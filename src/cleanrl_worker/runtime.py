@@ -5,25 +5,27 @@ from __future__ import annotations
 import gc
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.analytics import make_tensorboard_folder
-from cleanrl_worker.arguments import script_arguments, training_command
 from cleanrl_worker.checkpoint_files import Origin, find_origin, read_origin
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.environment import training_environment
 from cleanrl_worker.introduction import introduce
 from cleanrl_worker.live import LiveFrames, LiveSettings
+from cleanrl_worker.modes import INTERACTIVE, RESUME
+from cleanrl_worker.plan import RuntimeSummary, make_plan
 from cleanrl_worker.provenance import write_provenance
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.reporter import Reporter, complain
-from cleanrl_worker.resuming import RESUME, check_resume, explain, with_origin
-from cleanrl_worker.scripts import Script, resolve_script
+from cleanrl_worker.resuming import check_resume
+from cleanrl_worker.scripts import resolve_script
+from cleanrl_worker.shell_environment import shell_environment
 from cleanrl_worker.taking_over import take_over
-from mosaic.contract.errors import MosaicError, NotFoundError
+from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
 from mosaic.contract.paths import VarPaths
+from mosaic.contract.phases import forget_phases, read_phase
 from mosaic.worker.causes import cause_of, last_lines
 from mosaic.worker.environment import PYTHON_VARIABLE, user_folder
 from mosaic.worker.training_process import TrainingProcess
@@ -33,37 +35,6 @@ if TYPE_CHECKING:
     from mosaic.worker.link import TrainerLink
 
 _ATTEMPTS = 5
-
-
-@dataclass(frozen=True)
-class RuntimeSummary:
-    """What would run, for a dry run."""
-
-    config: CleanRLWorkerConfig
-    script: Script
-    arguments: list[str]
-    command: list[str]
-    origin: Origin | None
-
-    def resumed_from(self) -> dict[str, Any] | None:
-        """What the run goes on from; None when it begins."""
-        if self.origin is None:
-            return None
-        said = explain(self.origin, self.config)
-        return {"checkpoint": str(self.origin.path), "step": self.origin.step, "explanation": said}
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "run_id": self.config.run_id,
-            "algo": self.config.algo,
-            "env_id": self.config.env_id,
-            "mode": self.config.mode,
-            "resumed_from": self.resumed_from(),
-            "module": self.script.target,
-            "args": self.arguments,
-            "command": self.command,
-            "config": self.config.as_json(),
-        }
 
 
 class CleanRLWorkerRuntime:
@@ -113,39 +84,62 @@ class CleanRLWorkerRuntime:
         return self.summary()
 
     def _summarise(self, origin: Origin | None, taken: Path | None = None) -> RuntimeSummary:
-        config = self._config
-        if origin is not None and config.mode == RESUME:
-            config = with_origin(config, origin)
-        arguments = script_arguments(config, self._script.ours)
-        if origin is not None:
-            arguments.append(f"--resume-from={taken or origin.path}")
-        command = training_command(os.environ.get(PYTHON_VARIABLE), self._script, arguments)
-        return RuntimeSummary(config, self._script, arguments, command, origin)
+        return make_plan(self._config, self._script, origin, os.environ.get(PYTHON_VARIABLE), taken)
 
     def run(self) -> int:
         """Train until the script ends or a signal asks for the end."""
         watch = Watch()
         summary = self._prepare()
         self._paths.logs.mkdir(parents=True, exist_ok=True)
+        pipes = self._take_pipes() if self._config.mode == INTERACTIVE else None
+        forget_phases(self._paths.run_dir)
         make_tensorboard_folder(self._config, self._paths)
-        reporter = Reporter(self._config, self._paths)
+        reporter = Reporter(summary.config, self._paths, self._script)
         live = LiveFrames(self._config.run_id, LiveSettings.from_extras(self._config.extras))
         if live.trouble is not None:
             complain(live.trouble)
         try:
-            return self._supervise(summary, watch, reporter, live)
+            return self._supervise(summary, watch, reporter, live, pipes)
         finally:
             live.close()
 
-    def _supervise(self, summary: RuntimeSummary, watch: Watch, reporter: Reporter, live: LiveFrames) -> int:
-        command = summary.command
+    def _take_pipes(self) -> tuple[int, int]:
+        """Our stdin and stdout for the session itself; our events go straight to their file."""
+        pipes = os.dup(0), os.dup(1)
+        with self._paths.events.open("ab") as events:
+            os.dup2(events.fileno(), 1)
+        return pipes
+
+    def _environment(self, live: LiveFrames) -> dict[str, str]:
         bridge = self._paths.run_dir / "bridge" if os.environ.get(PYTHON_VARIABLE) else None
+        environment = live.add_to(training_environment(self._config, self._paths.run_dir), bridge)
+        if self._script.kind == "shell":
+            return shell_environment(environment, self._config, self._script, self._paths)
+        return environment
+
+    def _start(self, command: list[str], live: LiveFrames, pipes: tuple[int, int] | None) -> TrainingProcess:
         try:
-            environment = live.add_to(training_environment(self._config, self._paths.run_dir), bridge)
-            training = TrainingProcess(command[:2], command[2:], self._paths, environment)
+            environment = self._environment(live)
         except OSError as error:
-            cause = f"the interpreter {command[0]} cannot be started: {error.strerror}"
-            return reporter.ended("failed", 1, cause)
+            place = error.filename or self._paths.run_dir
+            raise StorageError(f"{place} cannot be written: {error.strerror}") from error
+        try:
+            return TrainingProcess(command[:2], command[2:], self._paths, environment, pipes=pipes)
+        except OSError as error:
+            raise UserError(f"the interpreter {command[0]} cannot be started: {error.strerror}") from error
+
+    def _supervise(
+        self,
+        summary: RuntimeSummary,
+        watch: Watch,
+        reporter: Reporter,
+        live: LiveFrames,
+        pipes: tuple[int, int] | None,
+    ) -> int:
+        try:
+            training = self._start(summary.command, live, pipes)
+        except MosaicError as error:
+            return reporter.ended("failed", 1, str(error))
         link: TrainerLink | None = None
         try:
             link = self._shake_hands(watch)
@@ -155,16 +149,24 @@ class CleanRLWorkerRuntime:
             training.end_tree()
             return reporter.ended("failed", 1, str(error))
         training.go()
-        self._write_provenance(command)
+        self._write_provenance(summary.command)
         watch.until_end(training, reporter.beat)
+        if self._script.kind == "shell":
+            # A shell ends at once when it is asked to; what it has started may still write a checkpoint.
+            training.await_group(watch.seconds_to_end())
         code = training.end_tree()
         if link is not None:
             link.close()
         if watch.cancelled:
             return reporter.ended("cancelled", code)
         if code != 0:
-            return reporter.ended("failed", code, cause_of(code, last_lines(self._paths.stderr)))
+            return reporter.ended("failed", code, self._cause(code))
         return reporter.ended("completed", 0)
+
+    def _cause(self, code: int) -> str:
+        phase = read_phase(self._paths.run_dir, self._script.head.phases)
+        cause = cause_of(code, last_lines(self._paths.stderr))
+        return f"{phase}: {cause}" if phase else cause
 
     def _shake_hands(self, watch: Watch) -> TrainerLink | None:
         if self._grpc_target is None:

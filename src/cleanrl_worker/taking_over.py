@@ -16,13 +16,13 @@ def take_over(origin: Origin, own: Path) -> Path:
     if origin.path.parent.absolute() == own.absolute():
         return origin.path
     for name in origin.chunks:
-        _link(origin.path.parent / name, own / name)
+        link_or_copy(origin.path.parent / name, own / name)
     path = own / f"step-{origin.step:012d}.npz"
-    _link(origin.path, path)
+    link_or_copy(origin.path, path)
     return path
 
 
-def _link(source: Path, target: Path) -> None:
+def link_or_copy(source: Path, target: Path) -> None:
     """The same file under another name; a copy where that cannot be. Such files are never changed."""
     target.parent.mkdir(parents=True, exist_ok=True)
     temporary = target.with_name(f".{target.name}.link")

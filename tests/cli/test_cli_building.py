@@ -13,11 +13,11 @@ from mosaic.cli import main
 
 @pytest.fixture
 def dry(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """`mosaic train … --dry-run`: gives what it prints."""
+    """`mosaic train … --dry-run --json`: gives the run config that it prints."""
     monkeypatch.setenv("MOSAIC_VAR", str(tmp_path / "var"))
 
     def run(*argv: str) -> Any:
-        code = main(["train", *argv, "--dry-run"])
+        code = main(["train", *argv, "--dry-run", "--json"])
         out, err = capsys.readouterr()
         assert code == 0, err
         assert not (tmp_path / "var").exists()

@@ -86,7 +86,7 @@ def test_a_run_is_repeated_with_changes(run_mosaic: RunMosaic) -> None:
 def test_the_changes_of_a_repeated_run_are_checked(run_mosaic: RunMosaic) -> None:
     long = parsed(run_mosaic("train", "ppo", "CartPole-v1", "--gamma", "0.9", "--detach", "--json"))
     run_mosaic("cancel", long["run_id"])
-    dry = run_mosaic("rerun", "last", "--set", "num_envs=2", "--dry-run")
+    dry = run_mosaic("rerun", "last", "--set", "num_envs=2", "--dry-run", "--json")
     config = json.loads(dry.stdout)["metadata"]["worker"]["config"]
     assert config["extras"]["algo_params"] == {"gamma": 0.9, "num_envs": 2}
     assert config["run_id"] == "${RUN_ID}"

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import json
-import os
-import pty
-import re
-import select
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mosaic.client import Client
 from support.runs import script_config
+from support.terminal import PATIENCE, at_terminal
 
 SCRIPT = Path(__file__).parent / "scripts" / "curves.py"
 LONG = ("train", str(SCRIPT), "None-v0", "--steps", "1M", "--set", "pause=0.05")
-PATIENCE = 60.0
 
 
 def wait_for_training(client: Client, amount: int) -> list[str]:
@@ -50,39 +43,6 @@ def test_without_a_terminal_the_runs_are_cancelled(client: Client, number: signa
         out, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, err) == (code, "")
     assert [run["outcome"] for run in json.loads(out)["runs"]] == ["cancelled", "cancelled"]
-
-
-class Terminal:
-    """A command at a terminal of its own."""
-
-    def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
-        self.process, self._master, self.seen = process, master, ""
-
-    def type(self, text: str) -> None:
-        os.write(self._master, text.encode())
-
-    def read_until(self, pattern: str) -> None:
-        deadline = time.monotonic() + PATIENCE
-        while not re.search(pattern, self.seen):
-            assert time.monotonic() < deadline, self.seen
-            if select.select([self._master], [], [], 0.1)[0]:
-                self.seen += os.read(self._master, 65536).decode(errors="replace")
-
-
-@contextmanager
-def at_terminal(*argv: str) -> Iterator[Terminal]:
-    master, slave = pty.openpty()
-    env: dict[str, Any] = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "mosaic", *argv], stdin=slave, stdout=slave, stderr=slave, env=env
-    )
-    try:
-        yield Terminal(process, master)
-    finally:
-        process.kill()
-        process.wait()
-        os.close(slave)
-        os.close(master)
 
 
 def test_at_a_terminal_the_answer_decides(client: Client, var: Path) -> None:

@@ -277,3 +277,20 @@ def test_a_plain_line_holds_the_numbers() -> None:
         "ppo on CartPole-v1, seed 1: training  62 %, 310,272 of 500,000 steps, 15,300 steps/s, "
         "return 500.0 (mean 487.3), 0:12 left"
     )
+
+
+def test_an_evaluation_shows_how_far_it_is_and_its_newest_batch() -> None:
+    asked = {"algo": "ppo", "env_id": "CartPole-v1", "seed": 1, "extras": {"mode": "policy_eval"}}
+    run = record(config={"metadata": {"worker": {"config": asked}}})
+    board = Board.of([run])
+    move(board, run, 2, "EXEC")
+    batch = {"batch": 3, "target_episodes": 1000, "mean": 112.34, "std": 20.0, "min": 90.1, "max": 142.6}
+    told = {**HEADLINE, "total_steps": None, "episodes": 150, "progress": 0.15, "evaluation": batch}
+    board.apply(RunHeadline(run.run_id, told))
+    text = drawn(board)
+    for part in ("evaluating", "150 of 1,000 episodes", "15 %", "mean 112.3 ± 20.0", "90.1 to 142.6"):
+        assert part in text
+    line = plain_line(next(iter(board.rows.values())), several=False)
+    assert line.startswith("evaluating  150 of 1,000 episodes, ")
+    move(board, run, 3, "TERM", outcome="completed")
+    assert next(iter(board.rows.values())).state == "completed"

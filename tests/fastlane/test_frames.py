@@ -55,6 +55,20 @@ def test_a_frame_arrives_as_it_was_published(
     assert reader.read(slot) is None, "nothing is new"
 
 
+@pytest.mark.parametrize(
+    ("mission", "arrives"),
+    [("", ""), ("go to the red ball", "go to the red ball"), ("é" * 300, "é" * 219)],
+)
+def test_a_mission_comes_with_its_frame_as_far_as_it_fits(
+    mission: str, arrives: str, segment_file: Path, reader: FastLaneReader
+) -> None:
+    writer = new_writer(segment_file)
+    writer.publish(np.zeros((4, 4, 3), np.uint8), 0.0, 0.0, 0.0, "what an earlier episode had to do")
+    writer.publish(np.zeros((4, 4, 3), np.uint8), 0.0, 0.0, 0.0, mission)
+    got = reader.read(writer.slot)
+    assert got is not None and got.mission == arrives
+
+
 def test_frames_may_change_their_size(segment_file: Path, reader: FastLaneReader) -> None:
     writer = new_writer(segment_file)
     for size in (10, 300, 20, 400, 10):

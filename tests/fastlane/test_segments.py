@@ -66,7 +66,7 @@ def test_no_room_is_said_and_leaves_nothing(folder: Path) -> None:
         (b"", "not a segment"),
         (b"PNG" * 10_000, "not a segment"),
         (layout.MAGIC + (7).to_bytes(4, sys.byteorder) + bytes(80_000), "have format 7"),
-        (layout.MAGIC + (1).to_bytes(4, sys.byteorder) + bytes(5_000), "cut short"),
+        (layout.MAGIC + layout.VERSION.to_bytes(4, sys.byteorder) + bytes(5_000), "cut short"),
     ],
 )
 def test_a_file_that_is_no_segment_is_named(content: bytes, words: str, folder: Path) -> None:

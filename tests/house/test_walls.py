@@ -34,7 +34,16 @@ def worker(*names: str) -> tuple[str, ...]:
     return tuple(f"cleanrl_worker.{name}" for name in names)
 
 
-TRAINING = worker("training", "algorithms", "agents", "wrappers", "kernels", "eval_registry")
+TRAINING = worker(
+    "training",
+    "algorithms",
+    "agents",
+    "wrappers",
+    "kernels",
+    "eval_registry",
+    "evaluate_policy",
+    "interactive",
+)
 TOOLS = worker("tools")
 IN_ANY_INTERPRETER = worker("launcher", "fastlane", "site", "probe")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -66,6 +67,22 @@ CHUNKS = (
     "--learning-starts=9000",
 )
 """Enough steps for several chunks of the replay buffer, some of which are no longer needed at the end."""
+CARTS = [
+    {"env_id": "CartPole-v0", "condition": "episode_return>=22|episodes>=60"},
+    {"env_id": "CartPole-v1", "steps": 2000},
+    {"env_id": "CartPole-v0"},
+]
+"""The same cart with different limits on the length of an episode."""
+ROBOTS = [{"env_id": ROBOT, "condition": "episodes>=20&steps>=150"}, {"env_id": ROBOT}]
+ROOMS = [
+    {"env_id": "MiniGrid-Empty-5x5-v0", "steps": 600},
+    {"env_id": "MiniGrid-Empty-6x6-v0", "condition": "episodes>=6"},
+    {"env_id": "MiniGrid-Empty-8x8-v0"},
+]
+
+
+def curriculum(stages: list[dict[str, object]]) -> str:
+    return f"--curriculum={json.dumps(stages)}"
 
 
 @pytest.mark.parametrize(
@@ -81,6 +98,10 @@ CHUNKS = (
         ("ddpg_continuous_action", "Pendulum-v1", OFF_POLICY),
         ("td3_continuous_action", "Pendulum-v1", (*OFF_POLICY, "--num-envs=3")),
         ("sac_continuous_action", ROBOT, OFF_POLICY),
+        ("ppo", GRID, ("--total-timesteps=4000", "--checkpoint-every=500", curriculum(ROOMS))),
+        ("pqn", "CartPole-v0", (curriculum(CARTS),)),
+        ("dqn", "CartPole-v0", (*CHUNKS, "--num-envs=3", curriculum(CARTS))),
+        ("sac_continuous_action", ROBOT, (*OFF_POLICY, "--num-envs=2", curriculum(ROBOTS))),
     ],
 )
 def test_stopped_and_resumed_ends_with_the_same_bytes(

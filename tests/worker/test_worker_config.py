@@ -10,9 +10,12 @@ import pytest
 
 from cleanrl_worker.arguments import script_arguments
 from cleanrl_worker.config import CleanRLWorkerConfig, load_worker_config, parse_worker_config
+from cleanrl_worker.scripts import Script
 from mosaic.contract.errors import UserError
 
 FLAT: dict[str, Any] = {"run_id": "R", "algo": "ppo", "env_id": "CartPole-v1", "total_timesteps": 100}
+OURS = Script("cleanrl_worker.algorithms.ppo", "algorithm")
+FOREIGN = Script("somebody.script", "foreign")
 SEEDS = Path(__file__).parent.parent / "data" / "seeds"
 
 
@@ -73,22 +76,22 @@ def test_algo_params_become_flags() -> None:
     params = {"num_envs": 8, "learning_rate": 3e-4, "anneal_lr": False, "norm_adv": True, "target_kl": None}
     base = ["--env-id=CartPole-v1", "--total-timesteps=100", "--seed=3"]
     ours = ["--num-envs=8", "--learning-rate=0.0003", "--no-anneal-lr", "--norm-adv"]
-    assert script_arguments(_config(algo_params=params), ours=True) == base + ours
+    assert script_arguments(_config(algo_params=params), OURS) == base + ours
     foreign = ["--num-envs=8", "--learning-rate=0.0003", "--anneal-lr=False", "--norm-adv"]
-    assert script_arguments(_config(algo_params=params), ours=False) == base + foreign
+    assert script_arguments(_config(algo_params=params), FOREIGN) == base + foreign
 
 
 def test_other_extras_become_flags_and_reserved_ones_do_not() -> None:
     extras = {"mode": "train", "notes": "n", "tensorboard_dir": "tb", "wandb_run_name": "w", "layers": [1, 2]}
-    arguments = script_arguments(_config(**extras, my_flag=True), ours=False)
+    arguments = script_arguments(_config(**extras, my_flag=True), FOREIGN)
     assert arguments[3:] == ["--layers=1", "--layers=2", "--my-flag=true"]
 
 
 def test_tracking_and_device_are_said_in_the_scripts_words() -> None:
     extras = {"track_wandb": True, "wandb_project": "p", "wandb_entity": "e", "use_cuda": False}
     flags = ["--track", "--wandb-project-name=p", "--wandb-entity=e", "--no-cuda"]
-    assert script_arguments(_config(**extras), ours=True)[3:] == flags
+    assert script_arguments(_config(**extras), OURS)[3:] == flags
 
 
 def test_a_seed_override_takes_the_seeds_place() -> None:
-    assert "--seed=9" in script_arguments(_config(seed_override=9), ours=True)
+    assert "--seed=9" in script_arguments(_config(seed_override=9), OURS)

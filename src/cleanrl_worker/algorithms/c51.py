@@ -24,9 +24,10 @@ from cleanrl_worker.training.q_learning import ActionNumbers, Learner, QLearning
 from cleanrl_worker.training.replay import Sample
 from cleanrl_worker.training.run import open_run
 from cleanrl_worker.training.script import run_script
+from cleanrl_worker.training.state import State
 from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.targets import Target
-from cleanrl_worker.training.weights import Misfit, load_weights
+from cleanrl_worker.training.weights import Misfit, load_weights, unflatten
 from mosaic.contract.errors import UserError
 
 ACTION_SPACES = ("discrete",)
@@ -130,6 +131,18 @@ def train(args: Args, stop: StopSignals) -> None:
         learner = make_learner(network, target, optimizer, args)
         q_learning = QLearning(args, learner, target, actions, LOGGED)
         learn(args, run, q_learning, actions, optimizer=optimizer, target=target)
+
+
+def checkpoint_weights(parts: State, spaces: Spaces, args: Args) -> Any:
+    """The weights in a full checkpoint, in the form of a model file."""
+    network = DistributionalQNetwork(
+        math.prod(spaces.observation_space.shape),
+        int(spaces.action_space.n),
+        args.n_atoms,
+        args.v_min,
+        args.v_max,
+    )
+    return {"model_weights": unflatten(network, parts["optimizer"]), "args": dataclasses.asdict(args)}
 
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:

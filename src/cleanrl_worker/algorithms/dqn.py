@@ -22,9 +22,10 @@ from cleanrl_worker.training.q_learning import ActionNumbers, Learner, QLearning
 from cleanrl_worker.training.replay import Sample
 from cleanrl_worker.training.run import open_run
 from cleanrl_worker.training.script import run_script
+from cleanrl_worker.training.state import State
 from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.targets import Target
-from cleanrl_worker.training.weights import load_weights
+from cleanrl_worker.training.weights import load_weights, unflatten
 
 ACTION_SPACES = ("discrete",)
 OBSERVATION_SPACES = ("vector", "grid")
@@ -87,6 +88,12 @@ def train(args: Args, stop: StopSignals) -> None:
         learner = make_learner(network, target, optimizer, args)
         q_learning = QLearning(args, learner, target, actions, LOGGED, args.tau)
         learn(args, run, q_learning, actions, optimizer=optimizer, target=target)
+
+
+def checkpoint_weights(parts: State, spaces: Spaces, args: Args) -> Any:
+    """The weights in a full checkpoint, in the form of a model file."""
+    network = QNetwork(math.prod(spaces.observation_space.shape), int(spaces.action_space.n))
+    return unflatten(network, parts["optimizer"])
 
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:

@@ -27,8 +27,9 @@ from cleanrl_worker.training.optimizer import Adam
 from cleanrl_worker.training.policies import CategoricalPolicy, Policy, Spaces
 from cleanrl_worker.training.run import open_run
 from cleanrl_worker.training.script import run_script
+from cleanrl_worker.training.state import State
 from cleanrl_worker.training.stopping import StopSignals
-from cleanrl_worker.training.weights import load_weights
+from cleanrl_worker.training.weights import load_weights, unflatten
 
 ACTION_SPACES = ("discrete", "multi_discrete", "multi_binary")
 OBSERVATION_SPACES = ("vector", "grid")
@@ -233,6 +234,12 @@ def make_agent(observations: Any, nvec: tuple[int, ...], args: Args) -> Agent:
     if is_grid(describe_space(observations)):
         return MinigridAgent(nvec, observations.shape)
     return MLPAgent(math.prod(observations.shape), nvec, args.shared_trunk)
+
+
+def checkpoint_weights(parts: State, spaces: Spaces, args: Args) -> Any:
+    """The weights in a full checkpoint, in the form of a model file."""
+    nvec = DiscreteActions(spaces.action_space).nvec
+    return unflatten(make_agent(spaces.observation_space, nvec, args), parts["optimizer"])
 
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:

@@ -23,8 +23,9 @@ from cleanrl_worker.training.optimizer import Adam
 from cleanrl_worker.training.policies import BoxPolicy, Policy, Spaces
 from cleanrl_worker.training.run import open_run
 from cleanrl_worker.training.script import run_script
+from cleanrl_worker.training.state import State
 from cleanrl_worker.training.stopping import StopSignals
-from cleanrl_worker.training.weights import load_weights
+from cleanrl_worker.training.weights import load_weights, unflatten
 
 ACTION_SPACES = ("box", "unbounded_box", "integer_box")
 OBSERVATION_SPACES = ("vector", "grid")
@@ -250,6 +251,12 @@ def train(args: Args, stop: StopSignals, algo: str = "ppo_continuous_action", al
         normaliser = Normaliser(obs_size, args.num_envs, args.gamma)
         ppo = ContinuousPPO(args, make_learner(agent, optimizer, args), space, alpha)
         learn(args, run, ppo, normaliser, optimizer=optimizer)
+
+
+def checkpoint_weights(parts: State, spaces: Spaces, args: Args) -> Any:
+    """The weights in a full checkpoint, in the form of a model file."""
+    sizes = [math.prod(space.shape) for space in (spaces.observation_space, spaces.action_space)]
+    return unflatten(GaussianAgent(*sizes), parts["optimizer"])
 
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:

@@ -22,9 +22,9 @@ from cleanrl_worker.training.policies import GreedyPolicy, Policy, Spaces
 from cleanrl_worker.training.radam import RAdam
 from cleanrl_worker.training.run import Run, open_run
 from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.state import Held
+from cleanrl_worker.training.state import Held, State
 from cleanrl_worker.training.stopping import StopSignals
-from cleanrl_worker.training.weights import load_weights
+from cleanrl_worker.training.weights import load_weights, unflatten
 
 ACTION_SPACES = ("discrete",)
 OBSERVATION_SPACES = ("vector", "grid")
@@ -173,6 +173,12 @@ def learn(args: Args, network: NormedQNetwork, run: Run) -> None:
         writer.add_scalar("charts/epsilon", policy.epsilon, global_step)
         run.add_losses(losses, global_step)
         run.between_updates(global_step, loop, global_step=global_step, iteration=iteration, obs=obs)
+
+
+def checkpoint_weights(parts: State, spaces: Spaces, args: Args) -> Any:
+    """The weights in a full checkpoint, in the form of a model file."""
+    network = NormedQNetwork(math.prod(spaces.observation_space.shape), int(spaces.action_space.n))
+    return unflatten(network, parts["optimizer"])
 
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:

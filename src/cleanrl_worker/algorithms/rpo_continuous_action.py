@@ -19,6 +19,7 @@ ACTION_SPACES = ppo_continuous_action.ACTION_SPACES
 OBSERVATION_SPACES = ppo_continuous_action.OBSERVATION_SPACES
 NORMALISES_OBSERVATIONS = True
 load_policy = ppo_continuous_action.load_policy
+checkpoint_weights = ppo_continuous_action.checkpoint_weights
 
 
 @dataclass

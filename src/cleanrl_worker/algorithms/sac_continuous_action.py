@@ -24,10 +24,10 @@ from cleanrl_worker.training.policies import BoxPolicy, Policy, Spaces
 from cleanrl_worker.training.replay import ReplayBuffer, Sample
 from cleanrl_worker.training.run import open_run
 from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.state import Stateful
+from cleanrl_worker.training.state import State, Stateful
 from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.targets import Target
-from cleanrl_worker.training.weights import load_weights
+from cleanrl_worker.training.weights import load_weights, unflatten
 
 ACTION_SPACES = ("box",)
 OBSERVATION_SPACES = ("vector", "grid")
@@ -189,6 +189,13 @@ def train(args: Args, stop: StopSignals) -> None:
         run.model = nets.actor
         learner = SAC(args, nets, make_learner(nets, args), actions)
         learn(args, run, learner, actions, **nets.parts())
+
+
+def checkpoint_weights(parts: State, spaces: Spaces, args: Args) -> Any:
+    """The weights in a full checkpoint, in the form of a model file."""
+    actions = BoxActions(spaces.action_space)
+    actor = GaussianActor(math.prod(spaces.observation_space.shape), *actions.bounds)
+    return unflatten(actor, parts["actor"])
 
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:

@@ -20,11 +20,11 @@ from cleanrl_worker.training.common import NonNegative, PositiveInt
 from cleanrl_worker.training.continuous import ContinuousArgs
 from cleanrl_worker.training.off_policy import OffPolicyLearner, learn
 from cleanrl_worker.training.optimizer import Adam
-from cleanrl_worker.training.policies import Policy, Spaces, actor_policy
+from cleanrl_worker.training.policies import Policy, Spaces, actor_critic_weights, actor_policy
 from cleanrl_worker.training.replay import ReplayBuffer, Sample
 from cleanrl_worker.training.run import open_run
 from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.state import Stateful
+from cleanrl_worker.training.state import State, Stateful
 from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.targets import Target
 from cleanrl_worker.training.weights import split_parts
@@ -160,6 +160,11 @@ def train(args: Args, stop: StopSignals) -> None:
         run.model = (nets.actor, *nets.critics)
         learner = TD3(args, nets, make_learner(nets, args), actions)
         learn(args, run, learner, actions, **nets.parts())
+
+
+def checkpoint_weights(parts: State, spaces: Spaces, args: Args) -> Any:
+    """The weights in a full checkpoint, in the form of a model file."""
+    return actor_critic_weights(parts, spaces, critics=2)
 
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:

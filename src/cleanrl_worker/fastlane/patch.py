@@ -12,6 +12,7 @@ from gymnasium.envs import registration
 
 from cleanrl_worker.fastlane.drawing import choose_drawing
 from cleanrl_worker.fastlane.lane import is_unwatched, open_lane, warn
+from cleanrl_worker.fastlane.mission import mission_of
 from cleanrl_worker.fastlane.tap import Tap, open_tap
 from cleanrl_worker.fastlane.wrapper import FastLaneTelemetryWrapper, is_watched
 
@@ -55,16 +56,17 @@ def _watched(make: Callable[..., Any]) -> Callable[..., Any]:
 
 def _wrap(env: Any, asked: str | None) -> Any:
     # An environment may be made of another that came through here.
-    tap = None if is_watched(env) else _tap_of(env, asked)
+    tap = None if is_watched(env) else tap_of(env, asked)
     if tap is None and env.render_mode == asked:
         return env
     return FastLaneTelemetryWrapper(env, tap, asked)
 
 
-def _tap_of(env: Any, asked: str | None) -> Tap | None:
+def tap_of(env: Any, asked: str | None) -> Tap | None:
+    """A tap for an environment, which says why where there can be no picture; None without live frames."""
     base = env.unwrapped
     name = env.spec.id if env.spec is not None else type(base).__name__
-    tap = open_tap(base.render, name)
+    tap = open_tap(base.render, name, functools.partial(mission_of, base))
     mode = getattr(base, "render_mode", None)
     if tap is not None and mode != "rgb_array":
         if asked == "human":

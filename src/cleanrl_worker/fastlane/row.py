@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections.abc import Iterator, Sequence
 from time import monotonic
 from typing import Any
 
-from cleanrl_worker.fastlane.tap import Tap
+from cleanrl_worker.fastlane.lane import unwatched
+from cleanrl_worker.fastlane.patch import tap_of
+from cleanrl_worker.fastlane.tap import Tap, handing_over
 from cleanrl_worker.fastlane.wrapper import FastLaneTelemetryWrapper
 
 
@@ -35,5 +38,34 @@ class TapRow:
 def take_taps(envs: Sequence[Any]) -> tuple[list[Any], TapRow | None]:
     """The environments without the wrapper that lets them be watched, and their taps in its place."""
     taps = [env.tap if isinstance(env, FastLaneTelemetryWrapper) else None for env in envs]
-    bare = [env.env if isinstance(env, FastLaneTelemetryWrapper) else env for env in envs]
-    return bare, TapRow(taps) if any(taps) else None
+    return [bare(env) for env in envs], TapRow(taps) if any(taps) else None
+
+
+def bare(env: Any) -> Any:
+    """An environment without the wrapper that lets it be watched."""
+    return env.env if isinstance(env, FastLaneTelemetryWrapper) else env
+
+
+@contextlib.contextmanager
+def taking_place(old: Any) -> Iterator[None]:
+    """The environment that is made in here has the slot of an old one, which nobody watches any more."""
+    tap = old.tap if isinstance(old, FastLaneTelemetryWrapper) else None
+    if tap is None:
+        with unwatched():
+            yield
+        return
+    with handing_over(tap):
+        yield
+    old.tap = None
+
+
+def take_place(old: Any, new: Any) -> None:
+    """Give the slot of an old environment to one that was made before and had to give its own away."""
+    tap = old.tap if isinstance(old, FastLaneTelemetryWrapper) else None
+    if tap is None or not isinstance(new, FastLaneTelemetryWrapper):
+        return
+    # Tasks take turns, and what they pay is one run's.
+    rolling = tap.rolling_return
+    with handing_over(tap):
+        new.tap = tap_of(new.env, new.render_mode)
+    tap.rolling_return, old.tap = rolling, None

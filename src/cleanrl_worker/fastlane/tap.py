@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
@@ -39,13 +40,17 @@ class _Firsts:
 class Tap:
     """A claimed slot of the run's segment. `mark` is non-zero while, and a little after, somebody looks."""
 
-    def __init__(self, segment: Segment, slot: int, render: Callable[[], Any], name: str) -> None:
+    def __init__(
+        self, segment: Segment, slot: int, render: Callable[[], Any], name: str, mission: Callable[[], str]
+    ) -> None:
         self._render = render
         self._name = name
+        self._mission = mission
+        self._refused: set[tuple[str, str]] = set()
         self.rolling_return: float | None = None
         self._interval = _number(INTERVAL_VARIABLE, 33.0) / 1000.0
         self._max_dim = max(1, int(_number(MAX_DIM_VARIABLE, 512.0)))
-        self.due_at = 0.0
+        self.due_at = self._was_due = 0.0
         self._rendered = 0
         self._counted, self._counted_at, self._rate = 0, 0.0, 0.0
         self._take_slot(segment, slot)
@@ -63,6 +68,14 @@ class Tap:
         """Give the slot back; an environment that is played on after its end shows nothing."""
         self.due_at = float("inf")
         self._release()
+
+    def turn_to(self, render: Callable[[], Any], name: str, mission: Callable[[], str]) -> None:
+        """Show another environment from now on, in the same slot."""
+        self._render, self._name, self._mission = render, name, mission
+        self.rolling_return = None
+        if self.due_at == float("inf"):
+            # Not at once: a slot that turns at every episode must not draw more than others.
+            self.due_at = self._was_due
 
     def episode_ended(self, total_reward: float) -> None:
         """Take an episode's return into the rolling one."""
@@ -87,7 +100,7 @@ class Tap:
             return
         rolling = running_return if self.rolling_return is None else self.rolling_return
         try:
-            self._writer.publish(frame, last_reward, rolling, self._step_rate(now))
+            self._writer.publish(frame, last_reward, rolling, self._step_rate(now), self._mission())
         except Exception as error:
             self.refuse(str(error))
             return
@@ -137,19 +150,46 @@ class Tap:
 
     def refuse(self, reason: str) -> None:
         """Render nothing, and tell viewers and the log why."""
-        self.due_at = float("inf")
+        if self.due_at != float("inf"):
+            self._was_due, self.due_at = self.due_at, float("inf")
         if self._release.alive:
             self._writer.no_picture(reason)
-        warn(f"no picture of {self._name}: {reason}")
+        if (self._name, reason) not in self._refused:
+            # A slot may come to the same environment again and again.
+            self._refused.add((self._name, reason))
+            warn(f"no picture of {self._name}: {reason}")
 
 
-def open_tap(render: Callable[[], Any], name: str) -> Tap | None:
+_handed_over: list[Tap] = []
+
+
+def _no_mission() -> str:
+    return ""
+
+
+@contextlib.contextmanager
+def handing_over(tap: Tap) -> Iterator[None]:
+    """The next environment gets this tap instead of one of its own."""
+    _handed_over.append(tap)
+    try:
+        yield
+    finally:
+        if _handed_over:
+            _handed_over.remove(tap)
+            tap.refuse("what took its place cannot be watched")
+
+
+def open_tap(render: Callable[[], Any], name: str, mission: Callable[[], str] = _no_mission) -> Tap | None:
     """A tap for one more environment of this run; None when the run shows nothing."""
+    if _handed_over:
+        tap = _handed_over.pop()
+        tap.turn_to(render, name, mission)
+        return tap
     segment = open_lane()
     if segment is None:
         return None
     slot = claim_slot(segment)
-    return None if slot is None else Tap(segment, slot, render, name)
+    return None if slot is None else Tap(segment, slot, render, name, mission)
 
 
 def _number(variable: str, default: float) -> float:

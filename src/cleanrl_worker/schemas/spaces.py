@@ -63,6 +63,19 @@ def is_image(space: Description) -> bool:
     return _is_bytes(space) and len(shape) > 1 and math.prod(shape) > LARGEST_GRID
 
 
+def describe_briefly(space: Description) -> str:
+    """A space in a few words, such as `box (7, 7, 3) of uint8` or `discrete 7`."""
+    kind = space["kind"]
+    if kind == "box":
+        return f"box ({', '.join(map(str, space['shape']))}) of {space['dtype']}"
+    if kind in ("dict", "tuple"):
+        parts = space["spaces"].values() if kind == "dict" else space["spaces"]
+        return f"{kind} of {', '.join(map(describe_briefly, parts))}"
+    size = next((space[name] for name in ("n", "nvec", "shape") if name in space), None)
+    start = f" from {space['start']}" if "start" in space else ""
+    return f"{kind}{'' if size is None else f' {size}'}{start}"
+
+
 def _is_bytes(space: Description) -> bool:
     return bool(space["kind"] == "box" and space.get("dtype") == "uint8")
 

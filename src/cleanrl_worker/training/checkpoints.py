@@ -42,6 +42,7 @@ class Checkpoints:
         self._saved_at_step = 0
         self._kept: list[Path] = []
         self._best_score = -math.inf
+        self._best_stage: int | None = None
         self._origin = self._find_origin(Path(args.resume_from)) if args.resume_from else None
 
     def _find_origin(self, place: Path) -> Origin:
@@ -102,7 +103,7 @@ class Checkpoints:
             if found is None or (found.step or 0) > step:
                 path.unlink(missing_ok=True)
             elif found.score is not None and path.name == BEST:
-                self._best_score = found.score
+                self._best_score, self._best_stage = found.score, found.stage
         self._kept = list_checkpoints(self._folder)
         self._drop_unneeded()
 
@@ -126,16 +127,26 @@ class Checkpoints:
         self._drop_unneeded()
         return path
 
-    def save_best(self, step: int, writer: RunWriter, score: float) -> bool:
-        """Write `best.npz` if no earlier score of this run was as high; says whether it was written."""
-        if not score > self._best_score:
+    def save_best(self, step: int, writer: RunWriter, score: float, stage: int | None = None) -> bool:
+        """Write `best.npz` if no earlier score of this run was as high; says whether it was written.
+
+        Scores of different stages of a curriculum do not compare: the later stage is the better one.
+        """
+        if stage == self._best_stage and not score > self._best_score:
             return False
-        self._write(self._folder / BEST, step, writer, score)
-        self._best_score = score
+        self._write(self._folder / BEST, step, writer, score, stage)
+        self._best_score, self._best_stage = score, stage
         self._drop_unneeded()
         return True
 
-    def _write(self, path: Path, step: int, writer: RunWriter, score: float | None = None) -> None:
+    def _write(
+        self,
+        path: Path,
+        step: int,
+        writer: RunWriter,
+        score: float | None = None,
+        stage: int | None = None,
+    ) -> None:
         # A resumed run goes on after this step: the curves up to it must not be lost with the process.
         writer.flush()
         try:
@@ -143,18 +154,19 @@ class Checkpoints:
             for part in self._parts.values():
                 if isinstance(part, Chunked):
                     part.store(self._folder)
-            write_atomic(path, encode(self._content(step, writer, score)))
+            write_atomic(path, encode(self._content(step, writer, score, stage)))
         except OSError as error:
             raise StorageError(
                 f"The checkpoint at step {step} cannot be written: {error.strerror}; free some space."
             ) from error
 
-    def _content(self, step: int, writer: RunWriter, score: float | None) -> State:
+    def _content(self, step: int, writer: RunWriter, score: float | None, stage: int | None) -> State:
         return {
             "format": FORMAT,
             "algo": self._algo,
             "step": step,
             "score": score,
+            "stage": stage,
             "folder": writer.folder.name,
             "args": dataclasses.asdict(self._args),
             "parts": {name: part.state() for name, part in self._parts.items()},

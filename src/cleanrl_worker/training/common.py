@@ -30,6 +30,7 @@ RUNTIME_FIELDS = frozenset(
         "wandb_entity",
         "env_id",
         "env_kwargs",
+        "curriculum",
         "total_timesteps",
         "resume_from",
     }
@@ -58,6 +59,8 @@ class CommonArgs:
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     env_kwargs: str = "{}"
     """a JSON object with keyword arguments for the environment"""
+    curriculum: str = ""
+    """other environments to train on: a JSON list of stages, an object with tasks, or a preset's name"""
     total_timesteps: PositiveInt = 500000
     """how many environment steps to train for, over all environments together"""
     capture_video: bool = False

@@ -12,17 +12,17 @@ import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 from numpy.typing import NDArray
 
-from cleanrl_worker import probe
-from cleanrl_worker.fastlane.drawing import choose_drawing
-from cleanrl_worker.fastlane.row import take_taps
-from cleanrl_worker.schemas.catalog import EnvironmentEntry, check_fit
+from cleanrl_worker.curriculum import Schedule
+from cleanrl_worker.fastlane.row import bare, take_taps
+from cleanrl_worker.training.curriculum import Curriculum, StageNote
+from cleanrl_worker.training.drawn_tasks import DrawnTasks
+from cleanrl_worker.training.making import EnvMaker
 from cleanrl_worker.training.observations import array_observations
 from cleanrl_worker.training.quick_discrete import quicken
 from cleanrl_worker.training.replaying import EpisodeTape, random_state
+from cleanrl_worker.training.stage_envs import StageEnvs
 from cleanrl_worker.training.state import State
-from cleanrl_worker.training.video import RecordedEnv, warn
-from mosaic.analytics.film import require_av
-from mosaic.contract.errors import UserError, closest
+from cleanrl_worker.training.video import RecordedEnv
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,8 @@ class Episode:
 
     total_reward: float
     length: int
+    stage: StageNote | None = None
+    """What its end says of the curriculum that it is part of."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +51,25 @@ class VectorEnv:
 
     A finished environment is reset within the same step: the observation that comes back already belongs
     to the next episode, so each step is one to learn from; the old episode's last one is in `final_obs`.
-    Observations are arrays of `observation_space`, whatever the environments show.
+    Observations are arrays of `observation_space`, whatever the environments show. With a curriculum an
+    environment whose episode has ended may be another one from its next episode on.
     """
 
-    def __init__(self, envs: list[gymnasium.Env[Any, Any]], record: bool = False) -> None:
-        """`record`: leave videos of the first environment."""
+    def __init__(
+        self,
+        envs: list[gymnasium.Env[Any, Any]],
+        record: bool = False,
+        curriculum: Curriculum | DrawnTasks | None = None,
+        stage_envs: StageEnvs | None = None,
+    ) -> None:
+        """`record`: leave videos of the first one. `stage_envs` has what a curriculum asks for."""
         self._whole = envs
+        self._curriculum = curriculum
+        self._stage_envs = stage_envs
+        self._seed = 0
         watched, self._taps = take_taps(envs)
-        self._envs, self._limit = _peel(watched)
+        self._envs, limit = _peel(watched)
+        self._limits = [limit] * len(envs)
         for env in self._envs:
             quicken(env)
         self.num_envs = len(envs)
@@ -71,7 +84,11 @@ class VectorEnv:
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:
         """Start all environments, each with a seed of its own, and write the observations to `out`."""
+        self._seed = seed
         for index in range(self.num_envs):
+            if self._curriculum is not None:
+                self._curriculum.draw()
+                self._turn(self._curriculum, index)
             self.restart(index, seed + index, out)
 
     def restart(self, index: int, seed: int, out: NDArray[Any]) -> None:
@@ -92,15 +109,11 @@ class VectorEnv:
             reward = float(reward)
             self._returns[index] += reward
             self._lengths[index] += 1
-            truncated = truncated or self._lengths[index] >= self._limit
+            truncated = truncated or self._lengths[index] >= self._limits[index]
             if terminated or truncated:
                 final_obs[index] = np.array(self._read(obs) if self._read else obs)
-                episodes.append(Episode(self._returns[index], self._lengths[index]))
-                if self._taps is not None:
-                    self._taps.episode_ended(index, self._returns[index])
-                self._returns[index], self._lengths[index] = 0.0, 0
-                self._tapes[index].begin(random=random_state(env))
-                obs = env.reset()[0]
+                episodes.append(self._end_episode(index))
+                obs = self._begin_episode(index)
             out[index] = self._read(obs) if self._read else obs
             rewards.append(reward)
             terminations.append(bool(terminated))
@@ -109,23 +122,112 @@ class VectorEnv:
             self._taps.after_step(rewards, self._returns)
         return Step(rewards, terminations, truncations, final_obs, episodes)
 
+    def advance(
+        self, indices: list[int], actions: list[Any], out: NDArray[Any]
+    ) -> tuple[list[float], list[bool]]:
+        """Take one action in some environments; gives the reward of each and whether its episode ended.
+
+        For episodes from seeds: one that has ended waits for `restart`, and no checkpoint can hold it.
+        """
+        rewards, ended = [], []
+        latest = [0.0] * self.num_envs
+        for index, action in zip(indices, actions, strict=True):
+            obs, reward, terminated, truncated, _ = self._envs[index].step(action)
+            latest[index] = reward = float(reward)
+            self._returns[index] += reward
+            self._lengths[index] += 1
+            out[index] = self._read(obs) if self._read else obs
+            done = bool(terminated or truncated or self._lengths[index] >= self._limits[index])
+            if done and self._taps is not None:
+                self._taps.episode_ended(index, self._returns[index])
+            rewards.append(reward)
+            ended.append(done)
+        if self._taps is not None:
+            self._taps.after_step(latest, self._returns)
+        return rewards, ended
+
+    def render(self, index: int) -> Any:
+        """The picture of one environment, if it was made to draw any."""
+        return self._envs[index].render()
+
+    def _end_episode(self, index: int) -> Episode:
+        """Count an episode that has ended."""
+        total, length = self._returns[index], self._lengths[index]
+        self._returns[index], self._lengths[index] = 0.0, 0
+        if self._taps is not None:
+            self._taps.episode_ended(index, total)
+        if self._curriculum is None:
+            return Episode(total, length)
+        return Episode(total, length, self._curriculum.episode_ended(index, total, length, self._lengths))
+
+    def _begin_episode(self, index: int) -> Any:
+        """Start the next episode, of the next stage if the curriculum has gone on; gives its observation."""
+        env, tape, curriculum = self._envs[index], self._tapes[index], self._curriculum
+        if curriculum is not None and self._turn(curriculum, index):
+            seed = curriculum.first_seed(self._seed, index, tape.number + 1)
+            tape.begin(seed=seed)
+            return self._envs[index].reset(seed=seed)[0]
+        tape.begin(random=random_state(env))
+        return env.reset()[0]
+
+    def _turn(self, curriculum: Curriculum | DrawnTasks, index: int) -> bool:
+        """Let an environment be of the stage that the curriculum is in; False when it is already."""
+        if curriculum.playing[index] == curriculum.index:
+            return False
+        curriculum.playing[index] = curriculum.index
+        self._swap(index, curriculum.index)
+        return True
+
+    def _swap(self, index: int, stage: int) -> None:
+        """Put another environment in the place of one."""
+        assert self._stage_envs is not None
+        recorder = self._recorder if index == 0 else None
+        whole = self._stage_envs.swap(index, self._whole[index], stage, recorder is not None)
+        (env,), self._limits[index] = _peel([bare(whole)])
+        quicken(env)
+        if recorder is not None:
+            recorder.env = env
+        self._whole[index], self._envs[index] = whole, recorder or env
+
+    @property
+    def stage(self) -> int | None:
+        """The stage that a curriculum is in, or has drawn last, counted from 1; None without a curriculum."""
+        return None if self._curriculum is None else self._curriculum.index + 1
+
+    @property
+    def reached_stage(self) -> int | None:
+        """The stage that was reached, whose scores compare with no others; None where they take turns."""
+        return None if self._curriculum is None or self._curriculum.in_turn else self.stage
+
     def state(self) -> State:
         """What brings the environments back here: how each episode began, and the actions since."""
-        return {"episodes": [tape.state() for tape in self._tapes]}
+        episodes = {"episodes": [tape.state() for tape in self._tapes]}
+        return episodes if self._curriculum is None else {**episodes, "curriculum": self._curriculum.state()}
 
     def load(self, state: State) -> None:
         """Play each episode again up to where it was."""
         if self._recorder is not None:
             self._recorder.drop()
+        if self._curriculum is not None and "curriculum" in state:
+            self._load_curriculum(self._curriculum, state["curriculum"])
         for index, (env, tape, held) in enumerate(
             zip(self._envs, self._tapes, state["episodes"], strict=True)
         ):
             tape.load(held)
             self._returns[index], self._lengths[index] = tape.replay(env), len(tape.actions)
 
+    def _load_curriculum(self, curriculum: Curriculum | DrawnTasks, state: State) -> None:
+        """Let each environment be the one that its episode was in."""
+        before = curriculum.playing
+        curriculum.load(state)
+        for index, (was, at) in enumerate(zip(before, curriculum.playing, strict=True)):
+            if was != at:
+                self._swap(index, at)
+
     def close(self) -> None:
         """Release what the environments hold."""
-        for env in self._whole:
+        kept = self._stage_envs.kept if self._stage_envs is not None else []
+        for env in (*self._whole, *(other for other in kept if other not in self._whole)):
             env.close()
 
     def __enter__(self) -> VectorEnv:
@@ -149,40 +251,39 @@ def _peel(envs: list[gymnasium.Env[Any, Any]]) -> tuple[list[gymnasium.Env[Any, 
 
 
 def make_envs(
-    algo: str, env_id: str, num_envs: int, env_kwargs: str = "{}", capture_video: bool = False
+    algo: str,
+    env_id: str,
+    num_envs: int,
+    env_kwargs: str = "{}",
+    capture_video: bool = False,
+    schedule: Schedule | None = None,
 ) -> VectorEnv:
-    """`num_envs` copies of an environment whose spaces `algo` can take; else UserError says why not."""
-    if capture_video:
-        require_av("capture_video")
-        choose_drawing()
+    """`num_envs` copies of an environment whose spaces `algo` can take; else UserError says why not.
+
+    With a schedule they begin as its first stage and become the later ones.
+    """
+    maker = EnvMaker(algo, env_kwargs, capture_video)
+    first_id = schedule.stages[0].env_id if schedule is not None else env_id
     with contextlib.ExitStack() as made:
         envs: list[gymnasium.Env[Any, Any]] = []
-        try:
-            kwargs = probe.parse_kwargs(env_kwargs)
-            for _ in range(num_envs):
-                envs.append(probe.make_environment(env_id, kwargs))
-                made.callback(envs[-1].close)
-                if len(envs) == 1:
-                    entry = probe.describe_environment(env_id, envs[0])
-                    check_fit(algo, EnvironmentEntry.from_json(env_id, entry))
-                    if capture_video and _can_render(env_id, envs[0]):
-                        envs[0].close()
-                        envs[0] = probe.make_environment(env_id, {**kwargs, "render_mode": "rgb_array"})
-                        made.callback(envs[0].close)
-        except probe.ProbeError as error:
-            near = (
-                "" if ":" in env_id or env_id in gymnasium.registry else closest(env_id, gymnasium.registry)
-            )
-            text = f"There is no environment '{env_id}'{near}" if near else str(error)
-            raise UserError(text) from error
-        record = capture_video and envs[0].render_mode == "rgb_array"
+        for index in range(num_envs):
+            envs.append(maker.make(first_id))
+            made.callback(envs[-1].close)
+            if index == 0:
+                if schedule is None:
+                    maker.check(first_id, envs[0])
+                else:
+                    maker.check_stages(schedule, envs[0])
+                if maker.record:
+                    envs[0].close()
+                    envs[0] = maker.make(first_id, draws=True)
+                    made.callback(envs[0].close)
+        record = maker.record and envs[0].render_mode == "rgb_array"
+        if schedule is None:
+            vector = VectorEnv(envs, record)
+        else:
+            kind = Curriculum if schedule.sampler is None else DrawnTasks
+            stage_envs = StageEnvs(schedule, maker.make, envs)
+            vector = VectorEnv(envs, record, kind(schedule, num_envs), stage_envs)
         made.pop_all()
-        return VectorEnv(envs, record)
-
-
-def _can_render(env_id: str, env: gymnasium.Env[Any, Any]) -> bool:
-    """Whether an environment can draw itself as a picture; one that cannot is said aloud."""
-    if "rgb_array" in env.metadata.get("render_modes", ()):
-        return True
-    warn(f"Videos are off: {env_id} cannot draw pictures (it has no render mode 'rgb_array').")
-    return False
+        return vector

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import statistics
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
-from cleanrl_worker.training.envs import Episode, VectorEnv
+from cleanrl_worker.training.envs import VectorEnv
 from cleanrl_worker.training.policies import Policy
 
 EPISODE_CAP = 30_000
@@ -16,12 +19,27 @@ EPISODE_CAP = 30_000
 
 
 @dataclass(frozen=True)
+class PlayedEpisode:
+    """An episode from a seed of its own."""
+
+    total_reward: float
+    length: int
+    discounted: float
+    """Its return with later rewards counting less."""
+    cut_off: bool = False
+    """It had not ended when it was left, and counts as far as it went."""
+
+
+@dataclass(frozen=True)
 class Evaluation:
     """How episodes went, in the order of their seeds."""
 
-    episodes: list[Episode]
-    cut_off: int
-    """How many of them had not ended after `EPISODE_CAP` steps, and count as far as they went."""
+    episodes: list[PlayedEpisode]
+
+    @property
+    def cut_off(self) -> int:
+        """How many of them had not ended when they were left, and count as far as they went."""
+        return sum(episode.cut_off for episode in self.episodes)
 
     @property
     def returns(self) -> list[float]:
@@ -42,6 +60,33 @@ class Evaluation:
         return f"{self.mean:.2f} ± {self.std:.2f}"
 
 
+class Camera(Protocol):
+    """Looks at some of the episodes, each known by the environment that plays it."""
+
+    def begin(self, index: int, number: int, seed: int) -> None:
+        """An episode has begun; `number` counts from 0."""
+
+    def look(self, index: int) -> None:
+        """The environment has taken a step."""
+
+    def end(self, index: int) -> None:
+        """The episode is over."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When to leave an episode that has not ended, and the discount of its rewards."""
+
+    steps: int | None = None
+    """After so many steps of it; else after `EPISODE_CAP`."""
+    until: float = math.inf
+    """At this time of the monotonic clock, and no other begins."""
+    gamma: float = 1.0
+
+
+NO_LIMITS = Limits()
+
+
 def evaluate(
     policy: Policy,
     envs: VectorEnv,
@@ -49,29 +94,81 @@ def evaluate(
     seed: int,
     deterministic: bool = True,
     check_stop: Callable[[], None] = lambda: None,
+    limits: Limits = NO_LIMITS,
+    camera: Camera | None = None,
 ) -> Evaluation:
     """Play episodes, the n-th from `seed` + n however many environments there are; `check_stop` may raise."""
     policy.seed(seed)
-    obs = np.zeros((envs.num_envs, *envs.observation_space.shape), dtype=np.float32)
-    envs.reset(seed, out=obs)
-    played = list(range(envs.num_envs))
-    returns, lengths = [0.0] * envs.num_envs, [0] * envs.num_envs
-    found: dict[int, Episode] = {}
-    cut_off = 0
-    while len(found) < episodes:
+    game = _Game(envs, episodes, seed, limits, camera)
+    while game.playing:
         check_stop()
-        step = envs.step(policy.act(obs, deterministic), out=obs)
-        for index, reward in enumerate(step.rewards):
-            returns[index] += reward
-            lengths[index] += 1
-            ended = step.terminated[index] or step.truncated[index]
-            if not ended and lengths[index] < EPISODE_CAP:
-                continue
-            if played[index] < episodes:
-                found[played[index]] = Episode(returns[index], lengths[index])
-                cut_off += not ended
-            played[index] = max(played) + 1
-            returns[index], lengths[index] = 0.0, 0
-            if played[index] < episodes:
-                envs.restart(index, seed + played[index], out=obs)
-    return Evaluation([found[number] for number in range(episodes)], cut_off)
+        game.step(policy.act(game.observations(), deterministic))
+    return Evaluation([game.found[number] for number in sorted(game.found)])
+
+
+class _Game:
+    """The environments at play, each with an episode of its own until there is none left for it."""
+
+    def __init__(
+        self, envs: VectorEnv, episodes: int, seed: int, limits: Limits, camera: Camera | None
+    ) -> None:
+        self.found: dict[int, PlayedEpisode] = {}
+        self.playing: list[int] = []
+        self._envs = envs
+        self._episodes = episodes
+        self._seed = seed
+        self._limits = limits
+        self._cap = limits.steps or EPISODE_CAP
+        self._camera = camera
+        self._obs = np.zeros((envs.num_envs, *envs.observation_space.shape), dtype=np.float32)
+        self._numbers = [0] * envs.num_envs
+        self._returns, self._discounted = [0.0] * envs.num_envs, [0.0] * envs.num_envs
+        self._lengths, self._weights = [0] * envs.num_envs, [1.0] * envs.num_envs
+        self._begun = 0
+        for index in range(min(envs.num_envs, episodes)):
+            self.playing.append(index)
+            self._begin(index)
+
+    def observations(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+        """What the environments at play show."""
+        everyone = len(self.playing) == len(self._obs)
+        return self._obs if everyone else self._obs[self.playing]
+
+    def step(self, actions: list[object]) -> None:
+        """Take one action in each environment at play."""
+        rewards, ended = self._envs.advance(self.playing, actions, out=self._obs)
+        late = self._limits.until < math.inf and time.monotonic() >= self._limits.until
+        gamma, cap, left = self._limits.gamma, self._cap, False
+        for index, reward, done in zip(self.playing, rewards, ended, strict=True):
+            self._returns[index] += reward
+            self._discounted[index] += self._weights[index] * reward
+            self._weights[index] *= gamma
+            self._lengths[index] += 1
+            if self._camera is not None:
+                self._camera.look(index)
+            if done or late or self._lengths[index] >= cap:
+                left = self._end(index, done, late) or left
+        if left:
+            self.playing = [index for index in self.playing if self._numbers[index] >= 0]
+
+    def _begin(self, index: int) -> None:
+        number, self._begun = self._begun, self._begun + 1
+        self._envs.restart(index, self._seed + number, out=self._obs)
+        self._numbers[index] = number
+        self._returns[index], self._discounted[index] = 0.0, 0.0
+        self._lengths[index], self._weights[index] = 0, 1.0
+        if self._camera is not None:
+            self._camera.begin(index, number, self._seed + number)
+
+    def _end(self, index: int, done: bool, late: bool) -> bool:
+        """Note the episode and begin the next; True when there is none for this environment."""
+        self.found[self._numbers[index]] = PlayedEpisode(
+            self._returns[index], self._lengths[index], self._discounted[index], cut_off=not done
+        )
+        if self._camera is not None:
+            self._camera.end(index)
+        if late or self._begun >= self._episodes:
+            self._numbers[index] = -1
+            return True
+        self._begin(index)
+        return False

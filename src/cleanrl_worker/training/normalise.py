@@ -106,6 +106,14 @@ class Normaliser:
         self._running = state["running"]
 
 
+def statistics_in(state: State) -> dict[str, Any]:
+    """The statistics in the state of a normaliser that a checkpoint holds."""
+    size = len(state["obs"]["mean"])
+    normaliser = Normaliser(size, num_envs=len(state["running"]), gamma=1.0)
+    normaliser.load(state)
+    return normaliser.statistics()
+
+
 class FrozenNormaliser:
     """Observations as a trained policy knows them, by statistics that no longer change."""
 

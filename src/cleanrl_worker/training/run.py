@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 
+from cleanrl_worker.curriculum import parse_schedule
 from cleanrl_worker.eval_registry import SavedModel, find_entry, open_model
 from cleanrl_worker.policy_card import PolicyCard
 from cleanrl_worker.training.checkpoints import Checkpoints
@@ -54,6 +55,7 @@ class Run:
             loop=loop, envs=self.envs, scores=self._scores, returns=self.writer.recent_returns, **parts
         )
         self.checkpoints.restore(self.model)
+        self.writer.begin_stage(self.envs.stage, int(loop.values["global_step"]))
         self._step = int(loop.values["global_step"])
         self.watch.start(self._step)
         # An evaluation that a stop signal cut short is made up for.
@@ -86,7 +88,7 @@ class Run:
             self._scores.values["scored_at"] = self._step
             mean = self.writer.recent_returns.take_mean()
             if mean is not None:
-                self.checkpoints.save_best(self._step, self.writer, mean)
+                self.checkpoints.save_best(self._step, self.writer, mean, self.envs.reached_stage)
             return
         with contextlib.suppress(Stopped):
             name = f"The policy of step {self._step}"
@@ -133,11 +135,12 @@ class Run:
 def open_run(algo: str, args: CommonArgs, num_envs: int, stop: StopSignals) -> Iterator[Run]:
     """A run of `algo`; its model is saved when the loop ends, and then evaluated, or is asked to stop."""
     check_budget(args, num_envs)
+    schedule = parse_schedule(args.curriculum)
     seed_everything(args.seed, args.torch_deterministic)
     checkpoints = Checkpoints(algo, args)
     with contextlib.ExitStack() as opened:
         envs = opened.enter_context(
-            make_envs(algo, args.env_id, num_envs, args.env_kwargs, args.capture_video)
+            make_envs(algo, args.env_id, num_envs, args.env_kwargs, args.capture_video, schedule)
         )
         writer = opened.enter_context(RunWriter(args, checkpoints.earlier))
         evaluator = opened.enter_context(Evaluator(args, stop))

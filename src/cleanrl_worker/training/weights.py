@@ -80,6 +80,21 @@ def load_weights(module: ModuleT, weights: Any) -> ModuleT:
     return module.requires_grad_(False)
 
 
+def unflatten(module: nn.Module, part: Mapping[str, Any]) -> dict[str, Tensor]:
+    """A module's weights by name, out of what a checkpoint holds of its optimizer: one row of them all."""
+    flat = torch.from_numpy(part["weights"])
+    needed = sum(parameter.numel() for parameter in module.parameters())
+    if flat.numel() != needed:
+        raise Misfit(f"it has {flat.numel():,} weights where {needed:,} are needed", only_shapes=True)
+    found = {name: tensor.clone() for name, tensor in module.state_dict().items()}
+    start = 0
+    for name, parameter in module.named_parameters():
+        end = start + parameter.numel()
+        found[name] = flat[start:end].view_as(parameter).clone()
+        start = end
+    return found
+
+
 def _without_ones(shape: Iterable[int]) -> list[int]:
     return [size for size in shape if size != 1]
 

@@ -16,6 +16,7 @@ import torch
 
 from cleanrl_worker.policy_card import MODEL_SUFFIX, PolicyCard
 from cleanrl_worker.training.common import CommonArgs
+from cleanrl_worker.training.curriculum import StageNote
 from cleanrl_worker.training.envs import Episode
 from cleanrl_worker.training.state import State
 from cleanrl_worker.training.tracking import WandbRun
@@ -67,8 +68,10 @@ class RunWriter:
         self._wandb = WandbRun(args) if args.track else None
         self._exp_name = folder_name(args.exp_name)
         self.recent_returns = RecentReturns()
+        self._stage: int | None = None
         with _storage_errors(Path("runs")):
-            if earlier is not None and (Path("runs") / earlier.folder).is_dir():
+            self._goes_on = earlier is not None and (Path("runs") / earlier.folder).is_dir()
+            if earlier is not None and self._goes_on:
                 self.folder = (Path("runs") / earlier.folder).absolute()
                 self._events = EventWriter(self.folder, purge_step=earlier.step + 1)
             else:
@@ -86,11 +89,33 @@ class RunWriter:
             self._wandb.log(tag, value, step)
 
     def add_episodes(self, episodes: Iterable[Episode], step: int) -> None:
-        """Record return and length of every finished episode."""
+        """Record return and length of every finished episode, and how far a curriculum has come."""
+        note = None
         for episode in episodes:
-            self.recent_returns.add(episode.total_reward)
+            note = episode.stage
+            if note is not None:
+                self.add_scalar(f"curriculum/stage_{note.played}_return", episode.total_reward, step)
+                if note.now != self._stage:
+                    self._go_on(note, step)
+            if note is None or note.in_turn or note.played == note.now:
+                self.recent_returns.add(episode.total_reward)
             self.add_scalar("charts/episodic_return", episode.total_reward, step)
             self.add_scalar("charts/episodic_length", episode.length, step)
+        if note is not None:
+            self.add_scalar("curriculum/steps", note.steps, step)
+
+    def begin_stage(self, stage: int | None, step: int) -> None:
+        """A curriculum, if there is one, begins or is taken up in a stage."""
+        self._stage = stage
+        if stage is not None and not self._goes_on:
+            self.add_scalar("curriculum/stage", stage, step)
+
+    def _go_on(self, note: StageNote, step: int) -> None:
+        self._stage = note.now
+        self.add_scalar("curriculum/stage", note.now, step)
+        if not note.in_turn:
+            # What was earned in an easier stage says nothing of this one.
+            self.recent_returns.take_mean()
 
     def flush_when_due(self) -> None:
         """Show readers what was recorded, once a second; called at each step, as steps may be slow."""

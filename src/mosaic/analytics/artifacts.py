@@ -24,7 +24,7 @@ _KIND_OF_SUFFIX: dict[str, Kind] = {
     ".log": "log",
 }
 # Parts of the machinery that runs the run, not results.
-_NOT_RESULTS = frozenset({"supervisor.lock", "bridge"})
+_NOT_RESULTS = frozenset({"supervisor.lock", "bridge", "bin"})
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,8 @@ def kind_of(path: str) -> Kind:
         return "events"
     if file.suffix in _KIND_OF_SUFFIX:
         return _KIND_OF_SUFFIX[file.suffix]
-    return _KIND_OF_FOLDER.get(file.parts[0], "other") if len(file.parts) > 1 else "other"
+    # A run of several trainings has such folders further down.
+    return next((_KIND_OF_FOLDER[name] for name in file.parts[:-1] if name in _KIND_OF_FOLDER), "other")
 
 
 def read_manifest(run_dir: Path) -> dict[str, Any] | None:

@@ -49,8 +49,10 @@ class Headline:
 class HeadlineTracker:
     """Keeps the headline of one run up to date from what its reader returns; its memory does not grow."""
 
-    def __init__(self, total_steps: int | None = None) -> None:
+    def __init__(self, total_steps: int | None = None, add_up: bool = False) -> None:
+        """With `add_up` the run is several trainings in a row, and its steps are those of all of them."""
         self.total_steps = total_steps
+        self._add_up = add_up
         self._sources: dict[str, SourceProgress] = {}
 
     def update(self, chunks: Iterable[ScalarChunk]) -> None:
@@ -70,17 +72,18 @@ class HeadlineTracker:
         if main is None or main.main_clock().wall_time == -math.inf:
             return Headline(total_steps=self.total_steps)
         clock = main.main_clock()
+        step = sum(source.main_clock().step for source in sources) if self._add_up else clock.step
         episodes = main.training_episodes if main.training_episodes.count else main.evaluation_episodes
         mean = episodes.mean()
         rates = [main.latest[tag] for tag in _RATE_TAGS if tag in main.latest]
         return Headline(
-            step=clock.step,
+            step=step,
             total_steps=self.total_steps,
             sps=rates[0] if rates else clock.rate(),
             last_return=_finite(episodes.last()),
             mean_return=main.latest.get(_MEAN_RETURN_TAG) if mean is None else mean,
             episodes=episodes.count,
-            progress=min(1.0, max(0.0, clock.step / self.total_steps)) if self.total_steps else None,
+            progress=min(1.0, max(0.0, step / self.total_steps)) if self.total_steps else None,
             phase=_phase(sources),
             time_shares=_time_shares(main.latest),
         )

@@ -23,7 +23,7 @@ from mosaic.cli.finding import find_run
 from mosaic.cli.output import note
 from mosaic.cli.program import program
 from mosaic.client import Client
-from mosaic.client.configs import resume_config, resuming_worker, train_config, worker_for
+from mosaic.client.configs import resume_config, resuming_worker, takes_no_env, train_config, worker_for
 from mosaic.contract.errors import NotFoundError, UserError
 from mosaic.contract.run_config import validate_train_run_config
 
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 def train_configs(args: argparse.Namespace) -> list[Config]:
     """What `mosaic train` was asked for: a config for each seed."""
     _check_combination(args)
+    if args.emit_summary and not args.dry_run:
+        raise UserError("--emit-summary tells of a run that is not started: add --dry-run.")
     if args.resume is not None:
         return [_resumed(args)]
     if args.config is not None:
@@ -102,7 +104,8 @@ def _check_combination(args: argparse.Namespace) -> None:
         return
     if args.config is not None and args.algo is not None:
         raise UserError("--config names algorithm and environment itself: leave ALGO and ENV out.")
-    if args.config is None and args.env is None:
+    needs_env = args.curriculum is None or args.algo is None
+    if args.config is None and args.env is None and needs_env and not (args.algo and takes_no_env(args.algo)):
         missing = "ENV" if args.algo else "ALGO and ENV"
         example = f"{program()} train {args.algo or 'ppo'} CartPole-v1"
         raise UserError(f"train needs {missing}, such as in `{example}`.")

@@ -107,6 +107,8 @@ def extras_of(args: argparse.Namespace) -> Config:
     extras = values.settings((name, values.literal(text)) for name, text in args.extra)
     if args.env_kwargs is not None:
         extras["env_kwargs"] = args.env_kwargs
+    if args.curriculum is not None:
+        extras["curriculum_schedule"] = args.curriculum
     if args.cuda:
         extras["cuda"] = True
     if args.wandb:

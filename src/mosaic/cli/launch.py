@@ -1,9 +1,9 @@
-"""Submitting runs and staying with them: what `train` and `rerun` share."""
+"""Submitting runs and staying with them: what `train`, `rerun` and `eval` share."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mosaic.cli.failures import INTERRUPTED, TERMINATED
@@ -18,21 +18,34 @@ from mosaic.cli.shapes import run_json
 from mosaic.client import Client, RunRecord
 from mosaic.contract.errors import ConflictError, MosaicError
 
+Report = Callable[[Client, list[RunRecord]], None]
+Shape = Callable[[RunRecord], dict[str, Any]]
 
-def launch(configs: Sequence[Mapping[str, Any]], args: argparse.Namespace) -> int:
-    """Submit each config, follow the runs to their end, tell how it went; gives the exit code."""
+
+def launch(
+    configs: Sequence[Mapping[str, Any]],
+    args: argparse.Namespace,
+    report: Report = print_summary,
+    shape: Shape = run_json,
+) -> int:
+    """Submit each config, follow the runs to their end, tell how it went; gives the exit code.
+
+    `report` tells it to people, `shape` is what --json prints of a run.
+    """
     if args.dry_run:
-        print_json(configs[0] if len(configs) == 1 else configs)
-        note("All checks passed; nothing was started.")
-        return 0
+        from mosaic.cli.dry_run import dry_run
+
+        return dry_run(configs, args)
     with Client.connect(args.var) as client, termination_raises():
-        return _Launch(client, args.json).go(configs, args.detach)
+        return _Launch(client, args.json, report, shape).go(configs, args.detach)
 
 
 class _Launch:
-    def __init__(self, client: Client, as_json: bool) -> None:
+    def __init__(self, client: Client, as_json: bool, report: Report, shape: Shape) -> None:
         self._client = client
         self._json = as_json
+        self._tell = report
+        self._shape = shape
         self._board = Board()
 
     def go(self, configs: Sequence[Mapping[str, Any]], detach: bool) -> int:
@@ -95,14 +108,14 @@ class _Launch:
         if self._json:
             self._print_json(runs)
         else:
-            print_summary(self._client, runs)
+            self._tell(self._client, runs)
         return exit_code(runs)
 
     def _records(self) -> list[RunRecord]:
         return [self._client.get(run_id) for run_id in self._board.rows]
 
     def _print_json(self, runs: list[RunRecord]) -> None:
-        shapes = [run_json(run) for run in runs]
+        shapes = [self._shape(run) for run in runs]
         print_json(shapes[0] if len(shapes) == 1 else {"runs": shapes})
 
 

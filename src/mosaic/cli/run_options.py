@@ -38,6 +38,14 @@ def _add_budget(parser: Parser) -> None:
         "--env-kwargs", type=values.json_object, metavar="JSON", help="keyword arguments of the environment"
     )
     group.add_argument(
+        "--curriculum",
+        type=values.curriculum,
+        metavar="FILE.json",
+        help="train on several environments in turn: a file with a list of stages or with the tasks of a "
+        "Syllabus-RL curriculum, the same as text, or the name of a preset, such as "
+        "BABYAI_DOORKEY_CURRICULUM; ENV is then the last of them",
+    )
+    group.add_argument(
         "--extra",
         action="append",
         default=[],
@@ -91,7 +99,14 @@ def _add_place(parser: Parser) -> None:
 def _add_manner(parser: Parser) -> None:
     group = parser.add_argument_group("How")
     group.add_argument("--detach", action="store_true", help="start and return at once")
-    group.add_argument("--dry-run", action="store_true", help="check and print the run config, start nothing")
+    group.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="check all and tell what would run; --json prints the run config",
+    )
+    group.add_argument(
+        "--emit-summary", action="store_true", help="with --dry-run: all that is told of the run, as JSON"
+    )
 
 
 class ParameterAction(argparse.Action):

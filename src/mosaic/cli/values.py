@@ -7,6 +7,7 @@ import re
 from argparse import ArgumentTypeError
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
+from pathlib import Path
 from typing import Any
 
 from mosaic.contract.errors import UserError
@@ -37,6 +38,17 @@ def positive(text: str) -> float:
         value = 0.0
     if not 0 < value < float("inf"):
         raise ArgumentTypeError(f"'{text}' is no number above zero")
+    return value
+
+
+def fraction(text: str) -> float:
+    """A number from 0 to 1."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0.0 <= value <= 1.0:
+        raise ArgumentTypeError(f"'{text}' is no number from 0 to 1")
     return value
 
 
@@ -100,6 +112,25 @@ def literal(text: str) -> Any:
         return json.loads(text)
     except ValueError:
         return text
+
+
+def curriculum(text: str) -> Any:
+    """What is in a JSON file or in the text itself; any other text is a name for the worker to know."""
+    path = Path(text).expanduser()
+    if text.lstrip().startswith(("[", "{")):
+        source = text
+    elif path.suffix == ".json" or path.is_file():
+        try:
+            source = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is not text"
+            raise ArgumentTypeError(f"{text} cannot be read: {reason}") from error
+    else:
+        return text
+    try:
+        return json.loads(source)
+    except ValueError as error:
+        raise ArgumentTypeError(f"{text} is not JSON: {error}") from error
 
 
 def json_object(text: str) -> dict[str, Any]:

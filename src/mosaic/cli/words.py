@@ -23,6 +23,7 @@ _STYLES = {
     "starting": "cyan",
     "restarting": "yellow",
     "training": "bold cyan",
+    "evaluating": "bold cyan",
     "paused": "yellow",
     "completed": "green",
     "cancelled": "yellow",
@@ -110,6 +111,11 @@ def short(number: float | None) -> str:
     return f"{number:,.1f}" if abs(number) < 1e6 else f"{number:.3g}"
 
 
+def measured(number: float | None) -> str:
+    """A score: with two decimals where it is small enough for them to matter."""
+    return short(number) if number is None or abs(number) >= 1000 else f"{number:.2f}"
+
+
 def whole(number: float | None) -> str:
     """A count with separators; a dash when there is none yet."""
     return "–" if number is None else f"{number:,.0f}"
@@ -124,6 +130,28 @@ def shares(parts: Mapping[str, Any]) -> str:
     """Where time goes, largest first: `update 52 %, env 31 %`."""
     ordered = sorted(parts.items(), key=lambda part: -part[1])
     return ", ".join(f"{name} {share * 100:.0f} %" for name, share in ordered if share >= 0.005)
+
+
+def phase(told: Mapping[str, Any] | None) -> str:
+    """Where a script is: `2 of 3: rooms with a door`; empty when it has told nothing."""
+    if not told:
+        return ""
+    total = f" of {told['of']}" if told.get("of") else ""
+    return f"{told['number']}{total}" + (f": {told['text']}" if told.get("text") else "")
+
+
+def evaluation(headline: Mapping[str, Any]) -> str:
+    """How far an evaluation is: `150 of 1,000 episodes`; empty for a run that trains."""
+    told = headline.get("evaluation")
+    if not told:
+        return ""
+    total = f" of {whole(told['target_episodes'])}" if told.get("target_episodes") else ""
+    return f"{whole(headline.get('episodes'))}{total} episodes"
+
+
+def stage(told: Mapping[str, Any] | None) -> str:
+    """Where a run is in its curriculum: `2 of 3: MiniGrid-DoorKey-6x6-v0`; empty when it has none."""
+    return f"{told['stage']} of {told['stages']}: {told['env_id']}" if told else ""
 
 
 def place(path: str | Path) -> str:

@@ -8,7 +8,7 @@
 """
 
 from mosaic.client.client import Client
-from mosaic.client.configs import resume_config, train_config
+from mosaic.client.configs import eval_config, list_policies, resume_config, train_config
 from mosaic.client.records import HealthRecord, HistoryEntry, PublishedItem, RunHeadline, RunRecord
 
 __all__ = [
@@ -18,6 +18,8 @@ __all__ = [
     "PublishedItem",
     "RunHeadline",
     "RunRecord",
+    "eval_config",
+    "list_policies",
     "resume_config",
     "train_config",
 ]

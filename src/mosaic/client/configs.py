@@ -7,8 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mosaic.contract.capabilities import ResumingCatalog, WorkerCapabilities
+from mosaic.contract.capabilities import (
+    NO_ENVIRONMENT,
+    PolicyCatalog,
+    PolicyFacts,
+    ResumingCatalog,
+    ScriptCatalog,
+    WorkerCapabilities,
+)
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.paths import resolve_var
 from mosaic.contract.workers import discover_workers
 
 
@@ -32,7 +40,7 @@ def worker_for(algo: str, worker_type: str | None = None) -> WorkerCapabilities:
 
 def train_config(
     algo: str,
-    env_id: str,
+    env_id: str | None = None,
     *,
     total_timesteps: int | None = None,
     seed: int | None = 1,
@@ -47,17 +55,26 @@ def train_config(
 ) -> dict[str, Any]:
     """A run config that trains `algo` on `env_id`, checked by the worker that will run it.
 
+    A shell script needs no `env_id`; without `total_timesteps` its budget is what its head says.
     `folder` is the user's own (default: the current one): modules there can be imported by the run.
     """
     worker = worker_for(algo, worker_type)
+    if total_timesteps is None and not takes_no_env(algo):
+        total_timesteps = worker.load_catalog().default_timesteps(algo)
     asked = {
         "algo": algo,
         "env_id": env_id,
-        "total_timesteps": total_timesteps or worker.load_catalog().default_timesteps(algo),
+        "total_timesteps": total_timesteps,
         "seed": seed,
         "extras": {**(extras or {}), **({"algo_params": dict(params)} if params else {})},
     }
     return _checked(worker, asked, tags, run_name, cpus, python, folder)
+
+
+def takes_no_env(algo: str) -> bool:
+    """Whether `algo` is a shell script, which knows its environments and its budget itself."""
+    catalog = worker_for(algo).load_catalog()
+    return isinstance(catalog, ScriptCatalog) and catalog.is_script(algo)
 
 
 def resume_config(
@@ -112,6 +129,88 @@ def resume_config(
     return _checked(worker, asked, tags, run_name, cpus, python, folder)
 
 
+def eval_config(
+    policy: str | Path,
+    *,
+    episodes: int | None = None,
+    batch_size: int | None = None,
+    repeat: bool = False,
+    deterministic: bool = True,
+    gamma: float | None = None,
+    seed: int | None = None,
+    env_id: str | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    algo: str | None = None,
+    capture_video: bool = False,
+    num_envs: int | None = None,
+    max_episode_steps: int | None = None,
+    max_seconds: float | None = None,
+    extras: Mapping[str, Any] | None = None,
+    tags: Sequence[str] = (),
+    run_name: str | None = None,
+    cpus: int = 1,
+    worker_type: str | None = None,
+    folder: Path | None = None,
+    var: Path | None = None,
+) -> dict[str, Any]:
+    """A run config that evaluates a policy: a model file, a full checkpoint, or a run's newest one.
+
+    A run is named by its folder, its id, the beginning of one or `last`; with `:best` after the name its best
+    policy is taken. Algorithm, environment and seed are the policy's own unless given here. Episode n starts
+    from 1,000,000 + seed + n, so that evaluations with one seed can be compared.
+    """
+    worker, catalog = evaluating_worker(worker_type)
+    found = catalog.policy(str(policy), (folder or Path.cwd()).resolve(), var)
+    settings = {
+        "eval_episodes": episodes,
+        "eval_batch_size": batch_size,
+        "eval_repeat": repeat or None,
+        "eval_capture_video": capture_video or None,
+        "deterministic": None if deterministic else False,
+        "gamma": gamma,
+        "num_envs": num_envs,
+        "max_episode_steps": max_episode_steps,
+        "max_seconds": max_seconds,
+        "env_kwargs": None if env_kwargs is None else dict(env_kwargs),
+    }
+    asked = {
+        "algo": algo,
+        "env_id": env_id,
+        "seed": seed,
+        "extras": {
+            **(extras or {}),
+            **{name: value for name, value in settings.items() if value is not None},
+            "mode": "policy_eval",
+            "policy_path": found.path,
+        },
+    }
+    config = _checked(worker, asked, tags, run_name, cpus, None, folder)
+    if run_name is None:
+        config["run_name"] = f"eval-{config['run_name']}"
+    return config
+
+
+def evaluating_worker(worker_type: str | None = None) -> tuple[WorkerCapabilities, PolicyCatalog]:
+    """The installed worker that can play policies, with its catalog."""
+    for name, worker in sorted(discover_workers().items()):
+        catalog = worker.load_catalog() if worker.catalog and worker_type in (None, name) else None
+        if isinstance(catalog, PolicyCatalog):
+            return worker, catalog
+    raise UserError("No worker is installed that can evaluate a policy: run `./mosaic doctor`.")
+
+
+def list_policies(var: Path | None = None) -> list[PolicyFacts]:
+    """Every model and full checkpoint under the var folder, of the newest run first."""
+    place = (var or resolve_var()).resolve()
+    catalogs = [worker.load_catalog() for worker in discover_workers().values() if worker.catalog]
+    return [
+        facts
+        for catalog in catalogs
+        if isinstance(catalog, PolicyCatalog)
+        for facts in catalog.policies(place)
+    ]
+
+
 def resuming_worker(worker_type: str | None = None) -> tuple[WorkerCapabilities, ResumingCatalog]:
     """The installed worker that can go on from checkpoints, with its catalog."""
     for name, worker in sorted(discover_workers().items()):
@@ -133,7 +232,9 @@ def _checked(
     """The whole run config around what a worker is asked for, once that worker has checked it."""
     folder = (folder or Path.cwd()).resolve()
     checked = worker.load_catalog().check({"run_id": "${RUN_ID}", **asked}, python, folder)
-    name = f"{Path(checked['algo']).stem}-{checked['env_id']}".replace("/", "-").replace(":", "-").lower()
+    parts = [Path(checked["algo"]).stem, checked["env_id"]]
+    name = "-".join(part for part in parts if part != NO_ENVIRONMENT)
+    name = name.replace("/", "-").replace(":", "-").lower()
     return {
         "run_name": run_name or name,
         "resources": {"cpus": cpus},

@@ -23,6 +23,7 @@ PURPOSES = {
     "benchmarks": "the pictures and the other libraries of the scripts in benchmarks/",
     "box2d": "LunarLander, BipedalWalker, CarRacing",
     "classic": "drawing the classic control and toy text environments",
+    "curriculum": "curricula of Syllabus-RL, which draw the tasks of a run",
     "dm_control": "DeepMind Control tasks (dm_control/…)",
     "envpool": "EnvPool's fast batches of environments",
     "minigrid": "MiniGrid and BabyAI grid worlds",
@@ -64,10 +65,15 @@ def extra_sets() -> list[ExtraSet]:
     return [_describe(name) for name in _names()]
 
 
+def is_installed(name: str) -> bool:
+    """Whether an optional set is there; UserError when there is none of that name."""
+    (wanted,) = check_names([name])
+    return _describe(wanted).installed
+
+
 def require_extra(name: str, for_what: str) -> None:
     """Raise UserError with the command that helps when a set is not installed."""
-    (wanted,) = check_names([name])
-    if not _describe(wanted).installed:
+    if not is_installed(name):
         raise UserError(f"{for_what} needs the optional set '{name}': run `mosaic extras install {name}`.")
 
 

@@ -64,6 +64,10 @@ class RunPaths:
         return self.run_dir / "runs"
 
     @property
+    def evaluation_curves(self) -> Path:
+        return self.run_dir / "tensorboard_eval"
+
+    @property
     def checkpoints(self) -> Path:
         return self.run_dir / "checkpoints"
 

@@ -71,6 +71,11 @@ class LiveGrid:
             return None
         return as_rgb(frames[0]) if len(frames) == 1 else tile(frames)
 
+    def missions(self) -> list[str]:
+        """What each environment that is shown has to do, in its words; none where no environment has any."""
+        found = [self._frames[slot].mission for slot in self.shown]
+        return found if any(found) else []
+
     def metrics(self) -> Metrics | None:
         """The numbers that came with the newest pictures."""
         frames = list(self._frames.values())

@@ -13,7 +13,7 @@ import os
 from pathlib import Path
 
 MAGIC = b"MOSAICFL"
-VERSION = 1
+VERSION = 2
 PAGE = 4096
 WORD = 8
 
@@ -49,7 +49,7 @@ NO_PICTURE = 2
 
 # Frame number n fills buffer n % DEPTH; its sequence is 2n - 1 while it is written, and 2n when it is whole.
 DEPTH = 3
-FRAME_HEAD = 128
+FRAME_HEAD = 512
 SEQUENCE = 0
 WIDTH = 1
 HEIGHT = 2
@@ -59,6 +59,8 @@ TAKEN_AT = 5
 LAST_REWARD = 6
 ROLLING_RETURN = 7
 STEP_RATE = 8
+MISSION = 9
+MISSION_BYTES = FRAME_HEAD - MISSION * WORD
 
 MODES = ("off", "single", "grid")
 WATCHED_SECONDS = 2.0
@@ -86,6 +88,16 @@ def pack_region(offset: int, size: int) -> int:
 def unpack_region(word: int) -> tuple[int, int]:
     """Offset and size of a region in bytes; size 0 means that there is none yet."""
     return (word >> 32) * PAGE, (word & 0xFFFFFFFF) * PAGE
+
+
+def pack_text(text: str, size: int) -> bytes:
+    """A text in a field of so many bytes, of which the last is zero; what does not fit is left out."""
+    return text.encode("utf-8", "replace")[: size - 1].ljust(size, b"\0")
+
+
+def unpack_text(field: bytes) -> str:
+    """The text in a field; a character that was cut in half is left out."""
+    return field.partition(b"\0")[0].decode("utf-8", "ignore")
 
 
 def frame_stride(region_size: int) -> int:

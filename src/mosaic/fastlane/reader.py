@@ -29,6 +29,8 @@ class Frame:
     last_reward: float
     rolling_return: float
     step_rate_hz: float
+    mission: str = ""
+    """What is to be done, in the environment's words; empty where it has none."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class _SlotView:
 
     def __init__(self) -> None:
         self.region = 0
+        self.bytes: Any = None
         self.words: Any = None
         self.floats: Any = None
         self.pixels: Any = None
@@ -100,7 +103,8 @@ class FastLaneReader:
         offset, size = layout.unpack_region(held)
         if view.region != held:
             region = self._segment.map(offset, size)
-            view.words = memoryview(region).cast("Q")
+            view.bytes = memoryview(region)
+            view.words = view.bytes.cast("Q")
             view.floats = memoryview(region).cast("B").cast("d")
             view.pixels = np.frombuffer(region, np.uint8)
             view.region = held
@@ -121,9 +125,12 @@ class FastLaneReader:
             view.floats[head + field]
             for field in (layout.TAKEN_AT, layout.LAST_REWARD, layout.ROLLING_RETURN, layout.STEP_RATE)
         )
+        words_at = start + layout.MISSION * layout.WORD
+        mission = bytes(view.bytes[words_at : words_at + layout.MISSION_BYTES])
         if view.words[head + layout.SEQUENCE] != 2 * number or zlib.crc32(pixels) != checksum:
             return None
-        return Frame(pixels.reshape(height, width, channels), number, taken_at, reward, rolling, rate)
+        picture = pixels.reshape(height, width, channels)
+        return Frame(picture, number, taken_at, reward, rolling, rate, layout.unpack_text(mission))
 
     def status(self, slot: int) -> SlotStatus:
         """Whether the slot is live; who looks at it meanwhile leaves marks by `read`."""
@@ -152,12 +159,11 @@ class FastLaneReader:
 
     def _reason(self, base: int) -> str:
         start = (base + layout.REASON) * layout.WORD
-        text = bytes(self._segment.bytes[start : start + layout.REASON_BYTES])
-        return text.partition(b"\0")[0].decode("utf-8", "replace")
+        return layout.unpack_text(bytes(self._segment.bytes[start : start + layout.REASON_BYTES]))
 
     def close(self) -> None:
         for view in self._views.values():
-            view.words = view.floats = view.pixels = None
+            view.bytes = view.words = view.floats = view.pixels = None
         self._segment.close()
 
     def __enter__(self) -> FastLaneReader:

@@ -36,8 +36,13 @@ class SlotWriter:
     def _view(self, word: int, words: Any) -> Any:
         return words[self._base + word : self._base + word + 1]
 
-    def publish(self, frame: Any, last_reward: float, rolling_return: float, step_rate_hz: float) -> None:
-        """Show a frame of one, three or four channels; SegmentError when there is no room for it."""
+    def publish(
+        self, frame: Any, last_reward: float, rolling_return: float, step_rate_hz: float, mission: str = ""
+    ) -> None:
+        """Show a frame of one, three or four channels; SegmentError when there is no room for it.
+
+        `mission` is what is to be done, in words; of a long one the beginning is shown.
+        """
         pixels = np.ascontiguousarray(frame, dtype=np.uint8)
         if pixels.ndim == 2:
             pixels = pixels[:, :, None]
@@ -59,15 +64,19 @@ class SlotWriter:
         self._floats[head + layout.LAST_REWARD] = last_reward
         self._floats[head + layout.ROLLING_RETURN] = rolling_return
         self._floats[head + layout.STEP_RATE] = step_rate_hz
+        words_at = start + layout.MISSION * layout.WORD
+        self._bytes[words_at : words_at + layout.MISSION_BYTES] = layout.pack_text(
+            mission, layout.MISSION_BYTES
+        )
         self._words[head + layout.SEQUENCE] = 2 * number
         words[base + layout.NEWEST] = number
         words[base + layout.PICTURE] = layout.HAS_PICTURE
 
     def no_picture(self, reason: str) -> None:
         """Say why there is nothing to see."""
-        text = reason.encode("utf-8", "replace")[: layout.REASON_BYTES - 1]
         start = (self._base + layout.REASON) * layout.WORD
-        self._segment.bytes[start : start + layout.REASON_BYTES] = text.ljust(layout.REASON_BYTES, b"\0")
+        text = layout.pack_text(reason, layout.REASON_BYTES)
+        self._segment.bytes[start : start + layout.REASON_BYTES] = text
         self._segment.words[self._base + layout.PICTURE] = layout.NO_PICTURE
 
     def _room_for(self, frame_bytes: int) -> int:
@@ -84,7 +93,8 @@ class SlotWriter:
         if self._map is None or self._region != held:
             self._map = self._segment.map(offset, size)
             self._region = held
-            self._words = memoryview(self._map).cast("Q")
+            self._bytes = memoryview(self._map)
+            self._words = self._bytes.cast("Q")
             self._floats = memoryview(self._map).cast("B").cast("d")
             self._pixels = np.frombuffer(self._map, np.uint8)
         return layout.frame_stride(size)

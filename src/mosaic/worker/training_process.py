@@ -34,7 +34,9 @@ class TrainingProcess:
         paths: RunPaths,
         environment: Mapping[str, str],
         pass_fds: Sequence[int] = (),
+        pipes: tuple[int, int] | None = None,
     ) -> None:
+        """`pipes` are descriptors for its stdin and stdout; else it reads nothing and writes to its log."""
         # Children that the script cuts loose become ours, so that nothing outlives the run.
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         go_read, self._go = os.pipe()
@@ -43,8 +45,8 @@ class TrainingProcess:
             try:
                 self._process = subprocess.Popen(
                     tied,
-                    stdin=subprocess.DEVNULL,
-                    stdout=stdout,
+                    stdin=pipes[0] if pipes else subprocess.DEVNULL,
+                    stdout=pipes[1] if pipes else stdout,
                     stderr=stderr,
                     cwd=paths.run_dir,
                     env=dict(environment),
@@ -86,6 +88,20 @@ class TrainingProcess:
             if time.monotonic() > deadline:
                 return
             time.sleep(0.002)
+
+    def await_group(self, seconds: float) -> None:
+        """Wait, but not for longer than `seconds`, until all that were asked to end have ended."""
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and any(map(self._is_asked, tree_below(os.getpid()))):
+            self._process.poll()
+            self.reap()
+            time.sleep(0.02)
+
+    def _is_asked(self, process: ProcessIdentity) -> bool:
+        try:
+            return os.getpgid(process.pid) == self.pid and process_state(process.pid) not in ("Z", "X", None)
+        except ProcessLookupError:
+            return False
 
     def reap(self) -> None:
         """Collect ended processes that were cut loose and became ours."""

@@ -39,6 +39,12 @@ class Watch:
         """Whether a signal has asked for the end."""
         return self._cancelled_at is not None
 
+    def seconds_to_end(self) -> float:
+        """How much is left of the time in which a cancelled run may end by itself."""
+        if self._cancelled_at is None:
+            return 0.0
+        return max(0.0, self._cancelled_at + grace_seconds() - time.monotonic())
+
     def wish_pause(self, wanted: bool) -> None:
         """Have the training process stopped, or go on. May be called from any thread."""
         self._pause_wanted = wanted

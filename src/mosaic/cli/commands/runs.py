@@ -121,6 +121,8 @@ def _table(runs: list[RunRecord]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
+    from mosaic.cli.live.board import Row
+
     ids = words.unique_prefixes([run.run_id for run in runs])
     gap = 2 if console().width >= _ROOMY else 1
     table = Table(box=None, padding=(0, gap, 0, 0), header_style="dim", show_edge=False)
@@ -133,7 +135,7 @@ def _table(runs: list[RunRecord]) -> Table:
     for title in ("done", "return", "age"):
         table.add_column(title, justify="right", no_wrap=True)
     for run in runs:
-        asked, state = run.worker_config, words.state(run.status, run.outcome)
+        asked, state = run.worker_config, Row.from_record(run).state
         table.add_row(
             ids[run.run_id],
             # The only column that gives way when the terminal is narrow.

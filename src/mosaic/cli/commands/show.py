@@ -67,6 +67,8 @@ def _facts(run: RunRecord) -> RenderableType:
         ("state", state),
         ("submitted", f"{words.moment(run.submitted_at)} ({words.age(run.submitted_at)})"),
         ("time", None if elapsed is None else words.duration(elapsed)),
+        ("phase", words.phase(run.headline.get("script_phase"))),
+        ("stage", words.stage(run.headline.get("curriculum"))),
         *_numbers(run),
         ("parameters", _settings(extras.get("algo_params"))),
         ("goes on from", words.place(extras["checkpoint_path"]) if extras.get("checkpoint_path") else None),

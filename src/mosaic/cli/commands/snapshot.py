@@ -39,14 +39,14 @@ def run(args: argparse.Namespace) -> int:
         found = find_run(client, args.run)
     with looking_at(found) as grid:
         picture = first_picture(grid, found.run_id)
-        metrics = grid.metrics()
+        metrics, missions = grid.metrics(), grid.missions()
     try:
         write_atomic(args.file, encode_png(picture))
     except OSError as error:
         raise UserError(f"{args.file} cannot be written: {error.strerror}.") from error
     height, width = picture.shape[:2]
     if args.json:
-        numbers = vars(metrics) if metrics else {}
+        numbers = {**(vars(metrics) if metrics else {}), "missions": missions}
         print_json(
             {"run_id": found.run_id, "file": str(args.file), "width": width, "height": height, **numbers}
         )

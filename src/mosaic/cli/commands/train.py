@@ -29,6 +29,7 @@ def parser(argv: Sequence[str]) -> Parser:
             "my_script.py CartPole-v1 --python ~/other-venv/bin/python",
             "--config run.json --seed 7",
             "--resume last --extend 200k",
+            "ppo --curriculum BABYAI_DOORKEY_CURRICULUM --steps 2M --set num_envs=16",
         ),
     )
     parser.add_argument(

@@ -11,6 +11,7 @@ from typing import Any
 
 from mosaic.cli import words
 from mosaic.client import HistoryEntry, RunHeadline, RunRecord
+from mosaic.contract.capabilities import NO_ENVIRONMENT
 
 _NOT_STARTED = ("INIT", "HSHK", "RDY")
 
@@ -36,6 +37,8 @@ class Row:
     """How long it has been paused, without the pause it may be in."""
     restart: str | None = None
     """`restart 1 of 2 after: …`, when it was started again."""
+    evaluates: bool = False
+    """It plays a policy and trains none."""
     ending: bool = False
     """It was asked to end and has not yet."""
 
@@ -44,9 +47,10 @@ class Row:
         asked, newest = run.worker_config, run.history[-1] if run.history else None
         starts = [entry.reason for entry in run.history if entry.status == "INIT"]
         algo, env_id = asked.get("algo"), asked.get("env_id")
+        place = "" if env_id == NO_ENVIRONMENT else f" on {env_id}"
         return cls(
             run_id=run.run_id,
-            title=f"{Path(algo).name} on {env_id}" if algo and env_id else run.run_name,
+            title=f"{Path(algo).name}{place}" if algo and env_id else run.run_name,
             seed=asked.get("seed"),
             run_dir=run.run_dir,
             status=run.status,
@@ -60,6 +64,7 @@ class Row:
             moved_at=newest.at if newest else time.time(),
             paused_seconds=_paused_seconds(run.history),
             restart=words.restart(starts[-1] if starts else run.reason),
+            evaluates=(asked.get("extras") or {}).get("mode") == "policy_eval",
         )
 
     @property
@@ -73,6 +78,8 @@ class Row:
             return "ending"
         if self.restart and self.status in _NOT_STARTED and not self.waits:
             return "restarting"
+        if self.evaluates and self.status == "EXEC":
+            return "evaluating"
         return words.state(self.status, self.outcome)
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
@@ -19,6 +20,7 @@ from mosaic.fastlane.grid import LiveGrid
 
 _REDRAWS_PER_SECOND = 12
 _PANEL_ROWS = 9
+_MOST_MISSIONS = 4
 
 
 class FramesView(SilentView):
@@ -49,10 +51,12 @@ class FramesView(SilentView):
     def _render(self) -> RenderableType:
         self._grid.look()
         picture = self._grid.picture()
+        missions = mission_lines(self._grid.missions())
         parts: list[RenderableType] = []
         if picture is not None:
-            parts.append(Picture(picture, max(4, console().size.height - _PANEL_ROWS)))
-        return Group(*parts, Text(live_line(self._grid), style="dim"), render(self._board))
+            parts.append(Picture(picture, max(4, console().size.height - _PANEL_ROWS - len(missions))))
+        lines = [Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in missions]
+        return Group(*parts, Text(live_line(self._grid), style="dim"), *lines, render(self._board))
 
 
 def live_line(grid: LiveGrid) -> str:
@@ -63,3 +67,16 @@ def live_line(grid: LiveGrid) -> str:
         return said
     reward, rolling = words.short(metrics.last_reward), words.short(metrics.rolling_return)
     return f"{said}   reward {reward}   return {rolling}   {words.whole(metrics.step_rate_hz)} steps/s"
+
+
+def mission_lines(missions: Sequence[str]) -> list[str]:
+    """The missions of the environments in the picture, a line for each that differs, with who has it."""
+    if not missions:
+        return []
+    if len(set(missions)) == 1:
+        return [f"mission: {missions[0]}"]
+    owners: dict[str, list[str]] = {}
+    for number, mission in enumerate(missions, 1):
+        owners.setdefault(mission or "none", []).append(str(number))
+    lines = [f"mission of {', '.join(numbers)}: {mission}" for mission, numbers in owners.items()]
+    return lines if len(lines) <= _MOST_MISSIONS else [*lines[: _MOST_MISSIONS - 1], "other missions …"]

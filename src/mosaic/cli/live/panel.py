@@ -110,6 +110,21 @@ def _numbers(row: Row) -> RenderableType:
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True, min_width=8)
     table.add_column(overflow="fold")
+    phase = words.phase(head.get("script_phase"))
+    if phase:
+        table.add_row("phase", Text(phase, overflow="fold"))
+    curriculum = head.get("curriculum")
+    if curriculum:
+        done = f"{words.stage(curriculum)}   {words.percent(curriculum.get('progress'))}"
+        table.add_row("stage", Text(done, overflow="fold"))
+    if head.get("evaluation"):
+        batch = head["evaluation"]
+        table.add_row("played", words.evaluation(head))
+        table.add_row(
+            "batch",
+            f"{words.whole(batch['batch'])}   mean {words.short(batch['mean'])} ± "
+            f"{words.short(batch['std'])}   {words.short(batch['min'])} to {words.short(batch['max'])}",
+        )
     if head.get("step"):
         total = f" of {words.whole(head['total_steps'])}" if head.get("total_steps") else ""
         table.add_row(

@@ -35,13 +35,17 @@ def print_summary(client: Client, runs: Sequence[RunRecord]) -> None:
 
 def _print_one(client: Client, run: RunRecord) -> None:
     row = Row.from_record(run)
-    console().print(_verdict(row))
+    console().print(verdict(row))
     if run.reason and run.outcome != "cancelled":
         console().print(Text(run.reason, style="red"))
-    table = _facts()
+    table = facts_table()
     head = run.headline
     if head.get("mean_return") is not None:
         table.add_row("mean return", words.short(head["mean_return"]))
+    if head.get("script_phase"):
+        table.add_row("phase", Text(words.phase(head["script_phase"]), overflow="fold"))
+    if head.get("curriculum"):
+        table.add_row("stage", Text(words.stage(head["curriculum"]), overflow="fold"))
     if head.get("step"):
         table.add_row("steps", f"{words.whole(head['step'])}   {words.whole(head.get('sps'))} per second")
     if row.restart:
@@ -65,7 +69,7 @@ def _print_many(client: Client, runs: Sequence[RunRecord]) -> None:
     if same:
         console().print(Text(rows[0].title, style="bold"))
     console().print(_outcomes(rows, short, same))
-    facts = _facts()
+    facts = facts_table()
     returns = [row.headline["mean_return"] for row in rows if row.outcome == "completed" and _has_return(row)]
     if same and len(returns) > 1:
         spread = f"{words.short(fmean(returns))} ± {words.short(stdev(returns))} over {len(returns)} runs"
@@ -104,7 +108,8 @@ def _has_return(row: Row) -> bool:
     return row.headline.get("mean_return") is not None
 
 
-def _verdict(row: Row) -> Text:
+def verdict(row: Row) -> Text:
+    """How a run ended, after how long, and which it is."""
     elapsed = row.elapsed()
     took = f" after {words.duration(elapsed)}" if elapsed is not None else ""
     return Text.assemble(_state(row), took, "   ", (row.name, "bold"))
@@ -114,7 +119,8 @@ def _state(row: Row) -> Text:
     return Text(f"{_MARKS.get(row.outcome or '', '✗')} {row.state}", style=words.style(row.state))
 
 
-def _facts() -> Table:
+def facts_table() -> Table:
+    """A grid of labels and values."""
     table = Table.grid(padding=(0, 2, 0, 0))
     table.add_column(style="dim", no_wrap=True, min_width=13)
     table.add_column(overflow="fold")
@@ -150,7 +156,7 @@ def _print_next(outcome: str | None, ids: list[str], again: str = "rerun") -> No
     name, last = program(), f"{again} {ids[0]}"
     first = {"failed": f"logs {ids[0]} --stderr", "cancelled": last, "timed_out": last}
     commands = [f"{name} {first.get(outcome or '', 'tensorboard ' + ' '.join(ids))}", f"{name} show {ids[0]}"]
-    table = _facts()
+    table = facts_table()
     for at, command in enumerate(commands):
         table.add_row("" if at else "next", Text(command, style="cyan", overflow="fold"))
     console().print(table)

@@ -60,11 +60,11 @@ class PlainView(SilentView):
 
     def show(self, row: Row, update: HistoryEntry | RunHeadline) -> None:
         due = row.status == "EXEC" and time.monotonic() - self._at.get(row.run_id, 0.0) >= _LINE_SECONDS
-        if due or self._said.get(row.run_id) != _state(row):
+        if due or self._said.get(row.run_id) != _news(row):
             self._say(row)
 
     def _say(self, row: Row) -> None:
-        self._said[row.run_id], self._at[row.run_id] = _state(row), time.monotonic()
+        self._said[row.run_id], self._at[row.run_id] = _news(row), time.monotonic()
         say(plain_line(row, self._several))
 
 
@@ -75,6 +75,12 @@ def _state(row: Row) -> str:
     return words.waiting(row.reason) if row.state == "waiting" else row.state
 
 
+def _news(row: Row) -> str:
+    """What is told at once when it changes."""
+    head = row.headline
+    return f"{_state(row)} {words.phase(head.get('script_phase'))} {words.stage(head.get('curriculum'))}"
+
+
 def plain_line(row: Row, several: bool) -> str:
     """A run in one line, without colours or cursor movements."""
     state = _state(row)
@@ -82,9 +88,15 @@ def plain_line(row: Row, several: bool) -> str:
     if row.ended or row.status == "FAULT":
         return f"{start} ({row.reason})" if row.reason else start
     head = row.headline
-    if row.status != "EXEC" or not head.get("step"):
+    if row.status != "EXEC":
         return start
-    parts = [f"{words.whole(head['step'])} steps"]
+    phase = words.phase(head.get("script_phase"))
+    start += f" phase {phase}" if phase else ""
+    stage = words.stage(head.get("curriculum"))
+    start += f" stage {stage}" if stage else ""
+    if not head.get("step"):
+        return start
+    parts = [words.evaluation(head) or f"{words.whole(head['step'])} steps"]
     if head.get("total_steps"):
         parts = [
             words.percent(head.get("progress")),

@@ -1,0 +1,60 @@
+"""What a run will need of the machine: its device and about how much memory."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from cleanrl_worker.schemas.catalog import EnvironmentEntry
+from cleanrl_worker.schemas.spaces import observation_kind
+
+SUPERVISOR_MB = 60
+TRAINING_MB = 250
+"""A process that has imported torch and an algorithm and trains a small network."""
+CONVOLUTIONS_MB = 110
+"""What the network for grid worlds takes more."""
+_MB = 1_000_000
+_FLOAT_BYTES = 4
+_GPU = Path("/dev/nvidia0")
+
+
+def device(parameters: Mapping[str, Any], trains: bool) -> dict[str, str]:
+    """Where the networks would live, and why there."""
+    if not trains:
+        return {"name": "cpu", "reason": "policies are played there"}
+    if not parameters.get("cuda", True):
+        return {"name": "cpu", "reason": "no GPU is asked for"}
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "" or not _GPU.exists():
+        return {"name": "cpu", "reason": "no GPU is there"}
+    return {"name": "cuda", "reason": "a GPU is there; a run sees those that are reserved for it"}
+
+
+def estimated_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | None) -> dict[str, int] | None:
+    """Megabytes by what takes them; None when the spaces are not known."""
+    if entry is None:
+        return None
+    seen, act = _size(entry.observation), _size(entry.action)
+    row = (2 * seen + act + 2) * _FLOAT_BYTES
+    envs = int(parameters.get("num_envs") or 1)
+    parts = {
+        "supervisor": SUPERVISOR_MB,
+        "training": TRAINING_MB,
+        "convolutions": CONVOLUTIONS_MB if observation_kind(entry.observation) == "grid" else 0,
+        "replay_buffer": int(parameters.get("buffer_size") or 0) * row // _MB,
+        # Observations, and what is made of them for the update.
+        "rollout": int(parameters.get("num_steps") or 0) * envs * 2 * row // _MB,
+    }
+    return {**parts, "total": sum(parts.values())}
+
+
+def _size(space: Mapping[str, Any]) -> int:
+    """How many numbers one value of a space has."""
+    if space["kind"] == "dict":
+        # Text for people, such as a mission, is not what a network sees.
+        return sum(_size(part) for part in space["spaces"].values() if "shape" in part)
+    if space["kind"] == "tuple":
+        return sum(_size(part) for part in space["spaces"])
+    return math.prod(space.get("shape", ()))

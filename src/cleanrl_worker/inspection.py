@@ -1,0 +1,174 @@
+"""Whether a config can run, found out without running it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cleanrl_worker.checkpoint_files import Origin, find_origin
+from cleanrl_worker.config import CleanRLWorkerConfig, parse_worker_config
+from cleanrl_worker.curriculum import parse_schedule
+from cleanrl_worker.modes import MODE_TARGETS, RESUME
+from cleanrl_worker.playing import check_policy
+from cleanrl_worker.probing import Prober
+from cleanrl_worker.resuming import check_resume
+from cleanrl_worker.schemas import check_params, load_schema
+from cleanrl_worker.schemas.catalog import (
+    EnvironmentEntry,
+    check_environment,
+    check_fit,
+    find_environment,
+    load_environments,
+)
+from cleanrl_worker.scripts import Script, resolve_script
+from cleanrl_worker.shell_scripts import check_shell_script
+from cleanrl_worker.stage_checks import check_stages
+from cleanrl_worker.task_sampler import EXTRA as SYLLABUS
+from mosaic.contract.errors import UserError
+from mosaic.contract.extras import is_installed, require_extra
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A config that was found right, and what was found out on the way."""
+
+    config: CleanRLWorkerConfig
+    """With typed values."""
+    script: Script
+    entry: EnvironmentEntry | None
+    """What is known of the environment."""
+    origin: Origin | None
+    """The checkpoint or model that the run goes on from or plays."""
+    missing: tuple[tuple[str, str], ...]
+    """Optional sets that are not installed, each with what needs it."""
+
+    def require_extras(self) -> None:
+        """Refuse a run that needs packages which are not there; nothing is installed by itself."""
+        for name, for_what in self.missing:
+            require_extra(name, for_what)
+
+
+def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) -> Inspection:
+    """Check a config; a UserError says what is wrong. With `folder` the training interpreter may be asked."""
+    parsed = parse_worker_config(config, folder)
+    script = resolve_script(parsed, folder)
+    prober = Prober(python, folder) if folder is not None else None
+    origin = _find_origin(parsed)
+    checked = _check_script(parsed, script, prober)
+    stages = _find_stages(checked, script, prober, python)
+    entry = _find_entry(checked, script, prober, python)
+    if script.has_main and entry is not None:
+        check_fit(checked.algo, entry)
+    if origin is not None and checked.mode in MODE_TARGETS:
+        check_policy(checked, origin, entry)
+    # Another interpreter has packages of its own.
+    asks = prober is not None and python is None
+    missing = tuple(_missing(checked, script, [entry, *stages])) if asks else ()
+    return Inspection(checked, script, entry, origin, missing)
+
+
+def _find_origin(config: CleanRLWorkerConfig) -> Origin | None:
+    if config.mode in MODE_TARGETS:
+        return find_origin(Path(config.extras["policy_path"]))
+    if config.mode != RESUME:
+        return None
+    origin = find_origin(Path(config.extras["checkpoint_path"]))
+    check_resume(config, origin)
+    return origin
+
+
+def _check_script(config: CleanRLWorkerConfig, script: Script, prober: Prober | None) -> CleanRLWorkerConfig:
+    """The config with typed parameters and the script's own path."""
+    extras = dict(config.extras)
+    if script.ours:
+        params = check_params(config.algo, extras.pop("algo_params", None) or {})
+        _refuse_runtime_only(config.algo, params)
+        extras |= {"algo_params": params} if params else {}
+        schedule = parse_schedule(extras.get("curriculum_schedule"))
+        # A preset may change with a release: the run keeps the stages that it begins with.
+        extras |= {"curriculum_schedule": schedule.as_json()} if schedule is not None else {}
+    elif extras.get("env_kwargs") and not script.has_main:
+        raise UserError("'extras.env_kwargs' needs one of our algorithms: a foreign script takes flags only.")
+    if script.kind == "shell":
+        check_shell_script(Path(script.target), script.head)
+    if script.kind == "foreign" and not script.is_file and prober is not None:
+        prober.check_module(script.target)
+    return replace(config, algo=script.target if script.is_file else config.algo, extras=extras)
+
+
+def _find_entry(
+    config: CleanRLWorkerConfig, script: Script, prober: Prober | None, python: str | None
+) -> EnvironmentEntry | None:
+    """What is known of the environment; UserError when nobody knows it."""
+    if not script.has_main or python is not None or prober is None:
+        # Another script or interpreter may know other environments: only it can tell.
+        return find_environment(config.env_id)
+    kwargs = config.extras.get("env_kwargs")
+    if kwargs:
+        return prober.environment(config.env_id, kwargs)
+    return check_environment(config.env_id, probe=prober.environment)
+
+
+def _find_stages(
+    config: CleanRLWorkerConfig, script: Script, prober: Prober | None, python: str | None
+) -> list[EnvironmentEntry]:
+    """What is known of the environments of a curriculum; UserError when one cannot follow the first."""
+    schedule = parse_schedule(config.extras.get("curriculum_schedule"))
+    if schedule is None:
+        return []
+    if not script.ours:
+        raise UserError("'extras.curriculum_schedule' is for training one of our algorithms: leave it out.")
+
+    def find(env_id: str) -> EnvironmentEntry | None:
+        return _find_entry(replace(config, env_id=env_id), script, prober, python)
+
+    return check_stages(schedule, config.algo, find)
+
+
+def _refuse_runtime_only(algo: str, params: Mapping[str, Any]) -> None:
+    """What the run fills in itself would be said twice, and one of the two would be wrong."""
+    schema = load_schema(algo)
+    for name in params:
+        parameter = schema.parameter(name) if schema else None
+        if parameter is not None and parameter.runtime_only:
+            raise UserError(
+                f"'{name}' is no parameter of {algo} but a property of the run: "
+                f"say it as an option of its own (--{name.replace('_', '-')}) or in the config's '{name}'."
+            )
+
+
+def _missing(
+    config: CleanRLWorkerConfig, script: Script, entries: Sequence[EnvironmentEntry | None]
+) -> Iterator[tuple[str, str]]:
+    for name, for_what in dict(_needed(config, script, entries)).items():
+        if not is_installed(name):
+            yield name, for_what
+
+
+def _needed(
+    config: CleanRLWorkerConfig, script: Script, entries: Sequence[EnvironmentEntry | None]
+) -> Iterator[tuple[str, str]]:
+    """The optional sets that a run uses, each with what uses it."""
+    extras = config.extras
+    for entry in entries:
+        if entry is not None and entry.extra is not None:
+            yield entry.extra, entry.env_id
+    family = script.head.env_family
+    sets = {one.extra for one in load_environments().values() if one.family == family} if family else set()
+    # A family whose environments need different sets, or none, says nothing of what the script needs.
+    if len(sets) == 1 and (only := sets.pop()) is not None:
+        yield only, Path(script.target).name
+    for name in extras.get("requirements") or []:
+        if name != "base":
+            yield name, "This run"
+    if (extras.get("algo_params") or {}).get("capture_video"):
+        yield "video", "capture_video"
+    if extras.get("eval_capture_video") and config.mode in MODE_TARGETS:
+        yield "video", "eval_capture_video"
+    schedule = parse_schedule(extras.get("curriculum_schedule"))
+    if schedule is not None and schedule.sampler is not None:
+        yield SYLLABUS, f"The curriculum {schedule.sampler.name}"
+    if extras.get("track_wandb"):
+        yield "wandb", "Tracking with Weights & Biases"

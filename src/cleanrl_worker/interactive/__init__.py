@@ -1,0 +1,16 @@
+"""A trained policy in its environment, step by step: JSON lines in and out (see docs/interactive.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from cleanrl_worker.interactive.wire import take_over_stdout
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Serve one session on stdin and stdout; returns the exit code."""
+    # What is imported next may greet on stdout, also from C.
+    replies = take_over_stdout()
+    from cleanrl_worker.interactive.serving import serve
+
+    return serve(argv, replies)

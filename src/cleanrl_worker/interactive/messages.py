@@ -1,0 +1,59 @@
+"""What a caller may ask for, and what is wrong with a line that asks for something else."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from mosaic.contract.errors import closest
+
+FIELDS = {"reset": ("seed", "frame"), "step": ("action", "frame"), "ping": (), "stop": ()}
+"""The types of messages, and the fields that each may have beside its type."""
+GREATEST_SEED = 2**32 - 1
+
+
+class Refusal(Exception):
+    """A message cannot be answered as it stands; the text says why, and the session goes on."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One message."""
+
+    type: str
+    seed: int | None = None
+    action: Any = None
+    """None: that of the policy."""
+    frame: bool | None = None
+    """Whether a picture is wanted; None: as the session was started."""
+
+
+def parse_request(line: bytes) -> Request:
+    """The message in a line; Refusal when it is none."""
+    try:
+        content = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise Refusal(f"The line is not JSON: {error}.") from error
+    if not isinstance(content, dict):
+        raise Refusal('A message is a JSON object such as {"type": "step"}.')
+    kind = content.pop("type", None)
+    if kind is None:
+        raise Refusal(f"The message has no 'type'; it must be one of {', '.join(FIELDS)}.")
+    if not isinstance(kind, str) or kind not in FIELDS:
+        hint = closest(str(kind), FIELDS) or f"; there are {', '.join(FIELDS)}."
+        raise Refusal(f"There is no message of type {kind!r:.80}{hint}")
+    for name in content:
+        if name not in FIELDS[kind]:
+            known = f"; it has {', '.join(FIELDS[kind])}." if FIELDS[kind] else ", nor any other."
+            raise Refusal(f"A {kind} has no field {name!r:.80}{closest(name, FIELDS[kind]) or known}")
+    _check_seed(content.get("seed"))
+    if not isinstance(content.get("frame", False), bool):
+        raise Refusal(f"'frame' is {content['frame']!r:.80}, but it must be true or false.")
+    return Request(kind, **content)
+
+
+def _check_seed(seed: Any) -> None:
+    whole = isinstance(seed, int) and not isinstance(seed, bool)
+    if seed is not None and not (whole and 0 <= seed <= GREATEST_SEED):
+        raise Refusal(f"'seed' is {seed!r:.80}, but it must be a whole number from 0 to {GREATEST_SEED}.")

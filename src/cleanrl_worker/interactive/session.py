@@ -1,0 +1,147 @@
+"""One policy and one environment, an episode at a time."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import Any
+
+import numpy as np
+
+from cleanrl_worker.eval_registry import SavedModel
+from cleanrl_worker.fastlane.mission import mission_of
+from cleanrl_worker.interactive.actions import describe_action_space, plain, read_action
+from cleanrl_worker.interactive.messages import GREATEST_SEED, Refusal, Request
+from cleanrl_worker.interactive.pictures import can_draw, draw, make_drawable
+from cleanrl_worker.probe import describe_space, named
+from cleanrl_worker.training.observations import array_observations
+
+PROTOCOL = 1
+_SEEDS = 2**31
+Message = dict[str, Any]
+
+
+class Session:
+    """Answers requests. The policy's choice for an observation is made once, told, and kept to."""
+
+    def __init__(
+        self,
+        model: SavedModel,
+        *,
+        seed: int | None = None,
+        deterministic: bool = True,
+        frames: bool = False,
+        max_episode_steps: int | None = None,
+    ) -> None:
+        with model.make_envs(1) as checked:
+            self._policy = model.load_policy(checked)
+        self._model = model
+        self._env = make_drawable(model.args.env_id, json.loads(model.args.env_kwargs))
+        space, self._read = array_observations(self._env.observation_space)
+        self._row = np.zeros((1, *space.shape), np.float32)
+        self._deterministic = deterministic
+        self._frames = frames
+        self._limit = max_episode_steps or float("inf")
+        self._next_seed = secrets.randbelow(_SEEDS) if seed is None else seed
+        self._chosen: Any = None
+        self._playing = False
+        self._seed, self._return, self._length = 0, 0.0, 0
+        # The first pass through a network is slow, and nobody waits for it yet.
+        self._judge()
+
+    def init(self) -> Message:
+        """What a caller has to know before the first episode."""
+        env, model = self._env, self._model
+        return {
+            "type": "init",
+            "protocol": PROTOCOL,
+            "algo": model.entry.algo,
+            "env_id": model.args.env_id,
+            "policy": model.name,
+            "trained_steps": model.step,
+            "deterministic": self._deterministic,
+            "observation_space": describe_space(env.observation_space),
+            "action_space": describe_action_space(env),
+            "max_episode_steps": env.spec.max_episode_steps if env.spec else None,
+            "draws": can_draw(env),
+            "fps": env.metadata.get("render_fps"),
+            "notes": list(self._policy.notes),
+        }
+
+    def reset(self, request: Request) -> Message:
+        """A new episode, from the seed that is given or from the next one."""
+        self._seed = self._next_seed if request.seed is None else request.seed
+        self._next_seed = (self._seed + 1) % (GREATEST_SEED + 1)
+        self._playing = False
+        self._policy.seed(self._seed)
+        try:
+            obs = self._env.reset(seed=self._seed)[0]
+        except Exception as error:
+            raise Refusal(f"The environment cannot be reset: {named(error)}.") from error
+        self._playing = True
+        self._return, self._length = 0.0, 0
+        self._see(obs)
+        answer = {"type": "ready", "seed": self._seed, "observation": plain(obs), "next": self._judge()}
+        return answer | self._mission() | self._frame(request)
+
+    def step(self, request: Request) -> list[Message]:
+        """One step, and what the episode came to when that was its last."""
+        if not self._playing:
+            raise Refusal("No episode is going on: send a reset first.")
+        by_policy = request.action is None
+        action = self._chosen if by_policy else read_action(self._env.action_space, request.action)
+        try:
+            obs, reward, terminated, truncated, _ = self._env.step(action)
+        except Exception as error:
+            self._playing = False
+            raise Refusal(f"The environment cannot take this step: {named(error)}; send a reset.") from error
+        self._return += float(reward)
+        self._length += 1
+        truncated = bool(truncated) or self._length >= self._limit
+        self._playing = not (terminated or truncated)
+        self._see(obs)
+        answer = {
+            "type": "step",
+            "step": self._length,
+            "action": plain(action),
+            "by": "policy" if by_policy else "caller",
+            "observation": plain(obs),
+            "reward": float(reward),
+            "terminated": bool(terminated),
+            "truncated": truncated,
+            "return": self._return,
+            "next": self._judge() if self._playing else None,
+        }
+        end = [] if self._playing else [self._episode()]
+        return [answer | self._mission() | self._frame(request), *end]
+
+    def _episode(self) -> Message:
+        done = {"return": self._return, "length": self._length, "seed": self._seed}
+        return {"type": "episode_done", **done}
+
+    def _see(self, obs: Any) -> None:
+        self._row[0] = self._read(obs) if self._read else obs
+
+    def _judge(self) -> Message:
+        """What the policy will do now, and what it makes of where it is."""
+        self._chosen = self._policy.act(self._row, self._deterministic)[0]
+        opinion = self._policy.judge(self._row)
+        told = {"value": opinion.values, "probabilities": opinion.probabilities}
+        told["action_values"] = opinion.action_values
+        return {
+            "action": plain(self._chosen),
+            **{name: None if rows is None else rows[0].tolist() for name, rows in told.items()},
+        }
+
+    def _mission(self) -> Message:
+        """What is to be done, where the environment has words for it."""
+        mission = mission_of(self._env)
+        return {"mission": mission} if mission else {}
+
+    def _frame(self, request: Request) -> Message:
+        wanted = self._frames if request.frame is None else request.frame
+        return draw(self._env) if wanted else {}
+
+    def close(self) -> None:
+        """Release what the environment holds."""
+        self._env.close()

@@ -1,0 +1,65 @@
+"""What a run will execute: its script, the command line, and what it goes on from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cleanrl_worker.arguments import script_arguments, training_command
+from cleanrl_worker.checkpoint_files import Origin
+from cleanrl_worker.config import CleanRLWorkerConfig
+from cleanrl_worker.modes import RESUME
+from cleanrl_worker.resuming import explain, with_origin
+from cleanrl_worker.scripts import Script
+
+
+@dataclass(frozen=True)
+class RuntimeSummary:
+    """What would run."""
+
+    config: CleanRLWorkerConfig
+    script: Script
+    arguments: list[str]
+    command: list[str]
+    origin: Origin | None
+
+    def resumed_from(self) -> dict[str, Any] | None:
+        """What the run goes on from; None when it begins."""
+        if self.origin is None:
+            return None
+        said = explain(self.origin, self.config)
+        return {"checkpoint": str(self.origin.path), "step": self.origin.step, "explanation": said}
+
+    def as_json(self) -> dict[str, Any]:
+        extras = self.config.extras
+        return {
+            "run_id": self.config.run_id,
+            "algo": self.config.algo,
+            "env_id": self.config.env_id,
+            "mode": self.config.mode,
+            "resumed_from": self.resumed_from(),
+            "module": self.script.target,
+            "args": self.arguments,
+            "command": self.command,
+            "config": self.config.as_json(),
+            "extras": {
+                name: extras.get(name) for name in ("tensorboard_dir", "eval_batch_size", "eval_repeat")
+            },
+        }
+
+
+def make_plan(
+    config: CleanRLWorkerConfig,
+    script: Script,
+    origin: Origin | None,
+    python: str | None,
+    taken: Path | None = None,
+) -> RuntimeSummary:
+    """The plan of a run; `taken` is where its origin lies in the run's own folder."""
+    if origin is not None and config.mode == RESUME:
+        config = with_origin(config, origin)
+    arguments = script_arguments(config, script)
+    if origin is not None:
+        arguments.append(f"--resume-from={taken or origin.path}")
+    return RuntimeSummary(config, script, arguments, training_command(python, script, arguments), origin)

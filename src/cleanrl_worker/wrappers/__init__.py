@@ -1,0 +1,1 @@
+"""Wrappers for anybody's environments."""

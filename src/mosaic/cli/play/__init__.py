@@ -1,0 +1,1 @@
+"""`mosaic play`: a trained policy at the terminal, step by step."""

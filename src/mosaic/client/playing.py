@@ -1,0 +1,237 @@
+"""A trained policy to play with, step by step, in a process of its own; needs no daemon.
+
+>>> with PlaySession.start("runs/CartPole-v1__ppo__1__1794774019/ppo.cleanrl_model") as session:
+...     session.reset(seed=7)
+...     session.step()
+
+docs/interactive.md has the messages. One thread at a time may use a session.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Self
+
+from mosaic.contract.errors import MosaicError, UserError
+from mosaic.contract.paths import VAR_VARIABLE
+from mosaic.contract.workers import discover_workers
+
+Message = dict[str, Any]
+
+START_SECONDS = 120.0
+"""How long libraries and an environment may take to load."""
+ANSWER_SECONDS = 60.0
+END_SECONDS = 5.0
+_CHUNK = 1 << 20
+_LAST_BYTES = 8192
+
+
+class SessionEnded(MosaicError):
+    """The process behind a session is gone, or says nothing any longer; the text has its own reason."""
+
+
+class Refused(UserError):
+    """The session goes on, but cannot do this."""
+
+
+class PlaySession:
+    """One policy in one environment. `init` tells what they are."""
+
+    def __init__(
+        self, command: list[str], environment: Mapping[str, str], folder: Path, timeout: float = START_SECONDS
+    ) -> None:
+        """Start `command` and wait for its first message."""
+        # Kept open as long as the session; nobody has to read it while the process is well.
+        self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+        self._buffer = bytearray()
+        self._lines: list[bytes] = []
+        try:
+            # A process group of its own: Ctrl-C is for whoever plays, who then ends this process.
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=self._errors,
+                cwd=folder,
+                env=dict(environment),
+                process_group=0,
+            )
+        except OSError as error:
+            self._errors.close()
+            raise SessionEnded(f"{command[0]} cannot be started: {error.strerror}.") from error
+        try:
+            self.init = self._expect("init", timeout)
+        except BaseException:
+            self.close()
+            raise
+
+    @classmethod
+    def start(
+        cls,
+        policy: str | Path,
+        *,
+        algo: str | None = None,
+        env_id: str | None = None,
+        env_kwargs: Mapping[str, Any] | None = None,
+        seed: int | None = None,
+        deterministic: bool = True,
+        frames: bool = False,
+        var: Path | None = None,
+        folder: Path | None = None,
+        timeout: float = START_SECONDS,
+    ) -> Self:
+        """A session with the policy in a model file, a checkpoint or a run (its id, its beginning, `last`).
+
+        Algorithm and environment are those of its training unless they are given. `frames`: send a picture
+        with each observation. A relative path and modules count from `folder` (default: the current one).
+        """
+        kwargs = None if env_kwargs is None else json.dumps(dict(env_kwargs))
+        given = {"policy-path": policy, "algo": algo, "env-id": env_id, "env-kwargs": kwargs, "seed": seed}
+        command = [sys.executable, "-m", _playing_module()]
+        command += [f"--{name}={value}" for name, value in given.items() if value is not None]
+        command += ["--frames"] if frames else []
+        command += [] if deterministic else ["--no-deterministic"]
+        environment = dict(os.environ)
+        if var is not None:
+            environment[VAR_VARIABLE] = str(var.resolve())
+        return cls(command, environment, (folder or Path.cwd()).resolve(), timeout)
+
+    def reset(self, seed: int | None = None, frame: bool | None = None) -> Message:
+        """Begin an episode; gives the `ready` message."""
+        return self._ask(_without_none(type="reset", seed=seed, frame=frame), "ready")
+
+    def step(self, action: Any = None, frame: bool | None = None) -> Message:
+        """Take one step, with the policy's own action unless one is given; gives the `step` message.
+
+        When it was the episode's last, `episode` holds its `episode_done` message.
+        """
+        answer = self._ask(_without_none(type="step", action=action, frame=frame), "step")
+        if answer["terminated"] or answer["truncated"]:
+            answer["episode"] = self._expect("episode_done", ANSWER_SECONDS)
+        return answer
+
+    def ping(self, timeout: float = ANSWER_SECONDS) -> None:
+        """Return when the session has answered; SessionEnded when it does not."""
+        self.send({"type": "ping"})
+        self._expect("pong", timeout)
+
+    def _ask(self, message: Message, expected: str) -> Message:
+        self.send(message)
+        return self._expect(expected, ANSWER_SECONDS)
+
+    def _expect(self, expected: str, timeout: float) -> Message:
+        message = self.receive(timeout)
+        if message["type"] == expected:
+            return message
+        if message["type"] == "error":
+            text = str(message.get("message"))
+            raise UserError(text) if message.get("fatal") else Refused(text)
+        raise SessionEnded(f"The session said '{message['type']}' where '{expected}' was expected.")
+
+    def send(self, message: Message) -> None:
+        """Hand one message over."""
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(message).encode() + b"\n")
+            self._process.stdin.flush()
+        except (BrokenPipeError, ValueError) as error:
+            raise self._ended() from error
+
+    def receive(self, timeout: float) -> Message:
+        """The next message; SessionEnded when none comes in time or the process is gone."""
+        assert self._process.stdout is not None
+        descriptor = self._process.stdout.fileno()
+        deadline = time.monotonic() + timeout
+        while not self._lines:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+                raise SessionEnded(f"The session did not answer within {timeout:g} s.")
+            chunk = os.read(descriptor, _CHUNK)
+            if not chunk:
+                raise self._ended()
+            self._buffer += chunk
+            if b"\n" in chunk:
+                *self._lines, rest = bytes(self._buffer).split(b"\n")
+                self._buffer = bytearray(rest)
+        line = self._lines.pop(0)
+        try:
+            message = json.loads(line)
+            message["type"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise SessionEnded(f"The session said {line[:80]!r}, which is no message.") from error
+        return dict(message)
+
+    def _ended(self) -> SessionEnded:
+        """What became of the process, in its own last words."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_SECONDS)
+        code = self._process.returncode
+        how = "has closed its output" if code is None else f"ended with code {code}"
+        if code is not None and code < 0:
+            how = f"was ended by {signal.Signals(-code).name}"
+        said = self._last_words()
+        return SessionEnded(f"The session's process {how}{f': {said}' if said else '.'}")
+
+    def _last_words(self) -> str:
+        """The last line of what the process printed beside its messages."""
+        size = self._errors.seek(0, os.SEEK_END)
+        self._errors.seek(max(0, size - _LAST_BYTES))
+        lines = self._errors.read().decode("utf-8", "replace").strip().splitlines()
+        return lines[-1].strip() if lines else ""
+
+    @property
+    def pid(self) -> int:
+        """The process that plays."""
+        return self._process.pid
+
+    def close(self) -> None:
+        """End the process, by a word if it listens."""
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin is not None and stdout is not None
+        if self._errors.closed:
+            return
+        with contextlib.suppress(OSError, ValueError):
+            stdin.write(b'{"type": "stop"}\n')
+        with contextlib.suppress(OSError):
+            stdin.close()
+        # It may be about to write, and must not wait for a reader.
+        stdout.close()
+        for harder in (self._process.terminate, self._process.kill):
+            try:
+                self._process.wait(END_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                harder()
+        self._process.wait()
+        self._errors.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _without_none(**fields: Any) -> Message:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _playing_module() -> str:
+    """The module of an installed worker that plays policies."""
+    for _, worker in sorted(discover_workers().items()):
+        if worker.player_module:
+            return worker.player_module
+    raise UserError("No worker is installed that can play a policy: run `./mosaic doctor`.")

@@ -1,0 +1,71 @@
+"""Phases that a script announces: one file in the run's folder, a line for each, read by its supervisor."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mosaic.contract.errors import StorageError
+
+RUN_DIR_VARIABLE = "MOSAIC_RUN_DIR"
+_NAME = "phases.jsonl"
+_LONGEST_TEXT = 200
+_TAIL_BYTES = 4096
+"""More than the longest line: the newest phase is in the last so many bytes."""
+
+
+@dataclass(frozen=True)
+class Phase:
+    """Where a script is: a number from 1 on, of how many if that is known, and what it does there."""
+
+    number: int
+    text: str
+    of: int | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {"number": self.number, "of": self.of, "text": self.text}
+
+    def __str__(self) -> str:
+        total = f" of {self.of}" if self.of else ""
+        return f"phase {self.number}{total}" + (f" ({self.text})" if self.text else "")
+
+
+def announce_phase(run_dir: Path, number: int, text: str) -> None:
+    """Add a phase to the run's file, in one piece."""
+    plain = " ".join(text.split())[:_LONGEST_TEXT]
+    line = json.dumps({"phase": number, "text": plain, "at": time.time()})
+    try:
+        handle = os.open(run_dir / _NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(handle, f"{line}\n".encode())
+        finally:
+            os.close(handle)
+    except OSError as error:
+        raise StorageError(f"{run_dir / _NAME} cannot be written: {error.strerror}.") from error
+
+
+def read_phase(run_dir: Path, of: int | None = None) -> Phase | None:
+    """The phase that was announced last; None before the first. A line that is no phase is passed over."""
+    try:
+        with (run_dir / _NAME).open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
+            whole = file.read().rpartition(b"\n")[0]
+    except OSError:
+        return None
+    for line in reversed(whole.splitlines()):
+        try:
+            found = json.loads(line)
+            number, text = int(found["phase"]), str(found["text"])
+        except (ValueError, KeyError, TypeError):
+            continue
+        return Phase(number, text, max(of, number) if of else None)
+    return None
+
+
+def forget_phases(run_dir: Path) -> None:
+    """A script that is started again begins again."""
+    (run_dir / _NAME).unlink(missing_ok=True)
