@@ -115,14 +115,17 @@ def test_the_debug_variable_does_the_same(
     assert "Traceback" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("command", [command.name for command in COMMANDS if command.name != "extras"])
+WITHOUT_VAR = ("extras", "phase", "scripts")
+
+
+@pytest.mark.parametrize("command", [one.name for one in COMMANDS if one.name not in WITHOUT_VAR])
 def test_a_var_that_is_a_file_is_refused(
     command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     file = tmp_path / "file"
     file.write_text("")
     words = {
-        **{name: [] for name in ("runs", "doctor", "queue", "gc")},
+        **{name: [] for name in ("runs", "doctor", "queue", "gc", "policies")},
         "train": ["ppo", "CartPole-v1"],
         "daemon": ["start"],
         "snapshot": ["last", "now.png"],

@@ -101,8 +101,12 @@ def test_no_frame_is_torn_while_a_writer_runs_at_full_speed(
     assert reader.retries < seen
 
 
-def test_a_writer_stopped_in_mid_frame_leaves_a_whole_frame_to_read(segment_file: Path) -> None:
+def test_a_writer_stopped_in_mid_frame_leaves_a_whole_frame_to_read(
+    segment_file: Path, reader: FastLaneReader
+) -> None:
     with _writer_process(segment_file, 400, 400) as process:
+        while reader.read(0) is None:
+            time.sleep(0.001)
         for _ in range(10):
             time.sleep(0.01)
             process.send_signal(signal.SIGSTOP)

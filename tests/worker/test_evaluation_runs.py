@@ -133,7 +133,7 @@ def test_the_command_plays_and_tells_how_good_it_is(run_mosaic: RunMosaic, train
         (trained.run_id, "ppo", "CartPole-v1")
     }, "an evaluation makes no policy of its own"
     assert {one["is_model"] for one in listed} == {True, False}
-    table = run_mosaic("policies", "--algo", "ppo").stdout
+    table = run_mosaic("policies", "--algo", "ppo", env={"COLUMNS": "160"}).stdout
     assert "ppo.cleanrl_model" in table and "2,048" in table
     assert "No policy fits" in run_mosaic("policies", "--algo", "dqn").stdout
 

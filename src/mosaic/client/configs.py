@@ -16,7 +16,7 @@ from mosaic.contract.capabilities import (
     WorkerCapabilities,
 )
 from mosaic.contract.errors import UserError, closest
-from mosaic.contract.paths import resolve_var
+from mosaic.contract.paths import choose_var
 from mosaic.contract.workers import discover_workers
 
 
@@ -160,7 +160,7 @@ def eval_config(
     from 1,000,000 + seed + n, so that evaluations with one seed can be compared.
     """
     worker, catalog = evaluating_worker(worker_type)
-    found = catalog.policy(str(policy), (folder or Path.cwd()).resolve(), var)
+    found = catalog.policy(str(policy), (folder or Path.cwd()).resolve(), choose_var(var))
     settings = {
         "eval_episodes": episodes,
         "eval_batch_size": batch_size,
@@ -201,7 +201,7 @@ def evaluating_worker(worker_type: str | None = None) -> tuple[WorkerCapabilitie
 
 def list_policies(var: Path | None = None) -> list[PolicyFacts]:
     """Every model and full checkpoint under the var folder, of the newest run first."""
-    place = (var or resolve_var()).resolve()
+    place = choose_var(var)
     catalogs = [worker.load_catalog() for worker in discover_workers().values() if worker.catalog]
     return [
         facts

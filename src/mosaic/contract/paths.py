@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mosaic.contract.errors import StorageError
+from mosaic.contract.errors import StorageError, UserError
 
 VAR_VARIABLE = "MOSAIC_VAR"
 
@@ -23,6 +23,16 @@ def resolve_var(environ: Mapping[str, str] | None = None) -> Path:
         return checkout / "var"
     data = environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Path(data).resolve() / "mosaic"
+
+
+def choose_var(var: Path | None) -> Path:
+    """`var`, else the usual folder, as an absolute path; UserError when something else lies there."""
+    place = (var or resolve_var()).resolve()
+    if place.exists() and not place.is_dir():
+        raise UserError(
+            f"{place} is a file, but the folder of the runs is wanted: name that, or set {VAR_VARIABLE}."
+        )
+    return place
 
 
 @dataclass(frozen=True)
