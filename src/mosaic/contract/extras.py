@@ -25,6 +25,7 @@ PURPOSES = {
     "classic": "drawing the classic control and toy text environments",
     "dm_control": "DeepMind Control tasks (dm_control/…)",
     "envpool": "EnvPool's fast batches of environments",
+    "gui": "the window (`mosaic gui`)",
     "minigrid": "MiniGrid and BabyAI grid worlds",
     "mujoco": "MuJoCo robots (Ant, HalfCheetah, Walker2d, …)",
     "procgen": "Procgen games, in EnvPool's build",
