@@ -1,6 +1,6 @@
 """Whether a curriculum pays: environment steps until DoorKey 8×8 is solved, with smaller rooms first or not.
 
-python benchmarks/curriculum.py [--keep FOLDER] [--jobs 2] [--seeds 1 2 3] [--steps 3000000]
+python benchmarks/curriculum.py [--keep FOLDER] [--jobs 2] [--seeds 1 2 3] [--steps 500000]
 
 Runs that are finished in FOLDER are not trained again, so that a call that was broken off goes on.
 """
@@ -141,8 +141,9 @@ def cells(name: str, staged: Outcome, alone: Outcome) -> list[str]:
     """A line of the table."""
     ends = [*staged.began[1:], staged.solved_at]
     parts = [None if end is None else end - start for start, end in zip(staged.began, ends, strict=True)]
-    both = staged.solved_at and alone.solved_at
-    saved = f"{1 - staged.solved_at / alone.solved_at:.0%}" if both else "–"  # type: ignore[operator]
+    least = "" if alone.solved_at else "≥ "
+    end = alone.solved_at or alone.budget
+    saved = f"{least}{1 - staged.solved_at / end:.0%}" if staged.solved_at else "–"
     told = [count(part, "–") for part in (parts + [None] * 3)[:3]]
     return [name, *told, told_steps(staged), told_steps(alone), saved]
 
@@ -158,7 +159,7 @@ def mean_row(staged: Sequence[Outcome], alone: Sequence[Outcome]) -> list[str]:
         "",
         f"{first:,.0f}",
         f"{'' if sure else '≥ '}{second:,.0f}",
-        f"{1 - first / second:.0%}",
+        f"{'' if sure else '≥ '}{1 - first / second:.0%}",
     ]
 
 
@@ -185,7 +186,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="keep the runs, and go on with them")
     parser.add_argument("--jobs", type=int, default=2, metavar="N", help="runs at a time (2)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3], metavar="N")
-    parser.add_argument("--steps", type=int, default=3_000_000, metavar="N", help="the most steps of a run")
+    parser.add_argument("--steps", type=int, default=500_000, metavar="N", help="the most steps of a run")
     return parser.parse_args()
 
 
