@@ -116,7 +116,7 @@ def test_an_evaluation_has_its_batch_in_the_hud(
     view.show_run(record(RUN, asked={"extras": extras}, run_dir=str(tmp_path)))
     view.enter()
     writers[0].publish(np.zeros((8, 8, 3), np.uint8), 0.0, 0.0, 0.0)
-    qtbot.waitUntil(lambda: "eval batch 3" in view.panel.batch.text())
+    qtbot.waitUntil(lambda: "eval batch 3" in view.panel.batch.text() and len(view.panel._values) > 0)
     assert view.panel._values[0][0].text() == "reward (Eval)"
 
 

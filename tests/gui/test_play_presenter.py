@@ -84,7 +84,7 @@ def test_an_episode_is_told_from_its_first_observation_to_its_end() -> None:
     assert shown(presenter)["Action"] == "1 right · you" and shown(presenter)["Reward"] == "1.000"
     presenter.take(last_step(2))
     assert presenter.phase == "ended" and presenter.next_action() is None and presenter.next_text() == "–"
-    assert presenter.sentence == ("Episode 1 ended after 2 steps with a return of 2.00.", "good")
+    assert presenter.sentence == ("Episode 1 ended after 2 steps, return 2.00.", "good")
     assert [episode.text for episode in presenter.episodes] == ["return 2.00 · 2 steps"]
     presenter.take(ready(8))
     assert presenter.phase == "playing" and shown(presenter)["Episode"] == "2"
@@ -93,7 +93,7 @@ def test_an_episode_is_told_from_its_first_observation_to_its_end() -> None:
 def test_an_episode_that_was_cut_off_says_so() -> None:
     presenter = begun()
     presenter.take(last_step(500, terminated=False, truncated=True))
-    assert "reached its last step after 500 steps" in presenter.sentence[0]
+    assert "was cut off after 500 steps" in presenter.sentence[0]
 
 
 def test_keys_ask_for_what_they_stand_for_while_a_session_is_open() -> None:

@@ -109,6 +109,7 @@ def test_closing_a_client_ends_the_stream_that_another_thread_reads(client: Clie
         ended.set()
 
     follower = Follower(var, follow, "watching")
+    follower.start()
     assert followed.wait(60)
     time.sleep(0.2)
     follower.close()

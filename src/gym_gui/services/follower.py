@@ -19,7 +19,7 @@ _alive_lock = threading.Lock()
 
 
 class Follower:
-    """Calls `follow(client)` in a thread until it returns; `close` ends the stream that it reads.
+    """From `start` on calls `follow(client)` in a thread until it returns; `close` ends what it reads.
 
     The client is its own, and `follow` is called again after the daemon could not be reached.
     """
@@ -32,6 +32,9 @@ class Follower:
         self._lock = threading.Lock()
         self._telling = threading.Lock()
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        """Begin. It is a call of its own, as `follow` may use what this object is assigned to."""
         with _alive_lock:
             _alive.add(self)
         self._thread.start()

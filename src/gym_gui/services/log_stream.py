@@ -32,6 +32,7 @@ class LogStream(QObject):
         self._offset: int | None = None
         self._cut = False
         self._follower = Follower(link.var, self._follow, f"{stream} of {run_id}")
+        self._follower.start()
 
     @property
     def shortened(self) -> bool:

@@ -30,6 +30,7 @@ class RunMetrics(QObject):
         self._timer.timeout.connect(self._tell)
         self._news.connect(self._begin, Qt.ConnectionType.QueuedConnection)
         self._follower = Follower(link.var, self._follow, f"metrics of {run_id}")
+        self._follower.start()
 
     def _follow(self, client: Client) -> None:
         # A stream that begins anew sends all again.

@@ -38,6 +38,7 @@ class Sparklines(QObject):
         self._wanted: list[tuple[str, bool]] = []
         self._read.connect(self._keep, Qt.ConnectionType.QueuedConnection)
         self._follower = Follower(var, self._work, "sparklines")
+        self._follower.start()
 
     def curve(self, run_id: str) -> list[float]:
         """The points so far; none before they were read."""

@@ -121,10 +121,10 @@ class PlayPresenter:
     def _ending(self) -> str:
         episode = self.episodes[0]
         truncated = self.seen is not None and self.seen.message["truncated"]
-        how = "reached its last step" if truncated else "ended"
+        how = "was cut off" if truncated else "ended"
         return (
-            f"Episode {episode.number} {how} after {words.steps(episode.length)} steps "
-            f"with a return of {words.number(episode.total)}."
+            f"Episode {episode.number} {how} after {words.steps(episode.length)} steps, "
+            f"return {words.number(episode.total)}."
         )
 
     def numbers(self) -> list[Row]:

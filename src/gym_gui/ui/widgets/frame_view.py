@@ -100,14 +100,22 @@ class FrameView(QWidget):
             if abs(wide - one.image.width()) < 1.0:
                 # It has the right size already, and is only copied.
                 painter.drawImage(QPointF(round(place.left), round(place.top)), one.image)
+                self._paint_edge(painter, place)
                 continue
             rough = crisp(wide / one.image.width(), one.image.width(), one.image.height())
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, not rough)
             painter.drawImage(QRectF(place.left, place.top, place.width, place.height), one.image)
+            self._paint_edge(painter, place)
         if self._word:
             painter.setOpacity(1.0)
             self._paint_word(painter)
         painter.end()
+
+    def _paint_edge(self, painter: QPainter, place: Place) -> None:
+        """White pictures on a white panel would run together."""
+        painter.setPen(theme.palette.colour("line"))
+        left, top = round(place.left) - 1, round(place.top) - 1
+        painter.drawRect(QRectF(left, top, place.width + 1, place.height + 1))
 
     def _paint_word(self, painter: QPainter) -> None:
         font = number_font(LABEL, QFont.Weight.DemiBold)

@@ -50,9 +50,6 @@ class PlayPicture(FrameView):
         if self.count:
             (place,) = self.places()
             area = QRectF(place.left, place.top, place.width, place.height)
-            # A white picture on a white card would have no end.
-            painter.setPen(theme.palette.colour("line"))
-            painter.drawRect(area.adjusted(0.5, 0.5, -0.5, -0.5))
         else:
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.palette.colour("raised"))
