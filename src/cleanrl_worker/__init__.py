@@ -23,5 +23,12 @@ def get_worker_metadata() -> WorkerCapabilities:
         provides_fast_analytics=True,
         supports_policy_load=True,
         player_module="cleanrl_worker.interactive",
+        forms={
+            "train": "gym_gui.ui.widgets.cleanrl_train_form:CleanRLTrainForm",
+            "resume": "gym_gui.ui.widgets.cleanrl_resume_form:CleanRLResumeForm",
+            "policy": "gym_gui.ui.widgets.cleanrl_policy_form:CleanRLPolicyForm",
+            "script": "gym_gui.ui.widgets.cleanrl_script_form:CleanRLScriptForm",
+        },
+        presenter="gym_gui.ui.presenters.cleanrl_forms:CleanRLForms",
         catalog="cleanrl_worker.catalog:CATALOG",
     )

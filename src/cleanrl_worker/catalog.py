@@ -8,17 +8,22 @@ from typing import Any
 
 from cleanrl_worker.checkpoint_files import find_origin, locate
 from cleanrl_worker.config import parse_worker_config
+from cleanrl_worker.curriculum import PRESETS
 from cleanrl_worker.dry_run import describe
 from cleanrl_worker.inspection import inspect
 from cleanrl_worker.policy_files import find_policy, list_policies
 from cleanrl_worker.resuming import explain
 from cleanrl_worker.schemas import ParamSchema, algorithms, load_schema
-from cleanrl_worker.schemas.catalog import load_environments
+from cleanrl_worker.schemas.catalog import check_fit, find_environment, load_environments
+from cleanrl_worker.schemas.spaces import describe_for_people
 from cleanrl_worker.scripts import looks_foreign
-from cleanrl_worker.shell_scripts import is_shell_script, list_scripts
-from mosaic.contract.capabilities import CheckpointFacts, PolicyFacts
+from cleanrl_worker.shell_scripts import describe_script, is_shell_script, list_scripts
+from mosaic.contract.capabilities import CheckpointFacts, EnvironmentFacts, PolicyFacts
+from mosaic.contract.errors import UserError
 
 _FOREIGN_TIMESTEPS = 500_000
+_PAGES = Path(__file__).parents[2] / "docs" / "algorithms"
+"""In a checkout; an installed package has no pages."""
 
 
 class CleanRLCatalog:
@@ -40,6 +45,10 @@ class CleanRLCatalog:
     def is_script(self, algo: str) -> bool:
         return is_shell_script(algo)
 
+    def script(self, name: str, folder: Path) -> dict[str, Any]:
+        """What one script's head says, by the script's name or path."""
+        return describe_script(name, folder).as_json()
+
     def default_timesteps(self, algo: str) -> int:
         schema = load_schema(algo)
         parameter = schema.parameter("total_timesteps") if schema else None
@@ -48,11 +57,46 @@ class CleanRLCatalog:
     def environments(self) -> Sequence[str]:
         return list(load_environments())
 
+    def environment_facts(self) -> Sequence[EnvironmentFacts]:
+        """Family, optional set and spaces of every environment."""
+        return [
+            EnvironmentFacts(
+                one.env_id, one.family, one.extra, describe_for_people(one.observation, one.action)
+            )
+            for one in load_environments().values()
+        ]
+
+    def summary(self, algo: str) -> str:
+        """One line about an algorithm."""
+        schema = load_schema(algo)
+        return schema.help if schema else ""
+
+    def page(self, algo: str) -> Path | None:
+        """The page about an algorithm."""
+        path = _PAGES / f"{algo}.md"
+        return path if load_schema(algo) and path.is_file() else None
+
+    def misfit(self, algo: str, env_id: str) -> str:
+        """Why an algorithm cannot train on an environment."""
+        entry = find_environment(env_id)
+        if entry is None:
+            return ""
+        try:
+            check_fit(algo, entry)
+        except UserError as error:
+            return str(error)
+        return ""
+
+    def curricula(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """The presets."""
+        return PRESETS
+
     def checkpoint(self, name: str, folder: Path) -> CheckpointFacts:
         """What a run can go on from, by the path of a file or folder or by a run's id."""
         origin = find_origin(locate(name, folder))
         total = origin.args.get("total_timesteps") if origin.step is not None else None
-        return CheckpointFacts(str(origin.path), origin.algo, origin.args.get("env_id"), origin.step, total)
+        env_id = origin.args.get("env_id")
+        return CheckpointFacts(str(origin.path), origin.algo, env_id, origin.step, total, {**origin.args})
 
     def policies(self, var: Path) -> list[PolicyFacts]:
         """Every policy under a var folder, of the newest run first."""

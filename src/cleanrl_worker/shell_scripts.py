@@ -89,6 +89,12 @@ def list_scripts() -> list[ListedScript]:
     return list(found.values())
 
 
+def describe_script(name: str, folder: Path) -> ListedScript:
+    """One script by its name or its path; UserError when there is none."""
+    path = find_shell_script(name, folder)
+    return _listed(path, path.parent == SHIPPED)
+
+
 def check_shell_script(path: Path, head: ScriptHead) -> None:
     """Raise UserError when the program that runs a script is missing or the shell cannot read it."""
     program = head.interpreter[0]

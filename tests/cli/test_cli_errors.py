@@ -125,7 +125,7 @@ def test_a_var_that_is_a_file_is_refused(
     file = tmp_path / "file"
     file.write_text("")
     words = {
-        **{name: [] for name in ("runs", "doctor", "queue", "gc", "policies")},
+        **{name: [] for name in ("runs", "doctor", "queue", "gc", "policies", "gui")},
         "train": ["ppo", "CartPole-v1"],
         "daemon": ["start"],
         "snapshot": ["last", "now.png"],

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from conftest import RunMosaic
-from mosaic.cli.play.choices import Choices
 from mosaic.cli.play.view import shown
+from mosaic.client.choices import Choices
 from mosaic.contract.errors import UserError
 from support.policies import save_cartpole, save_grid, save_pendulum
 from support.terminal import PATIENCE, Terminal, at_terminal

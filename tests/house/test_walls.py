@@ -69,7 +69,17 @@ ROOMS = (
     Room("analytics", ("mosaic.analytics",), (*QT, "torch", DAEMON)),
     Room("trainer", (DAEMON,), (*QT, "torch", "gymnasium", "cleanrl_worker")),
     Room("client", ("mosaic.client",), (*QT, "torch", DAEMON, "cleanrl_worker")),
-    Room("cli", ("mosaic.cli", "mosaic.__main__"), (*QT, "torch", DAEMON)),
+    # What opens the window is the only command that may reach Qt.
+    Room(
+        "cli",
+        ("mosaic.cli", "mosaic.__main__"),
+        (*QT, "torch", DAEMON, "gym_gui"),
+        without=("mosaic.cli.commands.gui",),
+    ),
+    Room("cli, window", ("mosaic.cli.commands.gui",), ("torch", "gymnasium", DAEMON)),
+    Room("window", ("gym_gui",), ("torch", "gymnasium", DAEMON, "cleanrl_worker", "mosaic.cli")),
+    Room("window, what it knows", ("gym_gui.models", "gym_gui.ui.presenters"), QT),
+    Room("window, services", ("gym_gui.services",), ("PySide6.QtWidgets", "pyqtgraph")),
     Room("worker kit", ("mosaic.worker",), (*QT, "torch", "gymnasium", DAEMON, "mosaic.client")),
     Room("testing", ("mosaic.testing",), (*QT, "torch", "gymnasium", DAEMON, "mosaic.cli", "cleanrl_worker")),
     # What is in no other half is light: a new module has to earn the right to be heavy here.

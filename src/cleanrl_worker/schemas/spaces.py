@@ -76,6 +76,32 @@ def describe_briefly(space: Description) -> str:
     return f"{kind}{'' if size is None else f' {size}'}{start}"
 
 
+def describe_for_people(observation: Description, action: Description) -> str:
+    """What an agent sees and does, such as `4 numbers in, 2 actions`."""
+    image = grid_of_dict(observation)
+    return f"{_seen_by_people(image or observation)} in, {_done_by_people(action)}"
+
+
+def _seen_by_people(space: Description) -> str:
+    shape = " × ".join(map(str, space.get("shape", ())))
+    if is_image(space):
+        return f"{shape} picture"
+    if is_grid(space):
+        return f"{shape} grid"
+    if space["kind"] == "discrete":
+        return f"one of {space['n']} states"
+    numbers = sum(math.prod(part.get("shape", ())) for part in _leaves(space))
+    return "1 number" if numbers == 1 else f"{numbers} numbers"
+
+
+def _done_by_people(space: Description) -> str:
+    if space["kind"] == "discrete":
+        return f"{space['n']} actions"
+    count = math.prod(space.get("shape", ()))
+    kind = "continuous action" if space["kind"] == "box" else "choice"
+    return f"{count} {kind}{'' if count == 1 else 's'}"
+
+
 def _is_bytes(space: Description) -> bool:
     return bool(space["kind"] == "box" and space.get("dtype") == "uint8")
 

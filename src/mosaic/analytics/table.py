@@ -45,6 +45,10 @@ class MetricTable:
         """The names of all metrics, sorted."""
         return sorted({tag for columns in self._sources.values() for tag in columns})
 
+    def parts(self, tag: str) -> list[Series]:
+        """One metric as each source has it, in the order it was written: the table's columns, no copies."""
+        return [columns[tag] for columns in self._sources.values() if tag in columns]
+
     def rows(self, tag: str | None = None) -> list[MetricRow]:
         """Every point, or those of one metric, by step and then by time."""
         points = sorted(

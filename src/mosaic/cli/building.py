@@ -6,7 +6,7 @@ import argparse
 import json
 from copy import deepcopy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mosaic.cli import values
 from mosaic.cli.changes import (
@@ -23,7 +23,14 @@ from mosaic.cli.finding import find_run
 from mosaic.cli.output import note
 from mosaic.cli.program import program
 from mosaic.client import Client
-from mosaic.client.configs import resume_config, resuming_worker, takes_no_env, train_config, worker_for
+from mosaic.client.configs import (
+    again_config,
+    resume_config,
+    resuming_worker,
+    takes_no_env,
+    train_config,
+    worker_for,
+)
 from mosaic.contract.errors import NotFoundError, UserError
 from mosaic.contract.run_config import validate_train_run_config
 
@@ -90,7 +97,7 @@ def _resumed(args: argparse.Namespace) -> Config:
 
 def rerun_configs(run: RunRecord, args: argparse.Namespace) -> list[Config]:
     """The config of an earlier run with changes: a config for each seed."""
-    return _for_seeds(changed(_forget(run.config, run.run_id), args), args)
+    return _for_seeds(changed(again_config(run.config, run.run_id), args), args)
 
 
 def _check_combination(args: argparse.Namespace) -> None:
@@ -119,17 +126,6 @@ def _load(path: Path) -> Config:
     except ValueError as error:
         raise UserError(f"The run config {path} is not valid JSON: {error}.") from error
     return validate_train_run_config(payload).as_json()
-
-
-def _forget(value: Any, run_id: str) -> Any:
-    """The config as it was before the run's id was filled in."""
-    if isinstance(value, str):
-        return value.replace(run_id, "${RUN_ID}")
-    if isinstance(value, dict):
-        return {key: _forget(item, run_id) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_forget(item, run_id) for item in value]
-    return value
 
 
 def _for_seeds(config: Config, args: argparse.Namespace) -> list[Config]:

@@ -45,6 +45,7 @@ COMMANDS = (
     Command("resume", "Train", "let paused runs go on"),
     Command("cancel", "Train", "end runs that wait or train"),
     Command("eval", "Train", "play a trained policy for many episodes, and tell how good it is"),
+    Command("gui", "Look", "open the window: train, watch, compare and play without a command line"),
     Command("runs", "Look", "list runs, newest first"),
     Command("queue", "Look", "what runs hold, what waits for what, and in which order; change the order"),
     Command("show", "Look", "everything about one run: numbers, history, files"),

@@ -13,7 +13,7 @@ from typing import Any
 from mosaic.analytics.artifacts import Artifact, list_artifacts
 from mosaic.analytics.event_files import ScalarChunk, Series
 from mosaic.analytics.table import MetricTable
-from mosaic.client.connection import Connection
+from mosaic.client.connection import Connection, Listener
 from mosaic.client.records import HealthRecord, HistoryEntry, PublishedItem, RunHeadline, RunRecord
 from mosaic.contract.paths import VarPaths, resolve_var
 from mosaic.contract.proto import trainer_pb2 as pb
@@ -26,9 +26,12 @@ class Client:
         self._connection = connection
 
     @classmethod
-    def connect(cls, var: Path | None = None) -> Client:
-        """Connect to the daemon of `var`; without it to that of `$MOSAIC_VAR` or the usual place."""
-        return cls(Connection(VarPaths((var or resolve_var()).resolve())))
+    def connect(cls, var: Path | None = None, listener: Listener | None = None) -> Client:
+        """Connect to the daemon of `var`; without it to that of `$MOSAIC_VAR` or the usual place.
+
+        `listener` is told False when the daemon is lost and looked for, True when it is found.
+        """
+        return cls(Connection(VarPaths((var or resolve_var()).resolve()), listener))
 
     @property
     def paths(self) -> VarPaths:

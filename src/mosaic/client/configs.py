@@ -129,6 +129,21 @@ def resume_config(
     return _checked(worker, asked, tags, run_name, cpus, python, folder)
 
 
+def again_config(config: Mapping[str, Any], run_id: str) -> dict[str, Any]:
+    """The config of an earlier run as it was before the run's id was filled in, to be submitted again."""
+    return {key: _forget(value, run_id) for key, value in config.items()}
+
+
+def _forget(value: Any, run_id: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(run_id, "${RUN_ID}")
+    if isinstance(value, Mapping):
+        return {key: _forget(item, run_id) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_forget(item, run_id) for item in value]
+    return value
+
+
 def eval_config(
     policy: str | Path,
     *,

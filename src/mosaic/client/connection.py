@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -26,55 +27,83 @@ _ATTEMPTS = 5
 _RETRY_SECONDS = 0.1
 
 
-class Connection:
-    """A channel to the daemon of one var folder. A daemon that restarts is found again, or started."""
+class ChannelClosed(Exception):
+    """The channel that a call was to go through is closed."""
 
-    def __init__(self, paths: VarPaths) -> None:
+
+Listener = Callable[[bool], None]
+"""Told False when the daemon was lost and is looked for, True when found; in the thread that noticed."""
+
+
+class Connection:
+    """A channel to the daemon of one var folder. A daemon that restarts is found again, or started.
+
+    Several threads may use one connection; `close` ends the streams of all of them.
+    """
+
+    def __init__(self, paths: VarPaths, listener: Listener | None = None) -> None:
         self.paths = paths
+        self._listener = listener
+        self._finding = threading.Lock()
+        self._closed = False
         self.address: DaemonAddress = ensure_daemon(paths)
         self._channel = open_channel(self.address)
         self._stub = pb_grpc.TrainerServiceStub(self._channel)
 
     def close(self) -> None:
+        self._closed = True
         self._channel.close()
 
     def call(self, method: str, request: Any) -> Any:
         """One answer. Every call may be sent twice: the daemon takes a repeated submit as one."""
         for attempt in range(_ATTEMPTS):
             try:
-                return getattr(self._stub, method)(
-                    request, timeout=CALL_SECONDS, metadata=self.address.metadata()
-                )
+                return self._invoke(method, request, CALL_SECONDS)
+            except ChannelClosed:
+                pass
             except grpc.RpcError as error:
                 if not is_lost(error) or attempt == _ATTEMPTS - 1:
                     raise translate(error) from None
-                self._reconnect()
-        raise AssertionError("the loop above returns or raises")
+            self._reconnect()
+        raise UnavailableError("The daemon cannot be reached: it restarts again and again.")
 
     def stream(
         self, method: str, make_request: Callable[[], Any], timeout: float | None = None
     ) -> Iterator[Any]:
-        """Messages until the daemon says it was the last, or `timeout` is over.
+        """Messages until the daemon says it was the last, `timeout` is over, or the connection is closed.
 
         After a lost connection `make_request` is asked again, so that it can go on from its cursor.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         while deadline is None or time.monotonic() < deadline:
             seconds = STREAM_SECONDS if deadline is None else deadline - time.monotonic()
-            call = getattr(self._stub, method)(
-                make_request(), timeout=min(seconds, STREAM_SECONDS), metadata=self.address.metadata()
-            )
             try:
-                yield from call
+                yield from self._messages(method, make_request(), min(seconds, STREAM_SECONDS))
                 return
+            except ChannelClosed:
+                pass
             except grpc.RpcError as error:
                 if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
                     continue
                 if not is_lost(error):
                     raise translate(error) from None
-            finally:
-                call.cancel()
+            if self._closed:
+                return
             self._come_back()
+
+    def _messages(self, method: str, request: Any, seconds: float) -> Iterator[Any]:
+        call = self._invoke(method, request, seconds)
+        try:
+            yield from call
+        finally:
+            call.cancel()
+
+    def _invoke(self, method: str, request: Any, seconds: float) -> Any:
+        try:
+            return getattr(self._stub, method)(request, timeout=seconds, metadata=self.address.metadata())
+        except ValueError as error:
+            # That is how gRPC says so: another thread has found the daemon anew, or we were closed.
+            raise ChannelClosed from error
 
     def _come_back(self) -> None:
         """Reconnect for a stream: as long as the daemon's process lives, its silence is waited out."""
@@ -83,16 +112,31 @@ class Connection:
             try:
                 self._reconnect()
             except UnavailableError:
-                if not is_alive(self.paths) or time.monotonic() > deadline:
+                if self._closed or not is_alive(self.paths) or time.monotonic() > deadline:
                     raise
             else:
                 return
 
     def _reconnect(self) -> None:
         time.sleep(_RETRY_SECONDS)
-        address = ensure_daemon(self.paths)
-        if address != self.address:
+        with self._finding:
+            if self._closed:
+                raise UnavailableError("This connection to the daemon is closed.")
+            self._tell(False)
+            address = ensure_daemon(self.paths)
+            if address != self.address:
+                self._channel.close()
+                self.address = address
+                self._channel = open_channel(address)
+                self._stub = pb_grpc.TrainerServiceStub(self._channel)
+            self._close_again()
+            self._tell(True)
+
+    def _close_again(self) -> None:
+        """A connection that was closed while the daemon was looked for has a channel that is open still."""
+        if self._closed:
             self._channel.close()
-            self.address = address
-            self._channel = open_channel(address)
-            self._stub = pb_grpc.TrainerServiceStub(self._channel)
+
+    def _tell(self, found: bool) -> None:
+        if self._listener is not None:
+            self._listener(found)

@@ -4,7 +4,7 @@
 ...     session.reset(seed=7)
 ...     session.step()
 
-docs/interactive.md has the messages. One thread at a time may use a session.
+docs/interactive.md has the messages. One thread at a time may use a session; any may `kill` it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
@@ -49,9 +49,14 @@ class PlaySession:
     """One policy in one environment. `init` tells what they are."""
 
     def __init__(
-        self, command: list[str], environment: Mapping[str, str], folder: Path, timeout: float = START_SECONDS
+        self,
+        command: list[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        timeout: float = START_SECONDS,
+        on_spawn: Callable[[PlaySession], None] | None = None,
     ) -> None:
-        """Start `command` and wait for its first message."""
+        """Start `command`, tell `on_spawn`, and wait for its first message."""
         # Kept open as long as the session; nobody has to read it while the process is well.
         self._errors: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._buffer = bytearray()
@@ -71,6 +76,8 @@ class PlaySession:
             self._errors.close()
             raise SessionEnded(f"{command[0]} cannot be started: {error.strerror}.") from error
         try:
+            if on_spawn is not None:
+                on_spawn(self)
             self.init = self._expect("init", timeout)
         except BaseException:
             self.close()
@@ -90,11 +97,13 @@ class PlaySession:
         var: Path | None = None,
         folder: Path | None = None,
         timeout: float = START_SECONDS,
+        on_spawn: Callable[[PlaySession], None] | None = None,
     ) -> Self:
         """A session with the policy in a model file, a checkpoint or a run (its id, its beginning, `last`).
 
         Algorithm and environment are those of its training unless they are given. `frames`: send a picture
         with each observation. A relative path and modules count from `folder` (default: the current one).
+        `on_spawn` gets the session while it still loads, so that another thread can `kill` it.
         """
         kwargs = None if env_kwargs is None else json.dumps(dict(env_kwargs))
         given = {"policy-path": policy, "algo": algo, "env-id": env_id, "env-kwargs": kwargs, "seed": seed}
@@ -105,7 +114,7 @@ class PlaySession:
         environment = dict(os.environ)
         if var is not None:
             environment[VAR_VARIABLE] = str(var.resolve())
-        return cls(command, environment, (folder or Path.cwd()).resolve(), timeout)
+        return cls(command, environment, (folder or Path.cwd()).resolve(), timeout, on_spawn)
 
     def reset(self, seed: int | None = None, frame: bool | None = None) -> Message:
         """Begin an episode; gives the `ready` message."""
@@ -194,6 +203,10 @@ class PlaySession:
     def pid(self) -> int:
         """The process that plays."""
         return self._process.pid
+
+    def kill(self) -> None:
+        """End the process at once, from any thread; who waits for an answer gets SessionEnded."""
+        self._process.kill()
 
     def close(self) -> None:
         """End the process, by a word if it listens."""

@@ -82,6 +82,8 @@ class CheckpointFacts:
     env_id: str | None
     step: int | None
     total_timesteps: int | None
+    args: Mapping[str, Any] = field(default_factory=dict)
+    """The parameters that it was trained with, as far as it tells."""
 
 
 @runtime_checkable
@@ -107,6 +109,9 @@ class ScriptCatalog(WorkerCatalog, Protocol):
 
     def is_script(self, algo: str) -> bool:
         """Whether `algo` names a shell script."""
+
+    def script(self, name: str, folder: Path) -> dict[str, Any]:
+        """The same of one script, by its name or by its path, counted from `folder`; UserError for none."""
 
 
 @dataclass(frozen=True)
@@ -156,6 +161,38 @@ class DescribingCatalog(WorkerCatalog, Protocol):
         `estimated_memory_mb`, `missing_extras`. UserError when the config is wrong."""
 
 
+@dataclass(frozen=True)
+class EnvironmentFacts:
+    """An environment that is known without asking the training interpreter."""
+
+    env_id: str
+    family: str
+    extra: str | None
+    """The optional set that installs it; None for one that is always there."""
+    spaces: str
+    """What an agent sees and does there, in a few words."""
+
+
+@runtime_checkable
+class FormCatalog(WorkerCatalog, Protocol):
+    """The catalog of a worker whose trainings can be put together in a form."""
+
+    def summary(self, algo: str) -> str:
+        """One line about an algorithm."""
+
+    def page(self, algo: str) -> Path | None:
+        """The Markdown page about an algorithm, with its pictures beside it; None when there is none."""
+
+    def environment_facts(self) -> Sequence[EnvironmentFacts]:
+        """What is known of each of `environments`."""
+
+    def misfit(self, algo: str, env_id: str) -> str:
+        """Why `algo` cannot train on an environment; empty when it can, or when nobody knows."""
+
+    def curricula(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
+        """Curricula by name: the stages, each with `env_id` and perhaps `steps` or `condition`."""
+
+
 class Parameter(Protocol):
     """One parameter of an algorithm."""
 
@@ -169,3 +206,17 @@ class Parameter(Protocol):
     def help(self) -> str: ...
     @property
     def runtime_only(self) -> bool: ...
+
+
+@runtime_checkable
+class BoundedParameter(Parameter, Protocol):
+    """A parameter that tells what it may be."""
+
+    @property
+    def choices(self) -> Sequence[Any] | None: ...
+    @property
+    def minimum(self) -> float | None: ...
+    @property
+    def maximum(self) -> float | None: ...
+    @property
+    def optional(self) -> bool: ...

@@ -26,6 +26,7 @@ PURPOSES = {
     "curriculum": "curricula of Syllabus-RL, which draw the tasks of a run",
     "dm_control": "DeepMind Control tasks (dm_control/…)",
     "envpool": "EnvPool's fast batches of environments",
+    "gui": "the window (`mosaic gui`)",
     "minigrid": "MiniGrid and BabyAI grid worlds",
     "mujoco": "MuJoCo robots (Ant, HalfCheetah, Walker2d, …)",
     "procgen": "Procgen games, in EnvPool's build",

@@ -64,6 +64,10 @@ class LiveGrid:
         """The slots of which there is a picture."""
         return sorted(self._frames)
 
+    def frames(self) -> dict[int, Frame]:
+        """The newest frame of each slot that has one, for whoever lays them out otherwise."""
+        return {slot: self._frames[slot] for slot in self.shown}
+
     def picture(self) -> Any:
         """The pictures as one, (height, width, 3); None when there is none yet."""
         frames = [self._frames[slot].pixels for slot in self.shown]

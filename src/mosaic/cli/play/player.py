@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from mosaic.cli.play.choices import Choices
+from mosaic.client.choices import Choices
 from mosaic.client.playing import Message, PlaySession, Refused
 from mosaic.contract.errors import UserError
 

@@ -1,4 +1,4 @@
-"""From keys and words to actions."""
+"""The actions of an environment that is played: from keys and words to actions, and back to words."""
 
 from __future__ import annotations
 
@@ -29,14 +29,15 @@ class Choices:
         self.first = int(space.get("start", 0))
         self._count = int(space.get("n", 0))
         self._words: list[str] = space.get("meanings") or []
-        self._arrows = self._find_arrows()
+        self.arrows = self._find_arrows()
+        """The action of each arrow key that has one."""
 
     def by_key(self, key: str) -> int | None:
         """The action that a key stands for; None when it stands for none."""
         if not self.discrete:
             return None
         if key in ARROWS:
-            return self._arrows.get(key)
+            return self.arrows.get(key)
         number = int(key) if key in _DIGIT_KEYS else self._count
         return self.first + number if number < self._count else None
 
@@ -61,7 +62,7 @@ class Choices:
             return "a type an action"
         keys = f"0-{min(self._count, len(_DIGIT_KEYS)) - 1}"
         more = " (a types others)" if self._count > len(_DIGIT_KEYS) else ""
-        arrows = "".join(sign for arrow, sign in ARROWS.items() if arrow in self._arrows)
+        arrows = "".join(sign for arrow, sign in ARROWS.items() if arrow in self.arrows)
         return f"{keys} {arrows} your action{more}".replace("  ", " ")
 
     def _find_arrows(self) -> dict[str, int]:

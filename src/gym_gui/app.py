@@ -1,0 +1,105 @@
+"""Starting and ending the application."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import TracebackType
+
+from PySide6.QtCore import QTimer
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import QApplication
+
+from gym_gui import log
+from gym_gui.services.daemon_link import DaemonLink
+from gym_gui.services.notifications import Notifications
+from gym_gui.services.tasks import Tasks
+from gym_gui.settings import Settings
+from gym_gui.stylesheet import ASSETS
+from gym_gui.ui.appearance import put_on
+from gym_gui.ui.views import RUN_VIEWS
+from gym_gui.ui.views.compare import CompareView
+from gym_gui.ui.window import Window
+from mosaic.contract.paths import VarPaths
+
+SWITCH_SECONDS = 0.001
+"""How long a thread that computes may keep the window waiting."""
+_SIGNAL_MS = 300
+
+
+class Desktop:
+    """The services and the window of one var folder; `close` ends all of them and stops no run."""
+
+    def __init__(self, var: Path) -> None:
+        self.paths = VarPaths(var.resolve())
+        self.paths.make()
+        self._log: logging.Handler | None = log.set_up(self.paths.logs)
+        self.notifications = Notifications()
+        self.settings = Settings(self.paths.root)
+        # Before the window is made: its parts take the typeface that is on.
+        put_on(self.settings.get("theme"))
+        self.tasks = Tasks(self.notifications)
+        self.link = DaemonLink(self.paths.root)
+        self.window = Window(self.link, self.tasks, self.notifications, self.settings, RUN_VIEWS, CompareView)
+        self.window.closed.connect(self.close)
+        self.link.start()
+        log.info(log.Code.WINDOW_OPENED, str(self.paths.root))
+
+    def close(self) -> None:
+        """End every thread, write the settings down, close the log."""
+        if self._log is None:
+            return
+        handler, self._log = self._log, None
+        self.window.shut_down()
+        self.link.close()
+        self.tasks.close()
+        self.settings.save()
+        log.info(log.Code.WINDOW_CLOSED, str(self.paths.root))
+        log.take_down(handler)
+
+
+def run(var: Path, argv: list[str]) -> int:
+    """Show the window until it is closed; gives the exit code."""
+    sys.setswitchinterval(SWITCH_SECONDS)
+    app = QApplication(argv)
+    app.setApplicationName("MOSAIC")
+    app.setDesktopFileName("mosaic")
+    app.setWindowIcon(QIcon(str(ASSETS / "icon.svg")))
+    desktop = Desktop(var)
+    catch_faults(desktop.notifications)
+    let_signals_close(desktop.window)
+    desktop.window.closed.connect(app.quit)
+    desktop.window.show()
+    code = app.exec()
+    desktop.close()
+    return code
+
+
+def catch_faults(notifications: Notifications) -> None:
+    """An exception that nobody caught is told and logged; the window goes on."""
+
+    def told(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+        if issubclass(kind, KeyboardInterrupt):
+            QApplication.quit()
+        else:
+            notifications.tell_error(error)
+
+    def told_by_thread(args: threading.ExceptHookArgs) -> None:
+        if args.exc_value is not None:
+            notifications.tell_error(args.exc_value)
+
+    sys.excepthook = told
+    threading.excepthook = told_by_thread
+
+
+def let_signals_close(window: Window) -> None:
+    """Ctrl-C and TERM close the window as its own button does. Python sees them only when it has a turn."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # Not at once: it may come before the window is shown, and what is shown after it was closed stays.
+        signal.signal(number, lambda *_: QTimer.singleShot(0, window.close))
+    turn = QTimer(window, interval=_SIGNAL_MS)
+    turn.timeout.connect(lambda: None)
+    turn.start()

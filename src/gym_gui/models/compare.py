@@ -1,0 +1,149 @@
+"""Several runs side by side: which are seeds of one configuration, and in what the others differ."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from mosaic.client import RunRecord
+
+_ABSENT = object()
+_NEUTRAL = frozenset(
+    [
+        *("notes", "seed_override", "tensorboard_dir", "track_wandb", "schema_id", "schema_version"),
+        *("fastlane_video_mode", "video_mode", "fastlane_slot", "fastlane_grid_limit", "grid_limit"),
+        *("fastlane_only", "requirements", "mode", "algo_params"),
+    ]
+)
+"""Extras that change nothing of what is learned, or that are looked at by themselves."""
+_MOST_IN_LABEL = 3
+
+
+@dataclass(frozen=True)
+class Group:
+    """The runs of one configuration, which differ in their seeds alone."""
+
+    label: str
+    runs: tuple[RunRecord, ...]
+    colour: int
+
+    @property
+    def seeds(self) -> list[int | None]:
+        return [settings_of(run).get("seed") for run in self.runs]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One setting that is not the same everywhere: a value for each group, and which of them are defaults."""
+
+    name: str
+    values: tuple[str, ...]
+    defaults: tuple[bool, ...]
+
+
+def settings_of(run: RunRecord) -> dict[str, Any]:
+    """All that decides what a run learns, by name; values that differ in the run's id alone are the same."""
+    asked = run.worker_config
+    extras = asked.get("extras") or {}
+    params = extras.get("algo_params") or {}
+    plain = {
+        "worker": run.worker_type,
+        "python": run.config.get("metadata", {}).get("worker", {}).get("python"),
+        "algo": asked.get("algo"),
+        "env_id": asked.get("env_id"),
+        "total_timesteps": asked.get("total_timesteps"),
+        "seed": extras.get("seed_override", asked.get("seed")),
+        "mode": extras.get("mode", "train"),
+    }
+    others = {
+        name: value
+        for name, value in extras.items()
+        if name not in _NEUTRAL and not name.startswith("wandb_") and value is not None
+    }
+    return {name: _without_id(value, run.run_id) for name, value in {**plain, **others, **params}.items()}
+
+
+def _without_id(value: Any, run_id: str) -> Any:
+    if isinstance(value, str):
+        return value.replace(run_id, "${RUN_ID}") if run_id else value
+    if isinstance(value, Mapping):
+        return {name: _without_id(part, run_id) for name, part in value.items()}
+    if isinstance(value, list):
+        return [_without_id(part, run_id) for part in value]
+    return value
+
+
+def group_runs(
+    runs: Sequence[RunRecord], defaults: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[Group]:
+    """The runs by configuration, in the order given. `defaults` are the parameters of each algorithm."""
+    found: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        settings = {**_defaults_of(run, defaults), **settings_of(run)}
+        settings.pop("seed", None)
+        found.setdefault(json.dumps(settings, sort_keys=True, default=str), []).append(run)
+    labels = _labels([members[0] for members in found.values()], defaults)
+    members = found.values()
+    return [
+        Group(label, tuple(runs), number)
+        for number, (label, runs) in enumerate(zip(labels, members, strict=True))
+    ]
+
+
+def _defaults_of(run: RunRecord, defaults: Mapping[str, Mapping[str, Any]] | None) -> Mapping[str, Any]:
+    return (defaults or {}).get(str(run.worker_config.get("algo")), {})
+
+
+def differences(
+    groups: Sequence[Group], defaults: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[Difference]:
+    """The settings in which the groups differ. Which seeds each has is told elsewhere."""
+    firsts = [group.runs[0] for group in groups]
+    return [row for row in _rows(firsts, defaults) if len(set(row.values)) > 1]
+
+
+def _rows(runs: Sequence[RunRecord], defaults: Mapping[str, Mapping[str, Any]] | None) -> list[Difference]:
+    settings = [settings_of(run) for run in runs]
+    known = [_defaults_of(run, defaults) for run in runs]
+    names = dict.fromkeys(name for one in (*settings, *known) for name in one if name != "seed")
+    rows = []
+    for name in names:
+        values, usual = [], []
+        for own, default in zip(settings, known, strict=True):
+            value = own.get(name, default.get(name, _ABSENT))
+            values.append(_text(name, value))
+            usual.append(name not in own or (name in default and own[name] == default[name]))
+        rows.append(Difference(name, tuple(values), tuple(usual)))
+    return rows
+
+
+def _text(name: str, value: Any) -> str:
+    if value is _ABSENT or value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, int) and name == "total_timesteps":
+        return f"{value:,}"
+    if name == "algo":
+        return PurePath(str(value)).name
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _labels(firsts: Sequence[RunRecord], defaults: Mapping[str, Mapping[str, Any]] | None) -> list[str]:
+    """What tells each group from the others, in few words."""
+    if len(firsts) == 1:
+        asked = settings_of(firsts[0])
+        return [" · ".join(_text(name, asked[name]) for name in ("algo", "env_id") if asked.get(name))]
+    rows = [row for row in _rows(firsts, defaults) if len(set(row.values)) > 1]
+    made = []
+    for place in range(len(firsts)):
+        parts = [
+            row.values[place] if row.name in ("algo", "env_id") else f"{row.name} {row.values[place]}"
+            for row in rows
+        ]
+        more = f" +{len(parts) - _MOST_IN_LABEL}" if len(parts) > _MOST_IN_LABEL else ""
+        made.append(" · ".join(parts[:_MOST_IN_LABEL]) + more)
+    return made

@@ -1,0 +1,112 @@
+"""The words beside the live picture."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gym_gui.models.words import number, sentence, steps
+from mosaic.analytics.eval_summary import EvalSummary
+from mosaic.client import RunRecord
+from mosaic.fastlane.grid import Metrics
+from mosaic.fastlane.reader import SlotStatus
+
+_ROLES = {"live": "good", "waiting": "dim", "stale": "warn", "no picture": "warn", "ended": "dim"}
+
+
+@dataclass(frozen=True)
+class Hud:
+    """What stands under the picture: numbers with their names, the evaluation, and whether it is live."""
+
+    numbers: tuple[tuple[str, str], ...]
+    batch: str
+    state: str
+    role: str
+
+
+@dataclass(frozen=True)
+class Absence:
+    """What stands in place of a picture, and what to do about it."""
+
+    title: str
+    advice: str
+
+
+def hud_of(
+    status: SlotStatus, metrics: Metrics | None, evaluates: bool, summary: EvalSummary | None = None
+) -> Hud:
+    """The HUD of a run; `summary` is that of an evaluation."""
+    numbers: tuple[tuple[str, str], ...] = ()
+    if metrics is not None:
+        mark = " (Eval)" if evaluates else ""
+        numbers = (
+            (f"reward{mark}", number(metrics.last_reward)),
+            ("return", number(metrics.rolling_return)),
+            ("steps/s", steps(metrics.step_rate_hz)),
+        )
+    word = "connected" if status.state == "live" else status.state
+    return Hud(numbers, batch_line(summary) if evaluates else "", word, _ROLES.get(status.state, "dim"))
+
+
+def batch_line(summary: EvalSummary | None) -> str:
+    """The newest batch of an evaluation in one line."""
+    if summary is None or not summary.batches:
+        return "eval: the first batch is being played"
+    batch = summary.batches[-1]
+    return (
+        f"eval batch {batch.batch:,} · {batch.episodes:,} episodes · mean {number(batch.mean)} ± "
+        f"{number(batch.std)} · min {number(batch.min)} · max {number(batch.max)}"
+    )
+
+
+def absence_of(run: RunRecord, status: SlotStatus) -> Absence:
+    """Why there is no picture, in words, with the next step."""
+    if run.ended or status.state == "ended":
+        return Absence(
+            "The run has ended, so there is nothing live to see.",
+            "Its videos are under Artifacts; with Play you step through the policy it has learned.",
+        )
+    if run.status in ("INIT", "HSHK", "RDY"):
+        why = f" {sentence(run.reason)}." if run.reason and run.status == "INIT" else ""
+        return Absence("The run has not begun yet.", f"The picture appears here as soon as it does.{why}")
+    if not shows_frames(run):
+        return Absence(
+            "Live frames are off for this run.",
+            "They cost nothing while nobody looks: choose “grid” or “single” when you train again.",
+        )
+    if run.status == "PAUSE":
+        return Absence("The run is paused.", "Resume it, and the picture goes on.")
+    if status.state == "no picture":
+        return Absence("This environment gives no picture.", _sentence(status.reason))
+    if status.state == "stale":
+        return Absence("No new picture is coming.", _sentence(status.reason))
+    return Absence("The first picture is on its way.", _sentence(status.reason))
+
+
+def shows_frames(run: RunRecord) -> bool:
+    """Whether the run was asked for live frames."""
+    return _video_mode(run) != "off"
+
+
+def _video_mode(run: RunRecord) -> str:
+    extras = run.worker_config.get("extras") or {}
+    return str(extras.get("fastlane_video_mode", extras.get("video_mode")) or "grid")
+
+
+def _sentence(reason: str) -> str:
+    if not reason:
+        return ""
+    return sentence(reason).rstrip(".") + "."
+
+
+def staleness(status: SlotStatus) -> str:
+    """What is said over a picture that does not move; empty while it does."""
+    if status.state in ("live", "waiting"):
+        return ""
+    return sentence(status.reason or status.state)
+
+
+def caption(shown: int, frames_per_second: float) -> str:
+    """`8 environments · 30 frames/s`."""
+    if not shown:
+        return ""
+    return f"{shown} environment{'s' * (shown > 1)} · {frames_per_second:.0f} frames/s"

@@ -1,0 +1,152 @@
+"""What a run is told beside its algorithm's parameters: watching, tracking, resources, name and notes."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gym_gui.models.form_state import FormState
+from gym_gui.models.run_fields import ALL, WANDB
+from mosaic.contract.errors import UserError
+from mosaic.contract.run_config import validate_train_run_config
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """A snapshot of these fields, ready to be put into configs by another thread."""
+
+    extras: Mapping[str, Any] = field(default_factory=dict)
+    tags: tuple[str, ...] = ()
+    run_name: str | None = None
+    cpus: int = 1
+    memory_mb: int | None = None
+    gpus: int = 0
+    gpus_mandatory: bool = False
+    max_minutes: float | None = None
+    max_restarts: int = 0
+    priority: int = 0
+    python: str | None = None
+    tensorboard: bool = True
+
+    @classmethod
+    def of(cls, state: FormState) -> RunSettings:
+        """What the fields say; UserError when one of them is wrong."""
+        values: dict[str, Any] = {name: state.value(name) for name in state.fields if name in _NAMES}
+        return cls(
+            extras=_extras(values),
+            tags=tuple(filter(None, (tag.strip() for tag in values["tags"].split(",")))),
+            run_name=values["run_name"],
+            cpus=values["cpus"],
+            memory_mb=values["memory_mb"],
+            gpus=1 if values["gpu"] else 0,
+            gpus_mandatory=values["gpu"] and values["gpu_mandatory"],
+            max_minutes=values["max_minutes"],
+            max_restarts=values["max_restarts"],
+            priority=values["priority"],
+            python=interpreter(values["python"]),
+            tensorboard=values["tensorboard"],
+        )
+
+    @property
+    def tracks_wandb(self) -> bool:
+        return bool(self.extras.get("track_wandb"))
+
+    def finish(self, config: dict[str, Any]) -> dict[str, Any]:
+        """A config with resources, limits and artifacts as they are asked for."""
+        resources: dict[str, Any] = {"cpus": self.cpus}
+        if self.memory_mb is not None:
+            resources["memory_mb"] = self.memory_mb
+        if self.gpus:
+            resources["gpus"] = {"requested": self.gpus, "mandatory": self.gpus_mandatory}
+        schedule: dict[str, Any] = {"max_restarts": self.max_restarts, "priority": self.priority}
+        if self.max_minutes is not None:
+            schedule["max_wallclock_minutes"] = self.max_minutes
+        artifacts = {"tensorboard": {"enabled": self.tensorboard}, "wandb": {"enabled": self.tracks_wandb}}
+        finished = {**config, "resources": resources, "schedule": schedule, "artifacts": artifacts}
+        validate_train_run_config(finished)
+        return finished
+
+
+_NAMES = {one.name for one in ALL}
+
+
+def interpreter(named: str | None) -> str | None:
+    """The absolute path of another interpreter, not resolved further: a venv's own is a link."""
+    if not named:
+        return None
+    found = shutil.which(str(Path(named).expanduser()))
+    if found is None:
+        raise UserError(f"Interpreter: '{named}' is no program that can be run.")
+    return str(Path(found).absolute())
+
+
+def load_settings(state: FormState, config: Mapping[str, Any]) -> None:
+    """Fill the fields from the config of an earlier run."""
+    extras = config.get("metadata", {}).get("worker", {}).get("config", {}).get("extras") or {}
+    resources, schedule = config.get("resources") or {}, config.get("schedule") or {}
+    gpus = resources.get("gpus") or {}
+    found = {
+        "live_mode": extras.get("fastlane_video_mode", extras.get("video_mode")),
+        "live_count": extras.get("fastlane_grid_limit", extras.get("grid_limit")),
+        "live_slot": extras.get("fastlane_slot"),
+        "tensorboard": ((config.get("artifacts") or {}).get("tensorboard") or {}).get("enabled"),
+        "wandb": extras.get("track_wandb"),
+        **{one.name: extras.get(one.name) for one in WANDB},
+        "cpus": resources.get("cpus"),
+        "memory_mb": resources.get("memory_mb"),
+        "gpu": bool(gpus.get("requested")) or None,
+        "gpu_mandatory": gpus.get("mandatory"),
+        "max_minutes": schedule.get("max_wallclock_minutes"),
+        "max_restarts": schedule.get("max_restarts"),
+        "priority": schedule.get("priority"),
+        "python": config.get("metadata", {}).get("worker", {}).get("python"),
+        "tags": ", ".join(config.get("tags") or ()) or None,
+        "notes": extras.get("notes"),
+    }
+    for name, value in found.items():
+        if value is not None and name in state.fields:
+            state.put(name, value)
+
+
+def about_resources(state: FormState) -> str:
+    """CPUs, GPU and limits in one line."""
+    cpus, minutes = state.said("cpus"), state.said("max_minutes")
+    parts = ["1 CPU" if cpus == "1" else f"{cpus} CPUs", "GPU" if state.is_on("gpu") else "no GPU"]
+    parts.append(f"at most {minutes} min" if minutes else "no time limit")
+    changed = [name for name in ("memory_mb", "max_restarts", "priority", "python") if state.is_changed(name)]
+    return " · ".join([*parts, *(f"{state.fields[name].title} {state.said(name)}" for name in changed)])
+
+
+def about_naming(state: FormState) -> str:
+    """Name, tags and the beginning of the notes in one line."""
+    said = [" ".join(state.said(name).split()) for name in ("run_name", "tags", "notes")]
+    return " · ".join(filter(None, said)) or "empty"
+
+
+def json_object(text: str) -> dict[str, Any] | None:
+    """The object in a field of kind `json`; None when it is empty."""
+    return dict(json.loads(text)) if text.strip() else None
+
+
+def _extras(values: Mapping[str, Any]) -> dict[str, Any]:
+    extras: dict[str, Any] = {}
+    if values["live_mode"] != "grid":
+        extras["fastlane_video_mode"] = values["live_mode"]
+    if values["live_mode"] == "grid" and values["live_count"] != 8:
+        extras["fastlane_grid_limit"] = values["live_count"]
+    if values["live_mode"] == "single" and values["live_slot"]:
+        extras["fastlane_slot"] = values["live_slot"]
+    if values["gpu"]:
+        extras["cuda"] = True
+    if values["notes"]:
+        extras["notes"] = values["notes"]
+    if values["wandb"]:
+        extras["track_wandb"] = True
+        proxies = ("wandb_http_proxy", "wandb_https_proxy")
+        wanted = [one.name for one in WANDB if values["wandb_use_vpn_proxy"] or one.name not in proxies]
+        extras |= {name: values[name] for name in wanted if values[name]}
+    return extras

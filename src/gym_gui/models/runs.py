@@ -1,0 +1,154 @@
+"""All runs that the window knows, newest first, with the seeds of one configuration together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gym_gui.models.filters import RunFilter, search_text
+from mosaic.client import RunRecord
+
+_TOGETHER_SECONDS = 60.0
+"""Runs of one configuration that were submitted within so long of each other belong together."""
+
+
+@dataclass
+class RunGroup:
+    """Runs that differ in their seed only and were submitted together; most groups are of one run."""
+
+    key: str
+    """The id of the run that was submitted first; it stays while the group lives."""
+    config: str
+    runs: dict[str, RunRecord] = field(default_factory=dict)
+    """By id, in the order of their seeds."""
+
+    @property
+    def seeds(self) -> list[int | None]:
+        return [run.worker_config.get("seed") for run in self.runs.values()]
+
+    @property
+    def newest(self) -> float:
+        return max(run.submitted_at for run in self.runs.values())
+
+    @property
+    def first(self) -> RunRecord:
+        """The run that stands for the group: one that lives before one that has ended."""
+        return next((run for run in self.runs.values() if not run.ended), next(iter(self.runs.values())))
+
+    def takes(self, run: RunRecord, config: str) -> bool:
+        """Whether a new run belongs here."""
+        near = abs(run.submitted_at - self.newest) <= _TOGETHER_SECONDS
+        return near and config == self.config and run.worker_config.get("seed") not in self.seeds
+
+    def add(self, run: RunRecord) -> None:
+        self.runs[run.run_id] = run
+        self.runs = dict(sorted(self.runs.items(), key=lambda item: _seed_order(item[1])))
+
+
+class RunBook:
+    """The runs by id, and their groups. It knows no Qt and asks nobody."""
+
+    def __init__(self) -> None:
+        self._groups: dict[str, RunGroup] = {}
+        """By key, newest last."""
+        self._group_of: dict[str, str] = {}
+        self._newest_of_config: dict[str, str] = {}
+        self._texts: dict[str, str] = {}
+        self._ordered = True
+
+    def __len__(self) -> int:
+        return len(self._group_of)
+
+    def __iter__(self) -> Iterator[RunRecord]:
+        """Every run, those of the newest group first."""
+        return (run for group in reversed(self._groups.values()) for run in group.runs.values())
+
+    def update(self, records: Iterable[RunRecord]) -> set[str]:
+        """Take in new and changed runs; gives the keys of the groups that changed."""
+        changed = set()
+        for run in sorted(records, key=_age):
+            key = self._group_of.get(run.run_id)
+            if key is None:
+                key = self._place(run)
+            else:
+                self._groups[key].runs[run.run_id] = run
+            changed.add(key)
+        self._keep_order()
+        return changed
+
+    def remove(self, run_ids: Iterable[str]) -> set[str]:
+        """Forget runs; gives the keys of their groups, some of which are gone now."""
+        changed = set()
+        for run_id in run_ids:
+            key = self._group_of.pop(run_id, None)
+            if key is None:
+                continue
+            changed.add(key)
+            del self._groups[key].runs[run_id], self._texts[run_id]
+            if not self._groups[key].runs:
+                del self._groups[key]
+        return changed
+
+    def get(self, run_id: str) -> RunRecord | None:
+        group = self.group_of(run_id)
+        return group.runs.get(run_id) if group else None
+
+    def group_of(self, run_id: str) -> RunGroup | None:
+        """The group that a run is in."""
+        return self._groups.get(self._group_of.get(run_id, ""))
+
+    def text_of(self, run_id: str) -> str:
+        """What words may find of a run."""
+        return self._texts.get(run_id, "")
+
+    def group(self, key: str) -> RunGroup | None:
+        return self._groups.get(key)
+
+    def group_keys(self) -> list[str]:
+        """The keys of all groups, newest first."""
+        return list(reversed(self._groups))
+
+    def visible(self, wanted: RunFilter) -> list[RunGroup]:
+        """The groups of which at least one run is wanted, newest first."""
+        groups = reversed(self._groups.values())
+        return [group for group in groups if any(map(wanted.matches, group.runs.values()))]
+
+    def _place(self, run: RunRecord) -> str:
+        config = _config_key(run)
+        known = self._groups.get(self._newest_of_config.get(config, ""))
+        if known is None or not known.takes(run, config):
+            self._ordered = self._ordered and run.run_id > next(reversed(self._groups), "")
+            known = self._groups[run.run_id] = RunGroup(run.run_id, config)
+            self._newest_of_config[config] = run.run_id
+        known.add(run)
+        self._group_of[run.run_id] = known.key
+        self._texts[run.run_id] = search_text(run)
+        return known.key
+
+    def _keep_order(self) -> None:
+        """Groups stand in the order of their keys, which is that of time; late ones are put in place."""
+        if not self._ordered:
+            self._groups = dict(sorted(self._groups.items()))
+            self._ordered = True
+
+
+def _age(run: RunRecord) -> tuple[float, str]:
+    return run.submitted_at, run.run_id
+
+
+def _seed_order(run: RunRecord) -> tuple[float, float]:
+    seed = run.worker_config.get("seed")
+    return float("inf") if seed is None else float(seed), run.submitted_at
+
+
+def _config_key(run: RunRecord) -> str:
+    """The configuration without what differs from seed to seed."""
+    metadata: Mapping[str, Any] = run.config.get("metadata", {})
+    worker = dict(metadata.get("worker", {}))
+    asked = {
+        name: value for name, value in worker.get("config", {}).items() if name not in ("seed", "run_id")
+    }
+    whole = {**run.config, "metadata": {"worker": {**worker, "config": asked}}}
+    return json.dumps(whole, sort_keys=True).replace(run.run_id, "")

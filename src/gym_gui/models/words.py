@@ -1,0 +1,168 @@
+"""Numbers, times and states as a person reads them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import PurePath
+
+from mosaic.client import RunRecord
+from mosaic.contract.capabilities import NO_ENVIRONMENT
+
+NONE = "–"
+MINUS = "−"
+
+
+@dataclass(frozen=True)
+class State:
+    """Where a run stands: a word, and the role of its colour in the palette."""
+
+    word: str
+    role: str
+
+
+_LIVE = {
+    "INIT": State("Waiting", "warn"),
+    "HSHK": State("Starting", "accent"),
+    "RDY": State("Starting", "accent"),
+    "EXEC": State("Running", "good"),
+    "PAUSE": State("Paused", "paused"),
+    "FAULT": State("Failed", "bad"),
+}
+_ENDED = {
+    "completed": State("Completed", "dim"),
+    "cancelled": State("Cancelled", "dim"),
+    "timed_out": State("Timed out", "bad"),
+    "failed": State("Failed", "bad"),
+}
+_UNKNOWN = State("Unknown", "dim")
+
+
+def state_of(run: RunRecord) -> State:
+    """The state of a run in a word and a colour."""
+    if run.ended:
+        return _ENDED.get(run.outcome or "", _UNKNOWN)
+    if run.status == "INIT" and (run.reason or "").startswith("restart "):
+        return State("Restarting", "warn")
+    return _LIVE.get(run.status, _UNKNOWN)
+
+
+def number(value: float | None) -> str:
+    """A measured number in about four figures: `487.3`, `1,304`, `0.0121`; a dash when there is none."""
+    if value is None or math.isnan(value):
+        return NONE
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    size = abs(value)
+    if size >= 1e9 or 0 < size < 1e-4:
+        text = f"{value:.3g}"
+    elif size >= 1000:
+        text = f"{value:,.0f}"
+    elif size >= 10:
+        text = f"{value:.1f}"
+    elif size >= 0.1 or size == 0:
+        text = f"{value:.2f}"
+    else:
+        text = f"{value:.4f}"
+    return text.replace("-", MINUS) if "e" not in text else text
+
+
+def steps(count: float | None) -> str:
+    """`370,688`."""
+    return NONE if count is None else f"{count:,.0f}"
+
+
+def short_steps(count: float | None) -> str:
+    """`812`, `370k`, `2.5M`."""
+    if count is None:
+        return NONE
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(count) >= size:
+            scaled = count / size
+            decimals = abs(scaled) < 10 and scaled % 1 >= 0.05
+            return f"{scaled:.1f}{unit}" if decimals else f"{int(scaled)}{unit}"
+    return f"{count:.0f}"
+
+
+def duration(seconds: float | None) -> str:
+    """`0:06`, `12:34`, `1:02:03`, `3 days 2:00`."""
+    if seconds is None:
+        return NONE
+    whole = max(0, int(seconds))
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    if hours >= 24:
+        days, hours = divmod(hours, 24)
+        return f"{days} day{'s' * (days > 1)} {hours}:{minutes:02}"
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def ago(then: float, now: float | None = None) -> str:
+    """`now`, `12 s ago`, `3 min ago`, `5 days ago`."""
+    passed = max(0, int((time.time() if now is None else now) - then))
+    for unit, size in (("day", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        if passed >= size:
+            amount = passed // size
+            return f"{amount} {unit}{'s' if unit == 'day' and amount > 1 else ''} ago"
+    return "now"
+
+
+def clock(at: float, now: float | None = None) -> str:
+    """`14:02` today, `Mon 14:02` this week, else `12 Mar 14:02`."""
+    then, today = time.localtime(at), time.localtime(time.time() if now is None else now)
+    if then[:3] == today[:3]:
+        return time.strftime("%H:%M", then)
+    age = (time.time() if now is None else now) - at
+    return time.strftime("%a %H:%M" if age < 6 * 86400 else "%-d %b %H:%M", then)
+
+
+def bytes_text(count: float) -> str:
+    """`812 B`, `3.4 MB`."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
+
+def percent(share: float | None) -> str:
+    """A share of 1; 100 % only at the end."""
+    return NONE if share is None else f"{int(max(0.0, share) * 100)} %"
+
+
+def title_of(run: RunRecord) -> str:
+    """`ppo · CartPole-v1`; an evaluation says so."""
+    asked = run.worker_config
+    algo, env_id = asked.get("algo"), asked.get("env_id")
+    if not algo:
+        return run.run_name
+    name = PurePath(algo).name
+    title = name if env_id in (None, "", NO_ENVIRONMENT) else f"{name} · {env_id}"
+    evaluates = (asked.get("extras") or {}).get("mode") == "policy_eval"
+    return f"Evaluation of {title}" if evaluates else title
+
+
+def seeds_text(seeds: Sequence[int | None]) -> str:
+    """`seed 1`, `seeds 1–3`, `seeds 1, 4, 9`; empty when there is none."""
+    known = sorted({seed for seed in seeds if seed is not None})
+    if not known:
+        return ""
+    if len(known) == 1:
+        return f"seed {known[0]}"
+    if known[-1] - known[0] == len(known) - 1:
+        return f"seeds {known[0]}–{known[-1]}"
+    listed = ", ".join(map(str, known[:4]))
+    return f"seeds {listed}{' …' if len(known) > 4 else ''}"
+
+
+def short_id(run_id: str) -> str:
+    """`01KATF46…TX33Z`."""
+    return f"{run_id[:8]}…{run_id[-5:]}" if len(run_id) > 16 else run_id
+
+
+def sentence(text: str) -> str:
+    """The same with a capital letter."""
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,1 @@
+"""Threads, timers and the daemon: Qt core only."""

@@ -1,0 +1,215 @@
+"""The lines of several runs, read one after the other and made beside the window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from gym_gui import log
+from gym_gui.models import words
+from gym_gui.models.averaging import mean_line
+from gym_gui.models.charting import ChartOptions, Line, line_of
+from gym_gui.models.compare import Group
+from gym_gui.models.series import Curve, curve_of
+from gym_gui.services.daemon_link import DaemonLink
+from gym_gui.services.run_metrics import RunMetrics
+from gym_gui.services.tasks import Tasks
+from mosaic.analytics.table import MetricTable
+from mosaic.client import RunRecord
+from mosaic.contract.errors import NotFoundError
+
+_PAUSE_MS = 300
+_RETRY_MS = 2000
+
+
+@dataclass
+class _Source:
+    """The scalars of one run: read once when it has ended, followed while it lives."""
+
+    table: MetricTable | None = None
+    live: RunMetrics | None = None
+    curves: dict[str, Curve] = field(default_factory=dict)
+
+    def tags(self) -> list[str]:
+        if self.live is not None:
+            with self.live.lock:
+                return self.live.table.tags()
+        return self.table.tags() if self.table is not None else []
+
+    def curve(self, tag: str) -> Curve:
+        if self.live is not None:
+            with self.live.lock:
+                return curve_of(self.live.table, tag)
+        if tag not in self.curves:
+            self.curves[tag] = curve_of(self.table or MetricTable(), tag)
+        return self.curves[tag]
+
+
+class ComparedRuns(QObject):
+    """Holds the scalars of the runs between `open` and `close`."""
+
+    tags_changed = Signal(object)
+    """list[str]."""
+    ready = Signal(object)
+    """dict[str, list[Line]], by metric."""
+    progress = Signal(int, int)
+    """How many runs were read, of how many."""
+
+    def __init__(self, link: DaemonLink, tasks: Tasks) -> None:
+        super().__init__()
+        self._link = link
+        self._tasks = tasks
+        self._sources: dict[str, _Source] = {}
+        self._waiting: list[RunRecord] = []
+        self._groups: list[Group] = []
+        self._averaged = True
+        self._wanted: tuple[str, ...] = ()
+        self._options = ChartOptions()
+        self._reading = self._busy = self._again = False
+        self._open = False
+        self.tags: list[str] = []
+        self._timer = QTimer(self, singleShot=True, interval=_PAUSE_MS)
+        self._timer.timeout.connect(self._make)
+        self._retry = QTimer(self, singleShot=True, interval=_RETRY_MS)
+        self._retry.timeout.connect(self._read_next)
+
+    def open(self, runs: Sequence[RunRecord]) -> None:
+        """Read these runs; those that were read before are kept."""
+        self._open = True
+        ids = {run.run_id for run in runs}
+        for run_id in [known for known in self._sources if known not in ids]:
+            self._drop(run_id)
+        self._waiting = []
+        for run in runs:
+            source = self._sources.get(run.run_id)
+            if source is not None and (source.live is None or not run.ended):
+                continue
+            if run.ended:
+                self._waiting.append(run)
+            else:
+                live = RunMetrics(self._link, run.run_id)
+                live.changed.connect(self._timer.start)
+                self._sources[run.run_id] = _Source(live=live)
+        self._read_next()
+
+    def show(self, groups: Sequence[Group], averaged: bool) -> None:
+        """How the runs belong together; with `averaged` each group is one line."""
+        self._groups, self._averaged = list(groups), averaged
+        self._make()
+
+    def want(self, tags: Sequence[str], options: ChartOptions) -> None:
+        """Make lines of these metrics from now on."""
+        self._wanted, self._options = tuple(tags), options
+        self._make()
+
+    def close(self) -> None:
+        """Follow nothing any more; what was read of ended runs stays."""
+        self._open = False
+        self._timer.stop()
+        self._retry.stop()
+        self._waiting = []
+        for run_id in [known for known, source in self._sources.items() if source.live is not None]:
+            self._drop(run_id)
+
+    def _drop(self, run_id: str) -> None:
+        source = self._sources.pop(run_id)
+        if source.live is not None:
+            source.live.close()
+            source.live.deleteLater()
+
+    def _read_next(self) -> None:
+        # One at a time: reading holds the interpreter, and the window needs it too.
+        if self._reading or not self._open:
+            return
+        total = len(self._waiting) + len(self._sources)
+        self.progress.emit(len(self._sources), total)
+        if not self._waiting:
+            self._make()
+            return
+        run = self._waiting.pop(0)
+        self._reading = True
+        self._tasks.run(
+            lambda: (run, self._link.client().metrics(run.run_id)),
+            self._read,
+            lambda error: self._not_read(run, error),
+            owner=self,
+        )
+
+    def _read(self, found: tuple[RunRecord, MetricTable]) -> None:
+        run, table = found
+        self._reading = False
+        if self._open:
+            if run.run_id in self._sources:
+                self._drop(run.run_id)
+            self._sources[run.run_id] = _Source(table)
+            self._timer.start()
+        self._read_next()
+
+    def _not_read(self, run: RunRecord, error: Exception) -> None:
+        log.info(log.Code.STREAM_LOST, f"it cannot be compared now: {error}", run.run_id)
+        self._reading = False
+        if not self._open:
+            return
+        if isinstance(error, NotFoundError):
+            self._read_next()
+        else:
+            # The daemon is away; it comes back.
+            self._waiting.append(run)
+            self._retry.start()
+
+    def _make(self) -> None:
+        if not self._open:
+            return
+        if self._busy:
+            self._again = True
+            return
+        self._busy = True
+        sources, groups, averaged = dict(self._sources), list(self._groups), self._averaged
+        wanted, options = self._wanted, self._options
+        self._tasks.run(lambda: _work(sources, groups, averaged, wanted, options), self._made, self._not_made)
+
+    def _made(self, result: tuple[list[str], dict[str, list[Line]]]) -> None:
+        self._busy = False
+        tags, lines = result
+        if self._open:
+            if tags != self.tags:
+                self.tags = tags
+                self.tags_changed.emit(tags)
+            self.ready.emit(lines)
+        if self._again:
+            self._again = False
+            self._make()
+
+    def _not_made(self, error: Exception) -> None:
+        self._busy = False
+        log.fault("runs cannot be compared", error)
+
+
+def _work(
+    sources: dict[str, _Source],
+    groups: Sequence[Group],
+    averaged: bool,
+    wanted: Sequence[str],
+    options: ChartOptions,
+) -> tuple[list[str], dict[str, list[Line]]]:
+    tags = sorted({tag for source in sources.values() for tag in source.tags()})
+    return tags, {tag: _lines(sources, groups, averaged, tag, options) for tag in wanted}
+
+
+def _lines(
+    sources: dict[str, _Source], groups: Sequence[Group], averaged: bool, tag: str, options: ChartOptions
+) -> list[Line]:
+    lines = []
+    for group in groups:
+        read = [(run, sources[run.run_id].curve(tag)) for run in group.runs if run.run_id in sources]
+        curves = [(run, curve) for run, curve in read if len(curve)]
+        if averaged and len(curves) > 1:
+            lines.append(mean_line(group.label, group.colour, [curve for _, curve in curves], options))
+            continue
+        for run, curve in curves:
+            seed = words.seeds_text([run.worker_config.get("seed")])
+            name = f"{group.label} · {seed}" if len(group.runs) > 1 and seed else group.label
+            lines.append(line_of(curve, options, name, group.colour))
+    return lines

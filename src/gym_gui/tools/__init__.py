@@ -1,0 +1,1 @@
+"""Programs around the window, for those who work on it."""

@@ -1,0 +1,150 @@
+"""What may lie over the runs: a worker's form, or a comparison."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QCursor, QKeyEvent
+from PySide6.QtWidgets import QMenu, QStackedWidget, QWidget
+
+from gym_gui.context import Context
+from gym_gui.ui.run_page import RunPage
+from gym_gui.ui.views.base import RunsView
+from gym_gui.ui.workers.catalog import form_for, workers_for
+from gym_gui.ui.workers.worker_form import WorkerForm
+from mosaic.client import RunRecord
+from mosaic.contract.capabilities import WorkerCapabilities
+from mosaic.contract.errors import UserError
+
+Loaded = list[tuple[WorkerCapabilities, type[WorkerForm]]]
+
+
+class Cover(QStackedWidget):
+    """The runs, with at most one thing over them. While they are covered their view rests."""
+
+    submitted = Signal(object)
+    """The runs that a form has submitted."""
+
+    def __init__(self, context: Context, runs: QWidget, page: RunPage, comparison: type[RunsView]) -> None:
+        super().__init__()
+        self._context = context
+        self._runs = runs
+        self._page = page
+        self._comparison_kind = comparison
+        self.form: WorkerForm | None = None
+        self.comparison: RunsView | None = None
+        self._compared: list[str] = []
+        self.addWidget(runs)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Esc that nobody else wanted goes back to the runs."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.uncover()
+        else:
+            super().keyPressEvent(event)
+
+    def open_form(self, purpose: str, prefill: dict[str, Any]) -> None:
+        """Load the forms for a purpose beside the window, then show one."""
+        named = self._context.runs.get(str(prefill.get("run_id", "")))
+        self._context.tasks.run(
+            lambda: load_forms(purpose, named.worker_type if named else None),
+            lambda forms: self._choose(forms, prefill),
+            owner=self,
+        )
+
+    def _choose(self, forms: Loaded, prefill: dict[str, Any]) -> None:
+        if len(forms) == 1:
+            self._show_form(*forms[0], prefill)
+            return
+        menu = QMenu(self)
+        for worker, kind in forms:
+            action = menu.addAction(worker.display_name)
+            action.triggered.connect(
+                lambda _=False, worker=worker, kind=kind: self._show_form(worker, kind, prefill)
+            )
+        menu.popup(QCursor.pos())
+
+    def _show_form(self, worker: WorkerCapabilities, kind: type[WorkerForm], prefill: dict[str, Any]) -> None:
+        if not self._drop_form():
+            return
+        self._drop_comparison()
+        self.form = kind(self._context, worker, prefill)
+        self.form.submitted.connect(self._submitted)
+        self.form.closed.connect(self.uncover)
+        self._put_over(self.form)
+
+    def _submitted(self, runs: Sequence[RunRecord]) -> None:
+        self.uncover()
+        self.submitted.emit(list(runs))
+
+    def compare(self, runs: Sequence[RunRecord]) -> None:
+        """Show several runs side by side."""
+        if len(runs) < 2 or not self._drop_form():
+            return
+        if self.comparison is None:
+            self.comparison = self._comparison_kind(self._context)
+            self.comparison.closed.connect(self.uncover)
+        self._compared = [run.run_id for run in runs]
+        self._put_over(self.comparison)
+        self.comparison.show_runs(list(runs))
+        self.comparison.enter()
+
+    def update_runs(self, records: Sequence[RunRecord]) -> None:
+        """Some runs have news."""
+        news = [run for run in records if run.run_id in self._compared]
+        if self.comparison is not None and news:
+            self.comparison.update_runs(news)
+
+    def uncover(self) -> None:
+        """Show the runs again, unless the form has to stay."""
+        if self.currentWidget() is self._runs or not self._drop_form():
+            return
+        self._drop_comparison()
+        self.setCurrentWidget(self._runs)
+        self._page.set_covered(False)
+
+    def may_close(self) -> bool:
+        """Whether the window may go; the form that is open ends what it has under way."""
+        return self.form is None or self.form.leave_safely()
+
+    def close_all(self) -> None:
+        self._drop_comparison()
+
+    def _put_over(self, widget: QWidget) -> None:
+        self._page.set_covered(True)
+        if self.indexOf(widget) < 0:
+            self.addWidget(widget)
+        self.setCurrentWidget(widget)
+        widget.setFocus()
+
+    def _drop_form(self) -> bool:
+        if self.form is None:
+            return True
+        if not self.form.leave_safely():
+            return False
+        self._take_away(self.form)
+        self.form = None
+        return True
+
+    def _drop_comparison(self) -> None:
+        if self.comparison is not None:
+            self.comparison.leave()
+            self.comparison.close_view()
+            self._take_away(self.comparison)
+            self.comparison = None
+            self._compared = []
+
+    def _take_away(self, widget: QWidget) -> None:
+        self.removeWidget(widget)
+        widget.hide()
+        widget.deleteLater()
+
+
+def load_forms(purpose: str, worker_type: str | None) -> Loaded:
+    """The forms of the installed workers for a purpose; of one worker where a run of it is meant."""
+    workers = [worker for worker in workers_for(purpose) if worker_type in (None, worker.worker_type)]
+    if not workers:
+        raise UserError(f"No installed worker has a form to '{purpose}': run `./mosaic doctor`.")
+    return [(worker, form_for(worker.worker_type, purpose)) for worker in workers]

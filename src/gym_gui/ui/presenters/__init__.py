@@ -1,0 +1,1 @@
+"""What to show and in which words, without Qt."""

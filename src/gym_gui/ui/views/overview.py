@@ -1,0 +1,153 @@
+"""The Overview tab: how a run is doing, at a glance."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from PySide6.QtCore import Qt, QTimer
+from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+
+from gym_gui.context import Context
+from gym_gui.models.evaluations import summary_of
+from gym_gui.models.facts import RunFacts, is_evaluation
+from gym_gui.models.hud import shows_frames
+from gym_gui.theme import SPACE
+from gym_gui.ui.presenters.overview import headlines, notice
+from gym_gui.ui.views.base import RunView
+from gym_gui.ui.widgets.basics import card, label, restyle
+from gym_gui.ui.widgets.headline_cards import HeadlineCards
+from gym_gui.ui.widgets.live_panel import LivePanel
+from gym_gui.ui.widgets.overview_charts import OverviewCharts
+from mosaic.analytics.eval_summary import EvalSummary
+from mosaic.client import RunRecord
+
+_CLOCK_MS = 1000
+
+
+class OverviewView(RunView):
+    """Numbers, the live picture beside the return, and the curves that are worth a look."""
+
+    title: ClassVar[str] = "Overview"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._run: RunRecord | None = None
+        self._summary: EvalSummary | None = None
+        self._visible = False
+        self.cards = HeadlineCards()
+        self.live = LivePanel()
+        self.charts = OverviewCharts(context)
+        self._clock = QTimer(self, interval=_CLOCK_MS)
+        self._build()
+        self._clock.timeout.connect(self._tick)
+        self.charts.changed.connect(self._show_numbers)
+
+    def _build(self) -> None:
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[3])
+        column.setSpacing(SPACE[2])
+        self.notice = card("raised")
+        self._notice_title = label("", "strong")
+        self.notice_text = label("", "dim", selectable=True, wraps=True)
+        self.notice.column.addWidget(self._notice_title)
+        self.notice.column.addWidget(self.notice_text)
+        self.live_card = card()
+        self.live_card.column.addWidget(self.live)
+        middle = QHBoxLayout()
+        middle.setSpacing(SPACE[2])
+        for half in (self.live_card, self.charts.main):
+            # Both take half of the room, whatever is in them.
+            half.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        middle.addWidget(self.live_card, 1)
+        middle.addWidget(self.charts.main, 1)
+        column.addWidget(self.notice)
+        column.addWidget(self.cards)
+        column.addLayout(middle, 3)
+        column.addWidget(self.charts.below, 2)
+        area = QScrollArea()
+        area.setWidgetResizable(True)
+        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        area.setWidget(page)
+        outer = QVBoxLayout(self)
+        outer.setContentsMargins(0, 0, 0, 0)
+        outer.addWidget(area)
+
+    @staticmethod
+    def wanted(run: RunRecord, facts: RunFacts) -> bool:
+        return True
+
+    def show_run(self, run: RunRecord) -> None:
+        self._run, self._summary = run, None
+        self.live.show_run(run)
+        self.charts.show_run(run)
+        self._tick()
+        if self._visible:
+            self.enter()
+
+    def update_run(self, run: RunRecord) -> None:
+        self._run = run
+        self.live.update_run(run)
+        if self._visible:
+            self.charts.follow_group(self._group(run))
+        self._tick()
+
+    def enter(self) -> None:
+        if self._run is None:
+            return
+        self._visible = True
+        self.charts.start(self._group(self._run))
+        self._clock.start()
+        self._tick()
+
+    def leave(self) -> None:
+        self._visible = False
+        self._clock.stop()
+        self.charts.stop()
+        self.live.stop()
+
+    def close_view(self) -> None:
+        self.leave()
+
+    def _group(self, run: RunRecord) -> list[RunRecord]:
+        group = self.context.runs.group_of(run.run_id)
+        return list(group.runs.values()) if group is not None else [run]
+
+    def _tick(self) -> None:
+        run = self._run
+        if run is None:
+            return
+        self._watch(run)
+        self._show_numbers()
+        self._show_notice(run)
+        if is_evaluation(run) and (self._summary is None or not run.ended):
+            self.context.tasks.run(lambda: summary_of(run), self._take_summary)
+
+    def _watch(self, run: RunRecord) -> None:
+        """Look at the live picture while there can be one."""
+        shown = not run.ended and shows_frames(run)
+        self.live_card.setVisible(shown)
+        if not shown:
+            self.live.stop()
+        elif self._visible and not self.live.looking:
+            self.live.start()
+
+    def _show_numbers(self) -> None:
+        if self._run is not None:
+            self.cards.show_headlines(headlines(self._run, self.charts.per_step(), self._summary))
+
+    def _show_notice(self, run: RunRecord) -> None:
+        told = notice(run)
+        self.notice.setVisible(told is not None)
+        if told is not None:
+            self._notice_title.setText(told.title)
+            self.notice_text.setText(told.text)
+            restyle(self._notice_title, role={"bad": "error"}.get(told.role, told.role))
+
+    def _take_summary(self, found: tuple[str, EvalSummary | None]) -> None:
+        run_id, summary = found
+        if self._run is None or run_id != self._run.run_id or summary is None or summary == self._summary:
+            return
+        self._summary = summary
+        self._show_numbers()
+        self.charts.show_summary(summary)

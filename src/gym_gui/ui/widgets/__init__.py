@@ -1,0 +1,1 @@
+"""Widgets: wiring and painting."""

@@ -1,0 +1,191 @@
+"""The small parts that every view is made of."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QSize, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QKeySequence, QPainter, QPaintEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QGraphicsDropShadowEffect,
+    QLabel,
+    QPushButton,
+    QStyle,
+    QStyleOptionButton,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gym_gui.theme import HEADLINE, LABEL, SPACE, number_font, theme
+
+_HINT_GAP = 7
+
+
+def restyle(widget: QWidget, **properties: str | bool) -> None:
+    """Give a widget other properties, and the looks that the stylesheet has for them."""
+    changed = False
+    for name, value in properties.items():
+        if widget.property(name) != value:
+            widget.setProperty(name, value)
+            changed = True
+    if changed:
+        widget.style().unpolish(widget)
+        widget.style().polish(widget)
+
+
+def label(text: str = "", role: str | None = None, selectable: bool = False, wraps: bool = False) -> QLabel:
+    """A text; `role` names its looks in the stylesheet."""
+    made = QLabel(text)
+    made.setTextFormat(Qt.TextFormat.PlainText)
+    if role is not None:
+        made.setProperty("role", role)
+    if selectable:
+        made.setTextInteractionFlags(
+            Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
+        )
+        made.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+    made.setWordWrap(wraps)
+    return made
+
+
+class Button(QPushButton):
+    """A button that shows its shortcut beside its words."""
+
+    def __init__(self, text: str, shortcut: str | None = None, role: str | None = None) -> None:
+        super().__init__(text)
+        self._keys = QKeySequence(shortcut or "")
+        self._hint = self._shortcut = (shortcut or "").replace("+", " ")
+        if role is not None:
+            self.setProperty("role", role)
+        if shortcut is not None:
+            self.setShortcut(self._keys)
+            self.setToolTip(self._shortcut)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+
+    def setText(self, text: str) -> None:
+        super().setText(text)
+        # Qt forgets the shortcut with the old words.
+        if not self._keys.isEmpty():
+            self.setShortcut(self._keys)
+
+    def set_compact(self, compact: bool) -> None:
+        """Leave the shortcut to the tooltip where there is little room."""
+        hint = "" if compact else self._shortcut
+        if hint != self._hint:
+            self._hint = hint
+            self.updateGeometry()
+            self.update()
+
+    def _hint_font(self) -> QFont:
+        font = QFont(self.font())
+        font.setPixelSize(LABEL - 1)
+        font.setWeight(QFont.Weight.Normal)
+        return font
+
+    def sizeHint(self) -> QSize:
+        size = super().sizeHint()
+        if self._hint:
+            size.setWidth(size.width() + _HINT_GAP + self._hint_width())
+        return size
+
+    def minimumSizeHint(self) -> QSize:
+        return self.sizeHint()
+
+    def _hint_width(self) -> int:
+        return QFontMetrics(self._hint_font()).horizontalAdvance(self._hint)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if not self._hint:
+            super().paintEvent(event)
+            return
+        option = QStyleOptionButton()
+        self.initStyleOption(option)
+        # The style centres the words; a hair more room on the left leaves the hint its place on the right.
+        words, option.text = option.text, ""
+        painter = QPainter(self)
+        self.style().drawControl(QStyle.ControlElement.CE_PushButton, option, painter, self)
+        metrics = self.fontMetrics()
+        wide = metrics.horizontalAdvance(words)
+        left = (self.width() - wide - _HINT_GAP - self._hint_width()) // 2
+        painter.setPen(self._ink())
+        area = self.rect()
+        painter.setFont(self.font())
+        painter.drawText(area.adjusted(left, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, words)
+        painter.setOpacity(0.6)
+        painter.setFont(self._hint_font())
+        painter.drawText(
+            area.adjusted(left + wide + _HINT_GAP, 0, 0, 0), Qt.AlignmentFlag.AlignVCenter, self._hint
+        )
+        painter.end()
+
+    def _ink(self) -> Qt.GlobalColor | str:
+        if not self.isEnabled():
+            return theme.palette.faint
+        role = self.property("role")
+        if role == "primary":
+            return Qt.GlobalColor.white
+        return theme.palette.bad if role == "danger" else theme.palette.text
+
+
+def button(text: str, shortcut: str | None = None, role: str | None = None) -> Button:
+    """A button; `role` is `primary`, `danger`, `quiet`, `link` or `chip`."""
+    return Button(text, shortcut, role)
+
+
+class Card(QFrame):
+    """A raised surface with a column inside, called `column`."""
+
+    def __init__(self, role: str = "card", margin: int = SPACE[2], spacing: int = SPACE[1]) -> None:
+        super().__init__()
+        self.setProperty("role", role)
+        self.column = QVBoxLayout(self)
+        self.column.setContentsMargins(margin, margin, margin, margin)
+        self.column.setSpacing(spacing)
+
+
+def card(role: str = "card") -> Card:
+    """A surface with a border; its layout is `column`."""
+    return Card(role)
+
+
+def cast_shadow(widget: QWidget) -> None:
+    """Lift a widget that lies over others."""
+    shadow = QGraphicsDropShadowEffect(widget)
+    shadow.setBlurRadius(28)
+    shadow.setOffset(0, 6)
+    shadow.setColor(QColor(0, 0, 0, 90))
+    widget.setGraphicsEffect(shadow)
+
+
+def pill(text: str, colour_role: str) -> QLabel:
+    """A state: a word on its colour."""
+    made = label(text)
+    made.setProperty("pill", colour_role)
+    made.setAlignment(Qt.AlignmentFlag.AlignCenter)
+    return made
+
+
+def set_pill(made: QLabel, text: str, colour_role: str) -> None:
+    """Another state in the same pill."""
+    made.setText(text)
+    restyle(made, pill=colour_role)
+
+
+def line(vertical: bool = False) -> QFrame:
+    """One pixel between two things."""
+    made = QFrame()
+    made.setProperty("role", "line")
+    if vertical:
+        made.setFixedWidth(1)
+    else:
+        made.setFixedHeight(1)
+    return made
+
+
+class NumberLabel(QLabel):
+    """A number that stands still while it changes: all figures are of one width."""
+
+    def __init__(self, text: str = "–", size: int = HEADLINE, bold: bool = True) -> None:
+        super().__init__(text)
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setFont(number_font(size, QFont.Weight.DemiBold if bold else QFont.Weight.Normal))
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)

@@ -1,0 +1,225 @@
+"""What all forms are: three columns and a foot, opened, checked and submitted without stopping the window."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, ClassVar, Generic, TypeVar, cast
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+
+from gym_gui.context import Context
+from gym_gui.models.requirements import Requirement, installed_sets
+from gym_gui.models.speed import speed_of
+from gym_gui.services.order_desk import OrderDesk
+from gym_gui.theme import SPACE
+from gym_gui.ui.presenters.form import FormPresenter, Order
+from gym_gui.ui.presenters.form_check import CheckReport
+from gym_gui.ui.presenters.form_registry import presenter_for
+from gym_gui.ui.widgets.basics import label
+from gym_gui.ui.widgets.fields.layouts import FormColumns, ScrollColumn
+from gym_gui.ui.widgets.form_footer import FormFooter
+from gym_gui.ui.widgets.form_install import InstallCard
+from gym_gui.ui.widgets.form_side import RESULT, FormSide
+from gym_gui.ui.workers.worker_form import WorkerForm
+from mosaic.client import RunRecord
+from mosaic.contract.capabilities import WorkerCapabilities
+from mosaic.contract.errors import MosaicError
+
+P = TypeVar("P", bound=FormPresenter)
+
+
+class FormFrame(WorkerForm, Generic[P]):
+    """A form around its presenter, which is read beside the window; `ready` tells when it can be used."""
+
+    purpose: ClassVar[str]
+    ready = Signal()
+
+    def __init__(self, context: Context, capabilities: WorkerCapabilities, prefill: dict[str, Any]) -> None:
+        super().__init__(context, capabilities, prefill)
+        self.setProperty("role", "page")
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        self.report: CheckReport | None = None
+        self._presenter: P | None = None
+        self._filled = False
+        self._edits = self._asked_at = 0
+        self._waiting = label("Reading what is installed…", "dim", wraps=True)
+        self._waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.footer, self.side, self.install = FormFooter(), FormSide(), InstallCard()
+        self._left, self._middle = ScrollColumn(), ScrollColumn()
+        self._stack = QStackedWidget()
+        self._stack.addWidget(self._waiting)
+        self._stack.addWidget(FormColumns(self._left, self._middle, self.side))
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self._stack, 1)
+        column.addWidget(self.footer)
+        self.footer.set_busy(True)
+        self.footer.cancel_wanted.connect(self.closed)
+        var = context.link.var
+        context.tasks.run(
+            lambda: presenter_for(capabilities, var).form(self.purpose, prefill), self._open, self._not_opened
+        )
+
+    @property
+    def presenter(self) -> P:
+        assert self._presenter is not None, "the form is not ready"
+        return self._presenter
+
+    @abstractmethod
+    def fill(self, left: QVBoxLayout, middle: QVBoxLayout) -> Iterator[None]:
+        """Make the fields of the presenter, a part at a time: between two of them the window goes on."""
+
+    @abstractmethod
+    def refresh(self) -> None:
+        """Show what the presenter says now."""
+
+    def edited(self, *_: object) -> None:
+        """Somebody has changed something: what was checked before holds no longer."""
+        self.report = None
+        self._edits += 1
+        if self._filled:
+            self.refresh()
+            self._show_state()
+
+    def leave_safely(self) -> bool:
+        installer = self.install.installer
+        if installer.running:
+            stop = ("Stop it", installer.stop)
+            self.context.notifications.tell("Packages are being installed: wait for that.", "warn", stop)
+            return False
+        return self._presenter is None or not self.desk.submitting
+
+    def _open(self, presenter: FormPresenter) -> None:
+        self._presenter = cast(P, presenter)
+        self.desk = OrderDesk(self.context, presenter.source.catalog, self)
+        self._parts = self.fill(self._left.column, self._middle.column)
+        self._stack.setCurrentIndex(1)
+        self._fill_part()
+
+    def _fill_part(self) -> None:
+        try:
+            next(self._parts)
+        except StopIteration:
+            self._finish()
+        else:
+            QTimer.singleShot(0, self, self._fill_part)
+
+    def _finish(self) -> None:
+        # Takes what is left over, unless a list in the column wants all of it.
+        self._left.column.addStretch(0)
+        self._middle.column.addStretch(0)
+        self._connect()
+        self._filled = True
+        self.footer.set_busy(False)
+        self.refresh()
+        self._show_state()
+        focus_first(self._left)
+        self.ready.emit()
+
+    def _not_opened(self, error: Exception) -> None:
+        self._waiting.setText(f"The form cannot be opened. {error}")
+        if not isinstance(error, MosaicError):
+            self.context.notifications.tell_error(error)
+
+    def _connect(self) -> None:
+        self.footer.submit_wanted.connect(self.submit)
+        self.footer.check_wanted.connect(self.check)
+        self.footer.copy_wanted.connect(self.copy_command)
+        self.desk.busy_changed.connect(self._show_busy)
+        self.desk.checked.connect(self._take_report)
+        self.desk.refused.connect(self._show_refusal)
+        self.desk.submitted.connect(self._tell_submitted)
+        self.desk.command_written.connect(self._copy)
+        self.install.ended.connect(self._installed)
+
+    def check(self) -> None:
+        """Ask the worker whether this can run; nothing is started."""
+        self._order(self.desk.check)
+
+    def submit(self) -> None:
+        """Check, and if all is right start the runs."""
+        self._order(self.desk.submit)
+
+    def copy_command(self) -> None:
+        """Put the command that asks for the same on the clipboard."""
+        self._order(lambda order, missing, _: self.desk.write_command(order, missing))
+
+    def _order(self, give: Callable[[Order, Sequence[Requirement], float | None], None]) -> None:
+        try:
+            order = self.presenter.order()
+        except MosaicError as error:
+            self._show_refusal(str(error))
+            return
+        self._asked_at = self._edits
+        key = self.presenter.speed_key()
+        speed = speed_of(self.context.runs, *key) if key else None
+        give(order, self.presenter.missing(), speed)
+
+    def _take_report(self, report: CheckReport) -> None:
+        # What was changed while the worker was asked is not what it has answered to.
+        self.report = report if self._asked_at == self._edits else None
+        self.side.result.show_report(report)
+        self.side.open(RESULT)
+        self._show_state()
+
+    def _show_refusal(self, text: str) -> None:
+        self.side.result.show_problem(text)
+        self.side.open(RESULT)
+        self.footer.tell("✗ Not yet", text, "error")
+
+    def _show_busy(self, text: str) -> None:
+        for column in (self._left, self._middle):
+            column.setEnabled(not self.desk.submitting)
+        self.footer.set_busy(bool(text))
+        if text:
+            self.footer.tell("", text, "dim")
+
+    def _show_state(self) -> None:
+        self.footer.set_primary(self.presenter.primary())
+        missing = self.presenter.missing()
+        self.install.offer(missing)
+        problems = self.presenter.problems()
+        if self.report is not None and self.report.ok:
+            self.footer.tell("✓ Checked", self.report.headline, "good")
+        elif self.report is not None:
+            self.footer.tell("✗ Not yet", self.report.sentence or self.report.headline, "error")
+        elif problems:
+            self.footer.tell("Not yet", problems[0], "warn")
+        elif missing:
+            self.footer.tell("Missing", ", ".join(one.name for one in missing), "warn")
+        else:
+            self.footer.tell("", "Not checked yet; the button checks first", "dim")
+
+    def _tell_submitted(self, runs: list[RunRecord]) -> None:
+        self.submitted.emit(runs)
+
+    def _copy(self, command: str, note: str) -> None:
+        QGuiApplication.clipboard().setText(command)
+        self.context.notifications.tell(f"The command is on the clipboard. {note}".strip(), "good")
+
+    def _installed(self, good: bool, text: str) -> None:
+        self.context.notifications.tell(text, "good" if good else "bad")
+        self.context.tasks.run(installed_sets, self._take_installed)
+
+    def _take_installed(self, installed: dict[str, bool]) -> None:
+        self.presenter.take_installed(installed)
+        self.edited()
+
+
+def section_title(text: str) -> QWidget:
+    """The heading of a part of a column."""
+    made = label(text.upper(), "section")
+    made.setContentsMargins(0, SPACE[0], 0, 0)
+    return made
+
+
+def focus_first(column: QWidget) -> None:
+    """Give the keyboard to the first field of a column."""
+    for widget in column.findChildren(QWidget):
+        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and not widget.isHidden():
+            widget.setFocus()
+            return

@@ -1,0 +1,149 @@
+"""The live picture of a run with its numbers, for a tab or a card."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
+
+from gym_gui.models.facts import is_evaluation
+from gym_gui.models.hud import Absence, Hud, absence_of, caption, hud_of, staleness
+from gym_gui.services.live_frames import LiveFrames, LiveNews
+from gym_gui.theme import SPACE
+from gym_gui.ui.widgets.basics import NumberLabel, label, restyle
+from gym_gui.ui.widgets.elided import ElidedLabel
+from gym_gui.ui.widgets.frame_view import FrameView
+from mosaic.client import RunRecord
+from mosaic.fastlane.reader import SlotStatus
+
+_HUD_SECONDS = 0.25
+
+
+class LivePanel(QWidget):
+    """Looks at a run between `start` and `stop`, and says in words what it sees."""
+
+    def __init__(self, heading: bool = True) -> None:
+        super().__init__()
+        self._run: RunRecord | None = None
+        self.looking = False
+        """Whether it looks now."""
+        self._told_at = 0.0
+        self._state = ""
+        self.frames = LiveFrames()
+        self.frames.news.connect(self._take)
+        self.view = FrameView()
+        self.caption = label("", "label")
+        self.state = label("", "dim")
+        self.batch = ElidedLabel("", "label")
+        self._numbers = QHBoxLayout()
+        self._numbers.setSpacing(SPACE[0])
+        self._values: list[tuple[QLabel, NumberLabel]] = []
+        self._stack = QStackedLayout()
+        self._stack.addWidget(self.view)
+        self._stack.addWidget(self._absence_page())
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(SPACE[1])
+        if heading:
+            head = QHBoxLayout()
+            head.addWidget(label("Live", "strong"))
+            head.addStretch(1)
+            head.addWidget(self.caption)
+            column.addLayout(head)
+        column.addLayout(self._stack, 1)
+        foot = QHBoxLayout()
+        foot.setSpacing(SPACE[2])
+        foot.addLayout(self._numbers)
+        foot.addStretch(1)
+        if not heading:
+            foot.addWidget(self.caption)
+        foot.addWidget(self.state)
+        column.addWidget(self.batch)
+        column.addLayout(foot)
+        self.batch.hide()
+
+    def _absence_page(self) -> QWidget:
+        page = QWidget()
+        column = QVBoxLayout(page)
+        self.absent = label("", "strong", wraps=True)
+        self.advice = label("", "dim", selectable=True, wraps=True)
+        column.addStretch(1)
+        for text in (self.absent, self.advice):
+            text.setAlignment(Qt.AlignmentFlag.AlignCenter)
+            column.addWidget(text)
+        column.addStretch(1)
+        return page
+
+    def show_run(self, run: RunRecord) -> None:
+        """Look at another run."""
+        if self._run is None or self._run.run_id != run.run_id:
+            self.view.clear()
+            self._run = run
+            self._show_hud(hud_of(SlotStatus("waiting"), None, is_evaluation(run)))
+            if self.looking:
+                self.start()
+        self.update_run(run)
+
+    def update_run(self, run: RunRecord) -> None:
+        """The same run has news."""
+        self._run = run
+        if not self.view.count:
+            self._say(absence_of(run, SlotStatus("ended" if run.ended else "waiting")))
+
+    def start(self) -> None:
+        """Look from now on: this is what makes the run render."""
+        self.looking = True
+        if self._run is not None:
+            folder = Path(self._run.run_dir) if is_evaluation(self._run) else None
+            self.frames.start(self._run.run_id, self.view.prepare, folder)
+
+    def stop(self) -> None:
+        """Look no more; what was seen last stays."""
+        self.looking = False
+        self.frames.stop()
+
+    def _take(self) -> None:
+        news = self.frames.take()
+        if news is not None and self._run is not None:
+            self._show(news, self._run)
+
+    def _show(self, news: LiveNews, run: RunRecord) -> None:
+        status = SlotStatus("ended", "the run has ended") if run.ended else news.status
+        self.view.show_images(news.pictures, staleness(status) if news.pictures else "")
+        if news.pictures:
+            self._stack.setCurrentIndex(0)
+        else:
+            self._say(absence_of(run, status))
+        # Nobody reads numbers that change with every picture.
+        now = time.monotonic()
+        if now - self._told_at >= _HUD_SECONDS or status.state != self._state:
+            self._told_at, self._state = now, status.state
+            self.caption.setText(caption(len(news.pictures), news.frames_per_second))
+            self._show_hud(hud_of(status, news.metrics, is_evaluation(run), news.summary))
+
+    def _say(self, absence: Absence) -> None:
+        self.absent.setText(absence.title)
+        self.advice.setText(absence.advice)
+        self._stack.setCurrentIndex(1)
+
+    def _show_hud(self, hud: Hud) -> None:
+        while len(self._values) < len(hud.numbers):
+            name, value = label("", "label"), NumberLabel("", 13)
+            if self._values:
+                self._numbers.addSpacing(SPACE[2])
+            self._numbers.addWidget(name)
+            self._numbers.addWidget(value)
+            self._values.append((name, value))
+        for place, (name_label, value) in enumerate(self._values):
+            there = place < len(hud.numbers)
+            name_label.setVisible(there)
+            value.setVisible(there)
+            if there:
+                name_label.setText(hud.numbers[place][0])
+                value.setText(hud.numbers[place][1])
+        self.batch.setText(hud.batch)
+        self.batch.setVisible(bool(hud.batch))
+        self.state.setText(hud.state)
+        restyle(self.state, role=hud.role)

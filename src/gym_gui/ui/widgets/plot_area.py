@@ -1,0 +1,235 @@
+"""The plot of a chart: lines, axes, zoom and the values under the pointer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyqtgraph as pg
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtGui import (
+    QFocusEvent,
+    QHideEvent,
+    QKeyEvent,
+    QMouseEvent,
+    QResizeEvent,
+    QShowEvent,
+    QWheelEvent,
+)
+from PySide6.QtWidgets import QWidget
+
+from gym_gui.models.charting import Axis, Drawing, Line, drawings, full_range, readings, value_range
+from gym_gui.models.scales import nice_ticks, nice_times, place_text, step_ticks, time_ticks, value_ticks
+from gym_gui.models.zooming import Piece, moved, scaled, zoomed
+from gym_gui.theme import theme
+from gym_gui.ui.widgets.draw_queue import draw_queue
+from gym_gui.ui.widgets.plot_axis import PlotAxis
+from gym_gui.ui.widgets.plot_hover import PlotHover
+from gym_gui.ui.widgets.plot_lines import PlotLines
+
+_LEAST_DRAG = 4.0
+_BEHIND = -1000
+_KEYS: dict[int, tuple[str, float]] = {
+    Qt.Key.Key_Left: ("shift", -0.1),
+    Qt.Key.Key_Right: ("shift", 0.1),
+    Qt.Key.Key_Plus: ("scale", 0.8),
+    Qt.Key.Key_Equal: ("scale", 0.8),
+    Qt.Key.Key_Minus: ("scale", 1.25),
+}
+
+
+class PlotArea(pg.GraphicsView):  # type: ignore[misc]
+    """Lines over steps, time or batches. It shows all of them until somebody zooms."""
+
+    focused = Signal(bool)
+    """Whether the keyboard is for this plot."""
+
+    def __init__(self) -> None:
+        super().__init__(background=None)
+        # The card under it is the background.
+        self.setCacheMode(pg.GraphicsView.CacheModeFlag.CacheNone)
+        self.setStyleSheet("background: transparent; border: none;")
+        self._lines: list[Line] = []
+        self._painted: list[Drawing] = []
+        self._axis: Axis = "step"
+        self._piece: Piece | None = None
+        self._pressed: tuple[float, bool, Piece] | None = None
+        self._view = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0)
+        self._curves = PlotLines(self._view)
+        self._left = PlotAxis("left", value_ticks, pixels=36)
+        self._bottom = PlotAxis("bottom", step_ticks, pixels=110)
+        for axis in (self._left, self._bottom):
+            axis.linkToView(self._view)
+            # The grid lies behind the lines.
+            axis.setZValue(_BEHIND)
+        self.centralLayout.addItem(self._left, 0, 0)
+        self.centralLayout.addItem(self._view, 0, 1)
+        self.centralLayout.addItem(self._bottom, 1, 1)
+        self.centralLayout.setSpacing(0)
+        self.centralLayout.setContentsMargins(0, 4, 16, 0)
+        self._view.disableAutoRange()
+        self.hover = PlotHover(self)
+        self.viewport().setMouseTracking(True)
+        theme.changed.connect(self._recolour)
+
+    @property
+    def lines(self) -> list[Line]:
+        return self._lines
+
+    @property
+    def piece(self) -> Piece | None:
+        """What is zoomed into; None when all is shown."""
+        return self._piece
+
+    def show_lines(self, lines: Sequence[Line], axis: Axis) -> None:
+        """Draw these from now on; what is zoomed into stays, unless the axis is another."""
+        if axis != self._axis:
+            self._axis, self._piece = axis, None
+            timed = axis == "time"
+            self._bottom.set_words(time_ticks if timed else step_ticks, nice_times if timed else nice_ticks)
+        self._lines = list(lines)
+        self._draw_soon()
+
+    def zoom_to(self, piece: Piece | None) -> None:
+        """Show a piece, or with None all."""
+        whole = full_range(self._lines)
+        if piece is not None and whole is not None:
+            piece = zoomed(piece, whole)
+        if piece != self._piece:
+            self._piece = piece
+            self._draw_soon()
+
+    def _draw_soon(self) -> None:
+        # A plot that nobody sees is drawn when it is shown.
+        if self.isVisible():
+            draw_queue.add(self)
+
+    def draw(self) -> None:
+        """Paint what the pixels have room for."""
+        shown = self._piece or full_range(self._lines)
+        for axis in (self._left, self._bottom):
+            axis.setOpacity(0.0 if shown is None else 1.0)
+        if shown is None or not self._view.width():
+            self._curves.clear()
+            return
+        low, high = shown
+        self._painted = drawings(self._lines, low, high, int(self._view.width()))
+        heights = value_range(self._painted, low, high)
+        pixels = self._view.height() / (heights[1] - heights[0])
+        self._curves.show(self._lines, self._painted, pixels)
+        self._view.setRange(xRange=shown, yRange=heights, padding=0, disableAutoRange=True)
+
+    def _recolour(self) -> None:
+        self._left.recolour()
+        self._bottom.recolour()
+        self._draw_soon()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if hasattr(self, "hover"):
+            self.hover.setGeometry(self.rect())
+            self._draw_soon()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._draw_soon()
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        draw_queue.remove(self)
+
+    def plot_rect(self) -> QRectF:
+        """The place of the lines, in pixels of this widget."""
+        return QRectF(self._view.sceneBoundingRect())
+
+    def _place_at(self, x: float) -> float:
+        return float(self._view.mapSceneToView(QPointF(x, 0)).x())
+
+    def mouseMoveEvent(self, event: QMouseEvent) -> None:
+        area, at = self.plot_rect(), event.position().x()
+        if self._pressed is not None:
+            start, pans, shown = self._pressed
+            if pans:
+                self._move(shown, (start - at) / max(1.0, area.width()) * (shown[1] - shown[0]))
+            else:
+                choice = (start, min(max(at, area.left()), area.right()))
+                self.hover.show_choice(area, choice)
+        elif area.contains(event.position()):
+            self._read(at)
+        else:
+            self.hover.clear()
+
+    def _read(self, at: float) -> None:
+        found = readings(self._lines, self._place_at(at))
+        if not found:
+            self.hover.clear()
+            return
+        points = [self._view.mapViewToScene(QPointF(one.x, one.shown)) for one in found]
+        # The line stands where the nearest point is, not where the pointer is.
+        nearest = min(points, key=lambda point: abs(point.x() - at))
+        title = place_text(found[points.index(nearest)].x, self._axis)
+        self.hover.show_readings(self.plot_rect(), nearest.x(), title, found, points)
+
+    def _move(self, shown: Piece, by: float) -> None:
+        whole = full_range(self._lines)
+        if whole is not None:
+            self.zoom_to(moved(shown, by, whole))
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        shown = self._piece or full_range(self._lines)
+        if event.button() != Qt.MouseButton.LeftButton or shown is None:
+            event.ignore()
+            return
+        pans = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
+        self._pressed = (event.position().x(), pans, shown)
+        self.hover.clear()
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        if self._pressed is None:
+            return
+        (start, pans, _), self._pressed = self._pressed, None
+        self.hover.show_choice(self.plot_rect(), None)
+        end = event.position().x()
+        if not pans and abs(end - start) >= _LEAST_DRAG:
+            self.zoom_to((self._place_at(start), self._place_at(end)))
+
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        self.zoom_to(None)
+
+    def focusInEvent(self, event: QFocusEvent) -> None:
+        super().focusInEvent(event)
+        self.focused.emit(True)
+
+    def focusOutEvent(self, event: QFocusEvent) -> None:
+        super().focusOutEvent(event)
+        self.focused.emit(False)
+
+    def leaveEvent(self, event: QEvent) -> None:
+        self.hover.clear()
+
+    def wheelEvent(self, event: QWheelEvent) -> None:
+        # Without Ctrl the page scrolls, as everywhere.
+        if not event.modifiers() & Qt.KeyboardModifier.ControlModifier:
+            event.ignore()
+            return
+        self._scale(0.999 ** event.angleDelta().y(), self._place_at(event.position().x()))
+        event.accept()
+
+    def _scale(self, factor: float, around: float | None = None) -> None:
+        whole = full_range(self._lines)
+        if whole is not None:
+            self.zoom_to(scaled(self._piece or whole, factor, around, whole))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        shown = self._piece or full_range(self._lines)
+        key = event.key()
+        if shown is None or (key not in _KEYS and key not in (Qt.Key.Key_0, Qt.Key.Key_Home)):
+            QWidget.keyPressEvent(self, event)
+            return
+        if key not in _KEYS:
+            self.zoom_to(None)
+            return
+        kind, amount = _KEYS[key]
+        if kind == "scale":
+            self._scale(amount)
+        elif self._piece is not None:
+            self._move(shown, amount * (shown[1] - shown[0]))

@@ -1,0 +1,184 @@
+"""The head of the selected run: what it is, how it is, and what can be done with it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
+
+from gym_gui.theme import SPACE
+from gym_gui.ui.presenters.header import HeaderWords
+from gym_gui.ui.widgets.basics import Button, Card, button, label, pill, restyle, set_pill
+from gym_gui.ui.widgets.elided import ElidedLabel
+
+MENU = (
+    ("again", "Run again", ""),
+    ("change", "Run again with changes…", ""),
+    ("resume_training", "Resume training…", ""),
+    ("folder", "Open its folder", "Ctrl+O"),
+    ("copy_id", "Copy its id", "Ctrl+Shift+C"),
+    ("remove", "Remove…", "Ctrl+Delete"),
+)
+"""Name, words and shortcut of each entry behind the three dots."""
+
+
+class RunHeader(QWidget):
+    """Says what it is asked for by name: `pause`, `go_on`, `cancel`, `evaluate`, or one of `MENU`."""
+
+    asked = Signal(str)
+    seed_chosen = Signal(str)
+    """The id of another run of the same group."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.title = ElidedLabel("", "title", middle=True)
+        self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.state = pill("", "dim")
+        self.meta = ElidedLabel("", "dim")
+        self.pausing = button("Pause", "Ctrl+P")
+        self.pausing.set_compact(True)
+        self.pausing.clicked.connect(self._ask_pausing)
+        self.cancel = self._button("Cancel", "cancel", "danger")
+        self.evaluate = self._button("Evaluate", "evaluate")
+        self.more = button("⋯")
+        self.more.setAccessibleName("More")
+        self.more.setMenu(self._menu())
+        self.reason = label("", "error", selectable=True, wraps=True)
+        self._seeds = QHBoxLayout()
+        self._seeds.setSpacing(SPACE[0])
+        self._shown_seeds: tuple[tuple[str, str], ...] = ()
+        self.seed_buttons: dict[str, Button] = {}
+        self._pausing: str | None = None
+        self._count = 1
+        self.confirm = ConfirmRemoval()
+        self.confirm.confirmed.connect(lambda: self.asked.emit("remove"))
+        first = QHBoxLayout()
+        first.setSpacing(SPACE[1] + 2)
+        first.addWidget(self.title)
+        first.addWidget(self.state, 0, Qt.AlignmentFlag.AlignVCenter)
+        first.addLayout(self._seeds)
+        first.addWidget(self.meta, 1)
+        for one in (self.pausing, self.cancel, self.evaluate, self.more):
+            first.addWidget(one)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(SPACE[1])
+        column.addLayout(first)
+        column.addWidget(self.reason)
+        column.addWidget(self.confirm)
+
+    def show_words(self, told: HeaderWords, run_id: str) -> None:
+        self.title.setText(told.title)
+        set_pill(self.state, told.state.word, told.state.role)
+        self.meta.setText(told.meta)
+        self.reason.setText(told.reason)
+        restyle(self.reason, role="error" if told.state.role == "bad" else "dim")
+        self.reason.setVisible(bool(told.reason))
+        self._pausing = told.pausing
+        self.pausing.setVisible(told.pausing is not None)
+        self.pausing.setText(_for_all(told.pausing or "Pause", told.count))
+        self.cancel.setVisible(told.can_cancel)
+        self.cancel.setText(_for_all("Cancel", told.count))
+        self._count = told.count
+        self.evaluate.setVisible(told.can_evaluate)
+        self.entries["resume_training"].setEnabled(told.can_resume_training)
+        self.entries["remove"].setEnabled(told.can_remove)
+        self._show_seeds(told.seeds, "" if told.count > 1 else run_id)
+
+    def offers(self) -> dict[str, str]:
+        """What can be asked for now, by name, with the words for it."""
+        if not self.isVisible():
+            return {}
+        pausing = "pause" if self._pausing == "Pause" else "go_on"
+        buttons = {pausing: self.pausing, "cancel": self.cancel, "evaluate": self.evaluate}
+        found = {name: one.text() for name, one in buttons.items() if one.isVisible()}
+        return found | {name: entry.text() for name, entry in self.entries.items() if entry.isEnabled()}
+
+    def ask(self, name: str) -> None:
+        """Ask for something as its button does."""
+        if name in self.entries:
+            self.entries[name].trigger()
+        else:
+            self.asked.emit(name)
+
+    def _show_seeds(self, seeds: tuple[tuple[str, str], ...], run_id: str) -> None:
+        if seeds != self._shown_seeds:
+            for old in self.seed_buttons.values():
+                old.deleteLater()
+            self.seed_buttons = {one: self._seed_button(one, seed) for one, seed in seeds}
+            self._shown_seeds = seeds
+        for one, chip in self.seed_buttons.items():
+            chip.setChecked(one == run_id)
+
+    def _seed_button(self, run_id: str, seed: str) -> Button:
+        chip = button(seed, role="chip")
+        chip.setCheckable(True)
+        chip.setToolTip(f"Seed {seed}")
+        chip.setAccessibleName(f"Seed {seed}")
+        chip.clicked.connect(lambda: self.seed_chosen.emit(run_id))
+        self._seeds.addWidget(chip)
+        return chip
+
+    def _ask_pausing(self) -> None:
+        self.asked.emit("pause" if self._pausing == "Pause" else "go_on")
+
+    def _button(self, text: str, name: str, role: str | None = None) -> Button:
+        made = button(text, role=role)
+        made.clicked.connect(lambda: self.asked.emit(name))
+        return made
+
+    def _menu(self) -> QMenu:
+        menu = QMenu(self)
+        self.entries: dict[str, QAction] = {}
+        for name, text, shortcut in MENU:
+            if name == "remove":
+                menu.addSeparator()
+            action = QAction(text, self)
+            action.setShortcut(QKeySequence(shortcut))
+            action.triggered.connect(lambda _=False, name=name: self._chosen(name))
+            menu.addAction(action)
+            self.addAction(action)
+            self.entries[name] = action
+        return menu
+
+    def _chosen(self, name: str) -> None:
+        if name == "remove":
+            self.confirm.ask(self._count)
+        else:
+            self.asked.emit(name)
+
+
+def _for_all(word: str, count: int) -> str:
+    return f"{word} {count} runs" if count > 1 else word
+
+
+class ConfirmRemoval(Card):
+    """Asks once more, in place, before files go for good."""
+
+    confirmed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__("raised", margin=SPACE[1])
+        self._text = label("", wraps=True)
+        self.go = button("Remove for good", role="danger")
+        self.keep = button("Keep")
+        self.go.clicked.connect(self._confirm)
+        self.keep.clicked.connect(self.hide)
+        row = QHBoxLayout()
+        row.setContentsMargins(SPACE[0], 0, 0, 0)
+        row.setSpacing(SPACE[1])
+        row.addWidget(self._text, 1)
+        row.addWidget(self.go)
+        row.addWidget(self.keep)
+        self.column.addLayout(row)
+        self.hide()
+
+    def ask(self, count: int) -> None:
+        what = "this run" if count == 1 else f"these {count} runs"
+        self._text.setText(f"Remove {what} with all files: curves, checkpoints, videos and logs?")
+        self.show()
+        self.keep.setFocus()
+
+    def _confirm(self) -> None:
+        self.hide()
+        self.confirmed.emit()

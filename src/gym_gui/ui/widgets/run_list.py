@@ -1,0 +1,115 @@
+"""The list of runs: moved through by mouse and keys, one shown and several chosen."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
+
+from gym_gui.models.run_rows import Row
+from gym_gui.models.runs import RunBook
+from gym_gui.models.sparkline import mean_curve
+from gym_gui.services.sparklines import Sparklines
+from gym_gui.ui.widgets.rows_view import Index, RowsView
+from gym_gui.ui.widgets.run_delegate import HEIGHTS, RunDelegate
+from gym_gui.ui.widgets.run_list_model import RunListModel
+
+_LOOK_MS = 120
+"""So long after the last scroll the curves of what is on the screen are asked for."""
+
+
+class RunList(RowsView):
+    """Rows of a `RunListModel`. Only those on the screen are ever put into words."""
+
+    chosen = Signal(str, bool)
+    """The id of the run to show, and whether the others of its group are meant as well."""
+    marked = Signal(object)
+    """list[str], the ids of all chosen runs."""
+
+    def __init__(self, model: RunListModel, book: RunBook, sparklines: Sparklines) -> None:
+        super().__init__()
+        self._rows = model
+        self._book = book
+        self._sparklines = sparklines
+        self._quiet = False
+        self._delegate = RunDelegate(self._curve, self)
+        self.setModel(model)
+        self.setItemDelegate(self._delegate)
+        self.setAccessibleName("Runs")
+        self.setMinimumSize(200, 120)
+        self._look = QTimer(self, singleShot=True, interval=_LOOK_MS)
+        self._look.timeout.connect(self.look)
+        for signal in (model.modelReset, model.rowsInserted, model.rowsRemoved, model.dataChanged):
+            signal.connect(self.measure)
+        sparklines.changed.connect(model.redraw)
+        self.measure()
+
+    def heights(self) -> list[int]:
+        return [HEIGHTS[shape] for shape in self._rows.shapes()]
+
+    def measure(self) -> None:
+        super().measure()
+        self._look.start()
+
+    def select(self, run_id: str) -> None:
+        """Show this run as the chosen one, where the list has it."""
+        place = self._rows.place(self._rows.listing.key_of(run_id))
+        if place is not None:
+            self._quiet = True
+            only = QItemSelectionModel.SelectionFlag.ClearAndSelect
+            self.selectionModel().setCurrentIndex(self._rows.index(place), only)
+            self._quiet = False
+
+    def chosen_ids(self) -> list[str]:
+        """The runs of all chosen rows, each once, in the order of the list."""
+        places = sorted(index.row() for index in self.selectionModel().selectedIndexes())
+        rows = filter(None, map(self._rows.row, places))
+        return list(dict.fromkeys(run_id for row in rows for run_id in row.run_ids))
+
+    def look(self) -> None:
+        """Ask for the curves of the rows on the screen."""
+        rows = filter(None, map(self._rows.row, self.seen()))
+        runs = [self._book.get(run_id) for row in rows for run_id in row.run_ids]
+        self._sparklines.request(run for run in runs if run is not None)
+
+    def _curve(self, row: Row) -> list[float]:
+        curves = [self._sparklines.curve(run_id) for run_id in row.run_ids]
+        return curves[0] if len(curves) == 1 else mean_curve(curves)
+
+    def scrollContentsBy(self, dx: int, dy: int) -> None:
+        super().scrollContentsBy(dx, dy)
+        self._look.start()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._look.start()
+
+    def currentChanged(self, current: Index, previous: Index) -> None:
+        super().currentChanged(current, previous)
+        row = self._rows.row(current.row()) if current.isValid() else None
+        if row is None:
+            return
+        self.scrollTo(current)
+        if not self._quiet:
+            self.chosen.emit(row.run_id, not row.child)
+
+    def selectionChanged(self, selected: QItemSelection, deselected: QItemSelection) -> None:
+        super().selectionChanged(selected, deselected)
+        self.marked.emit(self.chosen_ids())
+
+    def mousePressEvent(self, event: QMouseEvent) -> None:
+        index = self.indexAt(event.position().toPoint())
+        row = self._rows.row(index.row()) if index.isValid() else None
+        if row is not None and row.opened is not None:
+            area = self.visualRect(index)
+            if self._delegate.opener(row, area).contains(event.position().toPoint()):
+                self._rows.set_opened(row.key, not row.opened)
+                return
+        super().mousePressEvent(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        key = event.key()
+        row = self._rows.row(self.currentIndex().row()) if self.currentIndex().isValid() else None
+        if row is not None and row.opened is not None and key in (Qt.Key.Key_Right, Qt.Key.Key_Left):
+            self._rows.set_opened(row.key, key == Qt.Key.Key_Right)
+            return
+        super().keyPressEvent(event)

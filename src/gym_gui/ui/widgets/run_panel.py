@@ -1,0 +1,139 @@
+"""The left side: a filter, the states with their counts, and the runs."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtWidgets import (
+    QButtonGroup,
+    QFrame,
+    QHBoxLayout,
+    QLineEdit,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gym_gui.models.filters import STATES, RunFilter
+from gym_gui.models.listing import Listing
+from gym_gui.models.runs import RunBook
+from gym_gui.services.sparklines import Sparklines
+from gym_gui.theme import SPACE
+from gym_gui.ui.widgets.basics import Button, button, label, line
+from gym_gui.ui.widgets.run_list import RunList
+from gym_gui.ui.widgets.run_list_model import RunListModel
+
+WIDTH = 316
+_TYPING_MS = 150
+
+
+class RunPanel(QFrame):
+    """Runs newest first. It shows a book; whoever changes the book calls `update_groups`."""
+
+    chosen = Signal(str, bool)
+    marked = Signal(object)
+
+    def __init__(self, book: RunBook, sparklines: Sparklines) -> None:
+        super().__init__()
+        self.setProperty("role", "side")
+        self.model = RunListModel(Listing(book))
+        self.list = RunList(self.model, book, sparklines)
+        self.list.chosen.connect(self.chosen)
+        self.list.marked.connect(self.marked)
+        self.field = QLineEdit()
+        self.field.setPlaceholderText("Filter by algorithm, environment, note…")
+        self.field.setAccessibleName("Filter runs")
+        self.field.setClearButtonEnabled(True)
+        self._typing = QTimer(self, singleShot=True, interval=_TYPING_MS)
+        self._typing.timeout.connect(self._apply)
+        self.field.textChanged.connect(self._typing.start)
+        self.chips: dict[str, Button] = {}
+        self._known = False
+        self._none = self._nothing_fits()
+        self._pages = QStackedWidget()
+        self._pages.addWidget(self.list)
+        self._pages.addWidget(self._none)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(self._head())
+        column.addWidget(line())
+        column.addWidget(self._pages, 1)
+        self._show_counts()
+
+    def _head(self) -> QVBoxLayout:
+        chips = QHBoxLayout()
+        chips.setSpacing(6)
+        group = QButtonGroup(self)
+        for state in STATES:
+            chip = button(state.capitalize(), role="chip")
+            chip.setCheckable(True)
+            chip.setChecked(state == "all")
+            chip.clicked.connect(self._apply)
+            group.addButton(chip)
+            chips.addWidget(chip)
+            self.chips[state] = chip
+        chips.addStretch(1)
+        head = QVBoxLayout()
+        head.setContentsMargins(SPACE[2], SPACE[2], SPACE[2], SPACE[1] + 2)
+        head.setSpacing(SPACE[1] + 2)
+        head.addWidget(self.field)
+        head.addLayout(chips)
+        return head
+
+    def _nothing_fits(self) -> QWidget:
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(SPACE[3], SPACE[4], SPACE[3], SPACE[3])
+        self._none_text = label("", "dim", wraps=True)
+        self.clear = button("Show all runs", role="link")
+        self.clear.clicked.connect(self.show_all)
+        column.addWidget(self._none_text)
+        column.addWidget(self.clear, 0, Qt.AlignmentFlag.AlignLeft)
+        column.addStretch(1)
+        return page
+
+    @property
+    def filter(self) -> RunFilter:
+        state = next(state for state, chip in self.chips.items() if chip.isChecked())
+        return RunFilter(state, self.field.text())
+
+    def show_all(self) -> None:
+        """Take the filter away."""
+        self.field.clear()
+        self.chips["all"].setChecked(True)
+        self._apply()
+
+    def update_groups(self, groups: set[str]) -> None:
+        """These groups of the book are new, changed or gone; from the first call on the runs are known."""
+        self._known = True
+        self.model.update(groups)
+        self._show_counts()
+
+    def select(self, run_id: str) -> None:
+        """Mark a run; a filter that hides it is taken away."""
+        if self.model.place(self.model.listing.key_of(run_id)) is None and not self._shows_all():
+            self.show_all()
+        self.list.select(run_id)
+
+    def stands_for_group(self, run_id: str) -> bool:
+        """Whether the row of a run is that of its whole group."""
+        return self.model.listing.key_of(run_id) == self.model.listing.group_key_of(run_id)
+
+    def _shows_all(self) -> bool:
+        return self.filter == RunFilter()
+
+    def _apply(self) -> None:
+        self._typing.stop()
+        self.model.set_filter(self.filter)
+        self._show_counts()
+
+    def _show_counts(self) -> None:
+        counts = self.model.listing.counts()
+        for state, chip in self.chips.items():
+            chip.setText(f"{state.capitalize()} {counts[state]:,}")
+        empty = self.model.rowCount() == 0
+        self._pages.setCurrentIndex(int(empty))
+        if empty:
+            nothing = "No runs yet." if self._known else "Waiting for the daemon…"
+            self._none_text.setText(nothing if self._shows_all() else "No run fits this filter.")
+            self.clear.setVisible(not self._shows_all())

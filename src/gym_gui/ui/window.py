@@ -1,0 +1,266 @@
+"""The window: runs on the left, the selected one in the middle, forms and comparisons over both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from PySide6.QtCore import QByteArray, Qt, Signal
+from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut, QShowEvent
+from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+
+from gym_gui.context import Context
+from gym_gui.models.commands import RUN_PREFIX, Found, commands_for_run
+from gym_gui.models.runs import RunBook
+from gym_gui.models.words import title_of
+from gym_gui.services.daemon_link import DaemonLink
+from gym_gui.services.notifications import Notifications
+from gym_gui.services.sparklines import Sparklines
+from gym_gui.services.tasks import Tasks
+from gym_gui.settings import Settings
+from gym_gui.theme import SPACE
+from gym_gui.ui.appearance import choose, next_theme
+from gym_gui.ui.cover import Cover
+from gym_gui.ui.news import News
+from gym_gui.ui.presenters.empty import empty_words
+from gym_gui.ui.run_actions import RunActions
+from gym_gui.ui.run_page import RunPage
+from gym_gui.ui.views.base import RunsView, RunView
+from gym_gui.ui.widgets import run_panel, status_bar
+from gym_gui.ui.widgets.empty_state import EmptyState
+from gym_gui.ui.widgets.finder import Finder
+from gym_gui.ui.widgets.notification_area import NotificationArea
+from gym_gui.ui.widgets.run_panel import RunPanel
+from gym_gui.ui.widgets.status_bar import StatusBar
+from gym_gui.ui.widgets.toolbar import Toolbar
+from mosaic.client import RunRecord
+
+SIZE = (1440, 900)
+LEAST = (960, 620)
+
+
+class Window(QMainWindow):
+    """Wires the parts together. What is shown of which run is decided here, and nothing else."""
+
+    closed = Signal()
+
+    def __init__(
+        self,
+        link: DaemonLink,
+        tasks: Tasks,
+        notifications: Notifications,
+        settings: Settings,
+        views: Sequence[type[RunView]],
+        comparison: type[RunsView],
+    ) -> None:
+        super().__init__()
+        self.setWindowTitle("MOSAIC")
+        self.setMinimumSize(*LEAST)
+        self.context = Context(
+            link, tasks, notifications, RunBook(), settings, self.open_form, self.select_run
+        )
+        self.actions_on_runs = RunActions(self.context)
+        self.sparklines = Sparklines(link.var)
+        self.news = News(self.context, self.sparklines)
+        self._wanted: str | None = None
+        """The run to show as soon as it is known."""
+        self.toolbar = Toolbar()
+        self.panel = RunPanel(self.context.runs, self.sparklines)
+        self.page = RunPage(self.context, self.actions_on_runs, views)
+        self.empty = EmptyState()
+        self.status = StatusBar()
+        self._lay_out(comparison)
+        self.finder = Finder(self._whole, self.context.runs, self._run_commands)
+        self.notification_area = NotificationArea(notifications, self._whole, status_bar.HEIGHT + SPACE[2])
+        self._connect()
+        self._restore()
+        self._show_empty()
+
+    def _lay_out(self, comparison: type[RunsView]) -> None:
+        self.middle = QStackedWidget()
+        self.middle.addWidget(self.empty)
+        self.middle.addWidget(self.page)
+        self.splitter = QSplitter(Qt.Orientation.Horizontal)
+        self.splitter.addWidget(self.panel)
+        self.splitter.addWidget(self.middle)
+        self.splitter.setCollapsible(0, False)
+        self.splitter.setCollapsible(1, False)
+        self.splitter.setStretchFactor(1, 1)
+        self.splitter.setHandleWidth(1)
+        self.cover = Cover(self.context, self.splitter, self.page, comparison)
+        self._whole = QWidget()
+        self._whole.setProperty("role", "page")
+        column = QVBoxLayout(self._whole)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addWidget(self.toolbar)
+        column.addWidget(self.cover, 1)
+        column.addWidget(self.status)
+        self.setCentralWidget(self._whole)
+
+    def _connect(self) -> None:
+        link = self.context.link
+        link.runs_changed.connect(self._runs_changed)
+        link.runs_removed.connect(self._runs_removed)
+        link.health_changed.connect(self.status.show_health)
+        link.state_changed.connect(self._daemon_changed)
+        self.news.usage.connect(self.status.show_usage)
+        self.panel.chosen.connect(self._chosen)
+        self.panel.marked.connect(lambda ids: self.toolbar.set_chosen(len(ids)))
+        self.toolbar.form_wanted.connect(lambda purpose: self.open_form(purpose, {}))
+        self.toolbar.again_wanted.connect(self.actions_on_runs.train_again)
+        self.toolbar.compare_wanted.connect(self.compare)
+        self.toolbar.find_wanted.connect(self.finder.open)
+        self.empty.first_run_wanted.connect(self._train_first)
+        self.empty.form_wanted.connect(lambda purpose: self.open_form(purpose, {}))
+        self.cover.submitted.connect(self.actions_on_runs.submitted)
+        self.finder.chosen.connect(self._found)
+        for keys, name in (("Ctrl+L", "filter"), ("Ctrl+Shift+L", "theme"), ("Ctrl+Q", "quit")):
+            QShortcut(QKeySequence(keys), self).activated.connect(lambda name=name: self._do(name))
+
+    def open_form(self, purpose: str, prefill: dict[str, Any]) -> None:
+        """Show a worker's form over the window."""
+        self.cover.open_form(purpose, prefill)
+
+    def compare(self) -> None:
+        """Show the marked runs side by side."""
+        runs = [self.context.runs.get(run_id) for run_id in self.panel.list.chosen_ids()]
+        self.cover.compare([run for run in runs if run is not None])
+
+    def select_run(self, run_id: str) -> None:
+        """Show a run, now or as soon as the daemon has told of it."""
+        run = self.context.runs.get(run_id)
+        if run is None:
+            self._wanted = run_id
+            return
+        self._wanted = None
+        self.cover.uncover()
+        self.panel.select(run_id)
+        self._show(run, self.panel.stands_for_group(run_id))
+
+    def _chosen(self, run_id: str, whole: bool) -> None:
+        run = self.context.runs.get(run_id)
+        if run is not None:
+            self._show(run, whole)
+
+    def _show(self, run: RunRecord, whole: bool) -> None:
+        self.empty.set_busy(False)
+        self.page.show_run(run, whole)
+        self.middle.setCurrentWidget(self.page)
+
+    def _show_empty(self) -> None:
+        link = self.context.link
+        self.empty.show_words(empty_words(link.state, link.reason, link.listed, len(self.context.runs) > 0))
+        if self.page.run is None:
+            self.middle.setCurrentWidget(self.empty)
+
+    def _runs_changed(self, records: Sequence[RunRecord]) -> None:
+        groups = self.news.take(records)
+        self.panel.update_groups(groups)
+        self.cover.update_runs(records)
+        self._update_page(records, groups)
+        self.toolbar.set_again(self.news.again_words())
+        if self._wanted is not None and self.context.runs.get(self._wanted) is not None:
+            self.select_run(self._wanted)
+        elif self.page.run is None and len(self.context.runs) and self._wanted is None:
+            newest = self.context.runs.group(self.context.runs.group_keys()[0])
+            if newest is not None:
+                self.select_run(newest.first.run_id)
+                self.panel.list.setFocus()
+        if self.page.run is None:
+            self._show_empty()
+
+    def _update_page(self, records: Sequence[RunRecord], groups: set[str]) -> None:
+        shown = self.page.run
+        if shown is None:
+            return
+        record = next((run for run in records if run.run_id == shown.run_id), None)
+        group = self.context.runs.group_of(shown.run_id)
+        if record is not None:
+            self.page.update_run(record)
+        elif group is not None and group.key in groups:
+            self.page.show_header()
+
+    def _runs_removed(self, run_ids: Sequence[str]) -> None:
+        self.panel.update_groups(self.news.forget(run_ids))
+        if self.page.run is not None and self.page.run.run_id in run_ids:
+            self.page.clear()
+            keys = self.context.runs.group_keys()
+            newest = self.context.runs.group(keys[0]) if keys else None
+            if newest is not None:
+                self.select_run(newest.first.run_id)
+            else:
+                self._show_empty()
+
+    def _daemon_changed(self, state: str) -> None:
+        self.status.show_daemon(state, self.context.link.reason)
+        if self.page.run is None:
+            self._show_empty()
+
+    def _train_first(self) -> None:
+        self.empty.set_busy(True)
+        self.actions_on_runs.train_first(self._first_failed)
+
+    def _first_failed(self, error: Exception) -> None:
+        self.empty.set_busy(False)
+        self.context.notifications.tell_error(error)
+
+    def _run_commands(self) -> list[Found]:
+        shown = self.page.run
+        return commands_for_run(self.page.header.offers(), title_of(shown)) if shown else []
+
+    def _found(self, found: Found) -> None:
+        if found.is_run:
+            self.select_run(found.name)
+        elif found.name.startswith(RUN_PREFIX):
+            self.page.header.ask(found.name.removeprefix(RUN_PREFIX))
+        else:
+            self._do(found.name)
+
+    def _do(self, name: str) -> None:
+        """A command of the finder or of a key."""
+        commands: dict[str, Callable[[], object]] = {
+            "again": self.actions_on_runs.train_again,
+            "compare": self.compare,
+            "filter": self._filter,
+            "theme": lambda: choose(self.context, next_theme()),
+            "theme_system": lambda: choose(self.context, None),
+            "log": self.actions_on_runs.open_log,
+            "quit": self.close,
+        }
+        commands.get(name, lambda: self.open_form(name, {}))()
+
+    def _filter(self) -> None:
+        self.cover.uncover()
+        self.panel.field.setFocus()
+
+    def _restore(self) -> None:
+        geometry = self.context.settings.get("geometry")
+        self.resize(*SIZE)
+        if geometry:
+            self.restoreGeometry(QByteArray.fromBase64(QByteArray(geometry.encode())))
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        # Before it is shown a splitter does not know how wide it is, and shares out what it is given.
+        width = int(self.context.settings.get("panel_width") or run_panel.WIDTH)
+        self.splitter.setSizes([width, max(1, self.width() - width)])
+        self.setFocus()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        if not self.cover.may_close():
+            event.ignore()
+            return
+        self.context.settings.set("geometry", bytes(self.saveGeometry().toBase64().data()).decode())
+        self.context.settings.set("panel_width", self.splitter.sizes()[0])
+        event.accept()
+        self.hide()
+        self.shut_down()
+        self.closed.emit()
+
+    def shut_down(self) -> None:
+        """End every timer and thread of the window, once. No run is stopped."""
+        self.news.close()
+        self.cover.close_all()
+        self.page.close_page()
+        self.sparklines.close()

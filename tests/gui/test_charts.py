@@ -1,0 +1,185 @@
+"""A chart under the hands of a person: zoom, values under the pointer, files."""
+
+from __future__ import annotations
+
+import csv
+import re
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtGui import QGuiApplication, QImage, QWheelEvent
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from gym_gui.context import Context
+from gym_gui.models.charting import ChartOptions, Line, line_of
+from gym_gui.models.metrics import Section
+from gym_gui.models.series import Curve
+from gym_gui.theme import theme
+from gym_gui.ui.widgets.chart import Chart
+from gym_gui.ui.widgets.chart_grid import ChartGrid
+from support.gui_context import Told, shown, view_context
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> Iterator[tuple[Context, Told]]:
+    with view_context(tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def chart(given: tuple[Context, Told], qtbot: QtBot) -> Iterator[Chart]:
+    made = Chart(given[0])
+    with shown(made, 600, 400):
+        made.show_lines("charts/episodic_return", [wave("one")], "step")
+        qtbot.waitUntil(lambda: bool(made.plot._curves.items))
+        yield made
+
+
+def wave(label: str, count: int = 2000, colour: int = 0) -> Line:
+    steps = np.arange(count, dtype=np.float64)
+    return line_of(Curve(steps * 100, steps, np.sin(steps / 100)), ChartOptions(0.5), label, colour)
+
+
+def inside(chart: Chart, share: float) -> QPoint:
+    area = chart.plot.plot_rect()
+    return QPointF(area.left() + area.width() * share, area.center().y()).toPoint()
+
+
+def test_the_pointer_shows_the_values_under_it(chart: Chart, qtbot: QtBot) -> None:
+    QTest.mouseMove(chart.plot.viewport(), inside(chart, 0.5))
+    qtbot.waitUntil(lambda: chart.plot.hover.text != "")
+    assert re.match(r"step (9\d|10\d),\d00", chart.plot.hover.text)
+    assert "one" in chart.plot.hover.text
+    assert "raw" in chart.plot.hover.text
+
+
+def test_dragging_zooms_and_a_double_click_shows_all_again(chart: Chart) -> None:
+    view = chart.plot.viewport()
+    QTest.mousePress(view, Qt.MouseButton.LeftButton, pos=inside(chart, 0.25))
+    QTest.mouseMove(view, inside(chart, 0.4))
+    QTest.mouseRelease(view, Qt.MouseButton.LeftButton, pos=inside(chart, 0.5))
+    assert chart.plot.piece is not None
+    low, high = chart.plot.piece
+    assert low == pytest.approx(50_000, rel=0.02) and high == pytest.approx(100_000, rel=0.02)
+    QTest.mouseDClick(view, Qt.MouseButton.LeftButton, pos=inside(chart, 0.5))
+    assert chart.plot.piece is None
+
+
+def test_new_points_leave_the_zoom_as_it_is(chart: Chart) -> None:
+    chart.plot.zoom_to((1000.0, 2000.0))
+    chart.show_lines("charts/episodic_return", [wave("one", 4000)], "step")
+    assert chart.plot.piece == (1000.0, 2000.0)
+    chart.show_lines("charts/episodic_return", [wave("one", 4000)], "time")
+    assert chart.plot.piece is None
+
+
+def test_the_keyboard_zooms_moves_and_shows_all(chart: Chart) -> None:
+    chart.plot.setFocus()
+    QTest.keyClick(chart.plot, Qt.Key.Key_Plus)
+    first = chart.plot.piece
+    assert first is not None
+    QTest.keyClick(chart.plot, Qt.Key.Key_Right)
+    assert chart.plot.piece is not None and chart.plot.piece[0] > first[0]
+    QTest.keyClick(chart.plot, Qt.Key.Key_0)
+    assert chart.plot.piece is None
+
+
+def test_the_wheel_zooms_with_ctrl_and_is_left_to_the_page_without(chart: Chart) -> None:
+    def turn(keys: Qt.KeyboardModifier) -> bool:
+        at = QPointF(inside(chart, 0.5))
+        event = QWheelEvent(
+            at,
+            chart.plot.mapToGlobal(at),
+            QPoint(),
+            QPoint(0, 120),
+            Qt.MouseButton.NoButton,
+            keys,
+            Qt.ScrollPhase.NoScrollPhase,
+            False,
+        )
+        QApplication.sendEvent(chart.plot.viewport(), event)
+        return event.isAccepted()
+
+    assert not turn(Qt.KeyboardModifier.NoModifier)
+    assert chart.plot.piece is None
+    turn(Qt.KeyboardModifier.ControlModifier)
+    assert chart.plot.piece is not None
+
+
+def test_a_chart_is_saved_as_png_svg_and_csv(
+    chart: Chart, given: tuple[Context, Told], tmp_path: Path, qtbot: QtBot
+) -> None:
+    for suffix in ("png", "svg", "csv"):
+        chart.save(tmp_path / f"chart.{suffix}")
+    qtbot.waitUntil(lambda: len(given[1].texts) == 3)
+    picture = QImage(str(tmp_path / "chart.png"))
+    assert picture.width() == 2 * (chart.plot.width() + 28)
+    colours = {
+        picture.pixel(x, y) for x in range(0, picture.width(), 7) for y in range(0, picture.height(), 7)
+    }
+    assert len(colours) > 5
+    drawing = (tmp_path / "chart.svg").read_text()
+    assert "charts/episodic_return" in "".join(ET.fromstring(drawing).itertext())
+    assert "<path" in drawing or "<polyline" in drawing
+    with (tmp_path / "chart.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 2000
+    assert rows[5]["step"] == "500"
+
+
+def test_a_folder_that_cannot_be_written_is_told(
+    chart: Chart, given: tuple[Context, Told], tmp_path: Path, qtbot: QtBot
+) -> None:
+    chart.save(tmp_path / "gone" / "chart.csv")
+    qtbot.waitUntil(lambda: bool(given[1].texts))
+    assert "cannot be written" in given[1].texts[0]
+
+
+def test_the_picture_can_be_copied(chart: Chart) -> None:
+    chart.copy_picture()
+    assert not QGuiApplication.clipboard().image().isNull()
+    QGuiApplication.clipboard().clear()
+
+
+def test_without_points_it_says_so_and_offers_no_file(given: tuple[Context, Told]) -> None:
+    made = Chart(given[0])
+    with shown(made):
+        made.show_lines("losses/value_loss", [], "step", empty="No points yet")
+        assert made._empty.isVisible() and made._empty.text() == "No points yet"
+        assert not made.menu_button.isEnabled()
+
+
+def test_the_lines_take_the_colours_of_the_theme(chart: Chart, qapp: QApplication, qtbot: QtBot) -> None:
+    dark = chart.grab().toImage()
+    theme.apply(qapp, "light")
+    try:
+        QTest.qWait(50)
+        light = chart.grab().toImage()
+        assert light.pixelColor(8, 8).lightness() > 200 > dark.pixelColor(8, 8).lightness()
+    finally:
+        theme.apply(qapp, "dark")
+
+
+def test_a_page_of_charts_is_made_one_by_one_and_knows_what_is_seen(
+    given: tuple[Context, Told], qtbot: QtBot
+) -> None:
+    tags = tuple(f"losses/{number:02}" for number in range(30))
+    grid = ChartGrid(given[0])
+    with shown(grid, 1000, 600):
+        grid.show_sections([Section("losses", tags)])
+        assert grid.chart(tags[0]) is None
+        qtbot.waitUntil(lambda: all(grid.chart(tag) is not None for tag in tags))
+        qtbot.waitUntil(lambda: tags[0] in grid.visible_tags())
+        assert tags[-1] not in grid.visible_tags()
+        with qtbot.waitSignal(grid.looked):
+            grid.verticalScrollBar().setValue(grid.verticalScrollBar().maximum())
+        assert tags[-1] in grid.visible_tags()
+        grid.show_sections([Section("losses", tags[:1])])
+        qtbot.waitUntil(lambda: grid.visible_tags() == [tags[0]])
+        grid.stop()

@@ -1,0 +1,78 @@
+"""Optional sets are installed from a form in a process of their own, with its words as they come."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from gym_gui.context import Context
+from gym_gui.services.installer import Installer
+from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
+from support.forms import WAIT_MS, Told, form_context, open_form
+
+PIP_MS = 180_000
+"""pip looks at every package that is installed, which takes its time on a busy machine."""
+LINES = "import sys; print('Collecting thing>=1', flush=True); print('Successfully installed thing-1')"
+FAILS = "import sys; print('ERROR: no network'); sys.exit(3)"
+WAITS = "import time; print('Collecting thing', flush=True); time.sleep(600)"
+
+
+@pytest.fixture
+def context(var: Path, qapp: object) -> Iterator[Context]:
+    with form_context(var) as made:
+        yield made
+
+
+def test_lines_are_streamed_and_the_end_is_told(qtbot: QtBot, qapp: object) -> None:
+    installer = Installer()
+    lines: list[str] = []
+    steps: list[str] = []
+    installer.wrote.connect(lines.append)
+    installer.stepped.connect(steps.append)
+    with qtbot.waitSignal(installer.finished, timeout=WAIT_MS) as caught:
+        installer.install(["thing"], [sys.executable, "-c", LINES])
+        assert installer.running
+    assert caught.args == [True, "thing is installed."]
+    assert lines == ["Collecting thing>=1", "Successfully installed thing-1"]
+    assert any("Looking at thing" in step for step in steps)
+
+
+def test_a_failure_tells_the_last_words(qtbot: QtBot, qapp: object) -> None:
+    installer = Installer()
+    with qtbot.waitSignal(installer.finished, timeout=WAIT_MS) as caught:
+        installer.install(["thing"], [sys.executable, "-c", FAILS])
+    good, text = caught.args
+    assert not good and "code 3" in text and "no network" in text
+    with qtbot.waitSignal(installer.finished, timeout=WAIT_MS) as caught:
+        installer.install(["thing"], ["/no/such/program"])
+    assert not caught.args[0]
+
+
+def test_an_installation_can_be_stopped(qtbot: QtBot, qapp: object) -> None:
+    installer = Installer()
+    with qtbot.waitSignal(installer.wrote, timeout=WAIT_MS):
+        installer.install(["thing"], [sys.executable, "-c", WAITS])
+    with qtbot.waitSignal(installer.finished, timeout=WAIT_MS) as caught:
+        installer.stop()
+    assert not caught.args[0] and not installer.running
+
+
+def test_a_form_stays_open_while_it_installs_and_looks_again_after(qtbot: QtBot, context: Context) -> None:
+    form = open_form(qtbot, context, CleanRLTrainForm)
+    told = Told(context.notifications)
+    form.presenter.take_installed({"box2d": False})
+    form.environment.box.setEditText("LunarLander-v3")
+    assert form.install.isVisible()
+    # The set is there already, so pip has nothing to fetch.
+    form.install.button.click()
+    assert not form.leave_safely() and any("being installed" in text for text in told.texts)
+    try:
+        qtbot.waitUntil(lambda: not form.install.isVisible(), timeout=PIP_MS)
+    finally:
+        form.install.installer.stop()
+    assert form.presenter.missing() == [] and form.leave_safely()
+    assert "box2d is installed." in told.texts

@@ -1,0 +1,139 @@
+"""The live picture: frames from a segment of the test's own, and words when there are none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PySide6.QtGui import QImage
+from pytestqt.qtbot import QtBot
+
+from gym_gui.models.facts import RunFacts
+from gym_gui.ui.views.live import LiveView
+from gym_gui.ui.widgets.frame_view import FrameView
+from mosaic.analytics.eval_summary import EvalScores, EvalSummary
+from mosaic.fastlane import slots
+from mosaic.fastlane.segment import Segment, create_segment, remove_segment
+from mosaic.fastlane.writer import SlotWriter
+from support.gui_context import shown, view_context
+from support.gui_records import record
+
+RUN = "01LIVE"
+
+
+@pytest.fixture
+def writers() -> Iterator[list[SlotWriter]]:
+    """Two environments that show frames."""
+    path = create_segment(RUN, "grid", limit=8)
+    segments = [Segment(path), Segment(path)]
+    made = []
+    for segment in segments:
+        slot = slots.claim(segment, slots.Owner.myself())
+        assert slot is not None
+        made.append(SlotWriter(segment, slot))
+    yield made
+    made.clear()
+    remove_segment(RUN)
+
+
+@pytest.fixture
+def view(tmp_path: Path) -> Iterator[LiveView]:
+    with view_context(tmp_path) as (context, _):
+        made = LiveView(context)
+        with shown(made):
+            yield made
+            made.close_view()
+
+
+def test_frames_are_shown_with_their_numbers(view: LiveView, writers: list[SlotWriter], qtbot: QtBot) -> None:
+    view.show_run(record(RUN))
+    view.enter()
+    for writer in writers:
+        writer.publish(np.full((40, 60, 3), 200, np.uint8), 1.0, 42.0, 900.0)
+    qtbot.waitUntil(lambda: view.panel.view.count == 2)
+    qtbot.waitUntil(lambda: view.panel.state.text() == "connected")
+    assert [(name.text(), value.text()) for name, value in view.panel._values] == [
+        ("reward", "1.00"),
+        ("return", "42.0"),
+        ("steps/s", "900"),
+    ]
+    picture = view.panel.view.grab().toImage()
+    places = view.panel.view.places()
+    middle = (places[0].left + places[0].width / 2, places[0].top + places[0].height / 2)
+    assert picture.pixelColor(round(middle[0]), round(middle[1])).red() == 200
+    view.leave()
+
+
+def test_nobody_looks_while_the_tab_is_hidden(
+    view: LiveView, writers: list[SlotWriter], qtbot: QtBot
+) -> None:
+    view.show_run(record(RUN))
+    view.enter()
+    writers[0].publish(np.zeros((8, 8, 3), np.uint8), 0.0, 0.0, 0.0)
+    qtbot.waitUntil(lambda: view.panel.view.count == 1)
+    view.leave()
+    assert view.panel.frames._thread is None
+    assert view.panel.view.count == 1, "the last picture stays"
+
+
+def test_an_ended_run_keeps_its_last_picture_with_a_word_over_it(
+    view: LiveView, writers: list[SlotWriter], qtbot: QtBot
+) -> None:
+    view.show_run(record(RUN))
+    view.enter()
+    writers[0].publish(np.zeros((8, 8, 3), np.uint8), 0.0, 0.0, 0.0)
+    qtbot.waitUntil(lambda: view.panel.view.count == 1)
+    remove_segment(RUN)
+    qtbot.waitUntil(lambda: view.panel.state.text() == "ended")
+    assert view.panel.view.word == "The run has ended"
+
+
+def test_an_environment_without_a_picture_says_why(
+    view: LiveView, writers: list[SlotWriter], qtbot: QtBot
+) -> None:
+    view.show_run(record(RUN))
+    view.enter()
+    for writer in writers:
+        writer.no_picture("render() gave None")
+    qtbot.waitUntil(lambda: view.panel.state.text() == "no picture")
+    assert "Render() gave None" in view.panel.advice.text()
+
+
+def test_a_run_that_has_not_begun_says_so(view: LiveView) -> None:
+    view.show_run(record("01OTHER", status="INIT", reason="waits for 1 more CPU"))
+    assert "not begun" in view.panel.absent.text()
+    assert "Waits for 1 more CPU" in view.panel.advice.text()
+
+
+def test_an_evaluation_has_its_batch_in_the_hud(
+    view: LiveView, writers: list[SlotWriter], tmp_path: Path, qtbot: QtBot
+) -> None:
+    batch = EvalScores(3, 50, 112.3, 110, 90.1, 142.6, 12.0, (0, 0), 0, 0, 0, 0, 0, 1.0)
+    EvalSummary({}, 200, batch, (batch,)).write(tmp_path)
+    extras = {"mode": "policy_eval"}
+    view.show_run(record(RUN, asked={"extras": extras}, run_dir=str(tmp_path)))
+    view.enter()
+    writers[0].publish(np.zeros((8, 8, 3), np.uint8), 0.0, 0.0, 0.0)
+    qtbot.waitUntil(lambda: "eval batch 3" in view.panel.batch.text() and len(view.panel._values) > 0)
+    assert view.panel._values[0][0].text() == "reward (Eval)"
+
+
+def test_the_tab_is_there_while_there_can_be_a_picture() -> None:
+    off = record(asked={"extras": {"fastlane_video_mode": "off"}})
+    ended = record(status="TERM", outcome="completed")
+    assert LiveView.wanted(record(), RunFacts())
+    assert not LiveView.wanted(off, RunFacts())
+    assert not LiveView.wanted(ended, RunFacts())
+
+
+def test_small_frames_stay_sharp_blocks(qtbot: QtBot) -> None:
+    view = FrameView()
+    with shown(view, 400, 400):
+        pixels = np.zeros((4, 4, 3), np.uint8)
+        pixels[::2, ::2] = pixels[1::2, 1::2] = 255
+        view.show_pictures([((0, 1), pixels)])
+        picture = view.grab().toImage().convertToFormat(QImage.Format.Format_RGB32)
+        colours = {picture.pixelColor(x, 150).lightness() for x in range(400)}
+        assert colours == {0, 255}

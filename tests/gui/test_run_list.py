@@ -1,0 +1,219 @@
+"""The run list: order, groups, filters, words, and thousands of runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from PySide6.QtCore import QItemSelectionModel
+from PySide6.QtTest import QAbstractItemModelTester
+from pytestqt.qtbot import QtBot
+
+from gym_gui.models.filters import RunFilter
+from gym_gui.models.listing import Listing
+from gym_gui.models.runs import RunBook
+from gym_gui.models.sparkline import POINTS, Sketch, mean_curve, sketch_returns
+from gym_gui.ui.widgets.run_list_model import RunListModel
+from mosaic.analytics.event_files import ScalarChunk, Series
+from mosaic.client import RunRecord
+from support.window import live, made_run
+
+
+def seeds(number: int, *wanted: int, **changes: object) -> list[RunRecord]:
+    """Runs of one configuration, submitted in a moment."""
+    first = made_run(number, total_timesteps=5000 + number, **changes)
+    found = []
+    for at, seed in enumerate(wanted):
+        run = made_run(number * 100 + at, seed=seed, total_timesteps=5000 + number, **changes)
+        found.append(replace(run, submitted_at=first.submitted_at + at))
+    return found
+
+
+def listing_of(*runs: RunRecord) -> Listing:
+    book = RunBook()
+    listing = Listing(book)
+    listing.update(book.update(runs))
+    return listing
+
+
+def test_the_newest_run_stands_first_whenever_it_is_told_of() -> None:
+    book = RunBook()
+    book.update([made_run(5), made_run(9)])
+    book.update([made_run(7)])
+    book.update([made_run(2)])
+    assert [int(key) for key in book.group_keys()] == [9, 7, 5, 2]
+    assert [int(run.run_id) for run in book] == [9, 7, 5, 2]
+
+
+def test_seeds_submitted_together_are_one_group_and_a_repetition_is_another() -> None:
+    book = RunBook()
+    book.update(seeds(1, 1, 2, 3))
+    again = [replace(run, run_id=f"9{run.run_id[1:]}", submitted_at=9e9) for run in seeds(1, 1)]
+    book.update(again)
+    assert [len(book.visible(RunFilter())[at].runs) for at in (0, 1)] == [1, 3]
+    assert book.visible(RunFilter())[1].seeds == [1, 2, 3]
+
+
+def test_a_removed_run_leaves_its_group_and_the_last_takes_the_group_along() -> None:
+    book = RunBook()
+    first, second = seeds(1, 1, 2)
+    book.update([first, second])
+    book.remove([first.run_id])
+    assert book.get(first.run_id) is None
+    assert len(book) == 1
+    book.remove([second.run_id])
+    assert book.group_keys() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("", 3),
+        ("ppo", 2),
+        ("ppo cart", 1),
+        ("env:acrobot", 1),
+        ("algo:dqn", 1),
+        ("algo:acrobot", 0),
+        ("tag:night", 1),
+        ("seed:4", 1),
+        ("mind the step", 1),
+        ("state:completed", 3),
+    ],
+)
+def test_words_find_runs_by_what_they_are(text: str, found: int) -> None:
+    runs = [
+        made_run(1),
+        made_run(2, env_id="Acrobot-v1", tags=["night"]),
+        made_run(3, algo="dqn", seed=4, extras={"notes": "Mind the step"}),
+    ]
+    assert sum(RunFilter(text=text).matches(run) for run in runs) == found
+
+
+def test_counts_follow_the_runs_and_the_words() -> None:
+    book = RunBook()
+    listing = Listing(book)
+    waits = live(made_run(1), "INIT", reason="waits for 1 more CPU")
+    listing.update(book.update([waits, live(made_run(2)), made_run(3, outcome="failed")]))
+    assert listing.counts() == {"all": 3, "running": 1, "waiting": 1, "failed": 1}
+    listing.update(book.update([live(waits)]))
+    assert listing.counts() == {"all": 3, "running": 2, "waiting": 0, "failed": 1}
+    listing.set_filter(RunFilter("running", "seed:1"))
+    assert [int(key) for key in listing.keys] == [2, 1]
+    listing.set_filter(RunFilter("all", "nothing like it"))
+    assert listing.keys == []
+    assert listing.counts()["all"] == 0
+
+
+def test_a_row_says_how_a_run_is() -> None:
+    running = live(made_run(1), headline={"mean_return": 487.25, "progress": 0.741, "step": 370_688})
+    row = listing_of(running).row(running.run_id)
+    assert row is not None
+    assert (row.title, row.value) == ("ppo · CartPole-v1", "487.2")
+    assert (row.state.word, row.state.role, row.detail) == ("Running", "good", "seed 1 · 74 %")
+    assert row.progress == pytest.approx(0.741)
+    done = listing_of(made_run(1)).row(made_run(1).run_id)
+    assert done is not None
+    assert (done.state.word, done.detail, done.progress) == ("Completed", "500k steps · 0:23", None)
+    failed = made_run(1, outcome="failed", reason="the worker ran out of memory")
+    row = listing_of(failed).row(failed.run_id)
+    assert row is not None
+    assert (row.detail, row.reason) == ("at 500k steps", "The worker ran out of memory")
+
+
+def test_what_a_run_waits_for_is_named_not_numbered() -> None:
+    holder = live(made_run(2, algo="sac", env_id="HalfCheetah-v5"))
+    waiting = live(made_run(3), "INIT", reason=f"waits for GPU 0, held by run {holder.run_id}")
+    row = listing_of(holder, waiting).row(waiting.run_id)
+    assert row is not None
+    assert row.reason == "Waits for GPU 0, held by sac · HalfCheetah-v5"
+
+
+def test_a_group_speaks_for_all_its_seeds_and_opens() -> None:
+    first, second, third = seeds(1, 1, 2, 3)
+    listing = listing_of(live(first, headline={"progress": 0.5}), second, third)
+    row = listing.row(listing.keys[0])
+    assert row is not None
+    assert (row.state.word, row.detail) == ("Running", "seeds 1–3 · 2 of 3 done")
+    assert row.run_id == first.run_id
+    assert row.opened is False
+    listing.set_opened(row.key, True)
+    assert len(listing.keys) == 4
+    child = listing.row(listing.keys[2])
+    assert child is not None
+    assert (child.title, child.child, child.run_ids) == ("Seed 2", True, (second.run_id,))
+    assert listing.key_of(third.run_id) == listing.keys[3]
+
+
+def test_the_qt_model_keeps_its_rows_right_through_every_change(qtbot: QtBot) -> None:
+    book = RunBook()
+    model = RunListModel(Listing(book))
+    QAbstractItemModelTester(model, QAbstractItemModelTester.FailureReportingMode.Fatal)
+    model.update(book.update([made_run(number) for number in (1, 3, 5)]))
+    model.update(book.update([made_run(2), made_run(4), made_run(9)]))
+    model.update(book.update(seeds(70, 1, 2)))
+    model.set_opened(model.listing.keys[0], True)
+    model.set_filter(RunFilter(text="seed:2"))
+    model.set_filter(RunFilter())
+    model.update(book.remove([made_run(3).run_id, made_run(9).run_id]))
+    shown = [row.key for at in range(model.rowCount()) if (row := model.row(at)) is not None]
+    assert shown == model.listing.keys
+    assert len(shown) == 7
+
+
+def test_thousands_of_runs_are_put_into_words_only_when_they_are_seen(qtbot: QtBot) -> None:
+    book = RunBook()
+    listing = Listing(book)
+    model = RunListModel(listing)
+    model.update(book.update([made_run(number) for number in range(5000)]))
+    assert model.rowCount() == 5000
+    assert not listing._rows
+    assert "ppo · CartPole-v1" in str(model.data(model.index(4999)))
+    assert len(listing._rows) == 1
+
+
+def test_the_chosen_row_stays_chosen_when_others_come_and_go(qtbot: QtBot) -> None:
+    book = RunBook()
+    model = RunListModel(Listing(book))
+    model.update(book.update([made_run(number) for number in (1, 2, 3)]))
+    chosen = QItemSelectionModel(model)
+    chosen.select(model.index(1), QItemSelectionModel.SelectionFlag.Select)
+    model.update(book.update([made_run(4), made_run(5)]))
+    model.update(book.remove([made_run(3).run_id]))
+    (index,) = chosen.selectedIndexes()
+    row = model.row(index.row())
+    assert row is not None
+    assert row.run_id == made_run(2).run_id
+
+
+def series_of(*values: float, start: int = 0) -> Series:
+    made = Series()
+    for at, value in enumerate(values):
+        made.append(start + at, 0.0, value)
+    return made
+
+
+def test_a_curve_keeps_its_shape_however_long_it_is() -> None:
+    sketch = Sketch()
+    sketch.extend(series_of(*(float(at) for at in range(100_000))))
+    points = sketch.points()
+    assert len(points) <= POINTS
+    assert points == sorted(points)
+    assert points[0] < 3_000
+    assert points[-1] > 97_000
+
+
+def test_a_curve_forgets_what_was_purged_and_prefers_training_returns() -> None:
+    chunks = [
+        ScalarChunk("a", None, {"charts/episodic_return": series_of(1, 2, 3, 100, 100)}),
+        ScalarChunk("a", 3, {"charts/episodic_return": series_of(4, 5, start=3)}),
+        ScalarChunk("b", None, {"eval/episodic_return": series_of(9, 9)}),
+    ]
+    assert sketch_returns(chunks).points() == [1, 2, 3, 4, 5]
+    assert sketch_returns([]).points() == []
+    assert not sketch_returns([ScalarChunk("a", None, {"charts/episodic_return": series_of(float("nan"))})])
+
+
+def test_curves_of_several_seeds_become_one() -> None:
+    mean = mean_curve([[0.0, 2.0], [2.0, 4.0, 6.0], [7.0]])
+    assert (mean[0], mean[-1]) == (1.0, 4.0)
+    assert mean_curve([[]]) == []

@@ -1,0 +1,209 @@
+"""What works beside the window: tasks, streams of the daemon, thumbnail curves, settings."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QObject
+from pytestqt.qtbot import QtBot
+
+from gym_gui.services.daemon_link import DaemonLink
+from gym_gui.services.follower import Follower, close_followers
+from gym_gui.services.machine import read_usage
+from gym_gui.services.notifications import Notification, Notifications
+from gym_gui.services.run_metrics import RunMetrics
+from gym_gui.services.sparklines import Sparklines
+from gym_gui.services.tasks import Tasks
+from gym_gui.settings import Settings
+from mosaic.client import Client, train_config
+from mosaic.contract.errors import UnavailableError, UserError
+from support.runs import end, long_config, wait_for_status
+
+PATIENCE_MS = 90_000
+
+
+@pytest.fixture
+def tasks(qtbot: QtBot) -> Iterator[Tasks]:
+    made = Tasks(Notifications())
+    yield made
+    made.close()
+
+
+def test_a_task_works_beside_the_window_and_its_result_comes_back_to_it(tasks: Tasks, qtbot: QtBot) -> None:
+    worked, came = list[threading.Thread](), list[threading.Thread]()
+    tasks.run(
+        lambda: worked.append(threading.current_thread()), lambda _: came.append(threading.current_thread())
+    )
+    qtbot.waitUntil(lambda: bool(came), timeout=PATIENCE_MS)
+    assert came == [threading.main_thread()]
+    assert worked != came
+
+
+def test_many_tasks_share_a_few_threads_and_all_are_done(tasks: Tasks, qtbot: QtBot) -> None:
+    done: list[int] = []
+    for number in range(50):
+        tasks.run(lambda number=number: number, done.append)
+    qtbot.waitUntil(lambda: len(done) == 50, timeout=PATIENCE_MS)
+    assert sorted(done) == list(range(50))
+    assert sum(thread.name == "task" for thread in threading.enumerate()) <= 4
+
+
+def test_an_error_goes_to_who_asked_else_to_the_notifications(qtbot: QtBot) -> None:
+    notifications = Notifications()
+    tasks, caught, told = Tasks(notifications), list[Exception](), list[Notification]()
+    notifications.posted.connect(told.append)
+
+    def refuse() -> None:
+        raise UserError("No such thing.")
+
+    tasks.run(refuse, lambda _: None, caught.append)
+    tasks.run(refuse, lambda _: None)
+    qtbot.waitUntil(lambda: bool(caught and told), timeout=PATIENCE_MS)
+    tasks.close()
+    assert str(caught[0]) == "No such thing."
+    assert (told[0].text, told[0].kind) == ("No such thing.", "bad")
+
+
+def test_a_result_for_somebody_who_is_gone_is_dropped(tasks: Tasks, qtbot: QtBot) -> None:
+    class Owner(QObject):
+        def take(self, result: int) -> None:
+            taken.append(result)
+
+    taken, passed = list[int](), list[int]()
+    go = threading.Event()
+    gone = Owner()
+    tasks.run(lambda: int(go.wait(60)), gone.take)
+    gone.deleteLater()
+    qtbot.wait(10)
+    go.set()
+    tasks.run(lambda: 1, passed.append)
+    qtbot.waitUntil(lambda: bool(passed), timeout=PATIENCE_MS)
+    assert taken == []
+
+
+def test_closing_drops_what_waits_and_delivers_nothing_more(qtbot: QtBot) -> None:
+    tasks, done = Tasks(Notifications()), list[int]()
+    for number in range(100):
+        tasks.run(lambda number=number: number, done.append)
+    tasks.close()
+    qtbot.wait(10)
+    assert done == []
+    tasks.run(lambda: 1, done.append)
+    assert not [thread for thread in threading.enumerate() if thread.name == "task"]
+
+
+def test_closing_a_client_ends_the_stream_that_another_thread_reads(client: Client, var: Path) -> None:
+    followed, ended = threading.Event(), threading.Event()
+
+    def follow(own: Client) -> None:
+        followed.set()
+        for _ in own.watch():
+            pass
+        ended.set()
+
+    follower = Follower(var, follow, "watching")
+    follower.start()
+    assert followed.wait(60)
+    time.sleep(0.2)
+    follower.close()
+    follower.join()
+    assert ended.is_set()
+    close_followers()
+
+
+def test_a_closed_client_says_so_and_starts_no_daemon(var: Path, client: Client) -> None:
+    own = Client.connect(var)
+    own.close()
+    with pytest.raises(UnavailableError, match="closed"):
+        own.health()
+    assert list(own.watch()) == []
+
+
+def test_a_listener_is_told_when_the_daemon_goes_and_comes(var: Path) -> None:
+    heard: list[bool] = []
+    with Client.connect(var, heard.append) as client:
+        pid = client.health().pid
+        assert heard == []
+        subprocess.run(["kill", "-9", str(pid)], check=True)
+        assert client.health().pid != pid
+        assert heard == [False, True]
+
+
+def test_metrics_of_a_run_are_followed_to_its_end_and_its_curve_is_drawn(
+    var: Path, client: Client, qtbot: QtBot
+) -> None:
+    run = client.submit(train_config("ppo", "CartPole-v1", total_timesteps=3000, folder=var))
+    link = DaemonLink(var)
+    metrics, changes = RunMetrics(link, run.run_id), list[int]()
+    metrics.changed.connect(lambda: changes.append(1))
+    client.wait(run.run_id, timeout=120)
+    expected = client.metrics(run.run_id).as_json()
+
+    def all_read() -> bool:
+        with metrics.lock:
+            return metrics.table.as_json() == expected
+
+    qtbot.waitUntil(all_read, timeout=PATIENCE_MS)
+    qtbot.waitUntil(lambda: bool(changes), timeout=PATIENCE_MS)
+    metrics.close()
+    sparklines = Sparklines(var)
+    ended = client.get(run.run_id)
+    with qtbot.waitSignal(sparklines.changed, timeout=PATIENCE_MS):
+        sparklines.request([ended])
+    assert len(sparklines.curve(run.run_id)) > 1
+    assert not sparklines.take(ended)
+    sparklines.close()
+    link.close()
+
+
+def test_the_link_without_a_daemon_says_what_it_waits_for(var: Path, qtbot: QtBot) -> None:
+    link = DaemonLink(var)
+    with pytest.raises(UnavailableError, match="looked for"):
+        link.client()
+    link.close()
+
+
+def test_settings_are_kept_and_written_only_when_they_change(tmp_path: Path) -> None:
+    settings = Settings(tmp_path)
+    settings.save()
+    assert not settings.path.exists()
+    settings.set("theme", "light")
+    settings.set("width", 3)
+    settings.set("width", None)
+    settings.save()
+    assert Settings(tmp_path).get("theme") == "light"
+    assert Settings(tmp_path).get("width", 7) == 7
+    settings.path.unlink()
+    settings.save()
+    assert not settings.path.exists()
+
+
+def test_the_machine_tells_how_busy_it_is() -> None:
+    usage = read_usage()
+    assert 0 <= usage.cpu <= 1
+    assert 0 < usage.memory_used < usage.memory_total
+
+
+def test_the_program_opens_the_window_and_a_signal_closes_it(client: Client, var: Path) -> None:
+    run = client.submit(long_config())
+    wait_for_status(client, run.run_id, "EXEC")
+    process = subprocess.Popen([sys.executable, "-m", "mosaic", "gui"], stderr=subprocess.PIPE, text=True)
+    log = var / "logs" / "gym_gui.log"
+    deadline = time.monotonic() + 90
+    while not (log.exists() and "G200 run=- alive" in log.read_text()):
+        assert process.poll() is None, process.stderr and process.stderr.read()
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said
+    assert "G101" in log.read_text()
+    assert wait_for_status(client, run.run_id, "EXEC")
+    end(client, run)

@@ -1,0 +1,171 @@
+"""The tabs of real runs, in the real window."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+
+from gym_gui.ui.views.artifacts import ArtifactsView
+from gym_gui.ui.views.base import RunView
+from gym_gui.ui.views.charts import BATCHES, ChartsView
+from gym_gui.ui.views.config import ConfigView
+from gym_gui.ui.views.overview import OverviewView
+from mosaic.client import Client, RunRecord, eval_config, train_config
+from support.runs import end
+from support.window import Driver
+
+if TYPE_CHECKING:
+    from conftest import RunMosaic
+
+pytestmark = pytest.mark.xdist_group("gui")
+
+
+def trained(client: Client, steps: int = 4000, **options: object) -> RunRecord:
+    config = train_config("ppo", "CartPole-v1", total_timesteps=steps, params={"save_model": True}, **options)
+    run = client.wait(client.submit(config).run_id, 120)
+    assert run.outcome == "completed", run.reason
+    return run
+
+
+def open_tab(driver: Driver, run: RunRecord, kind: type[RunView]) -> RunView:
+    """Select a run and go to one of its tabs."""
+    window = driver.window
+    driver.until(lambda: window.context.runs.get(run.run_id) is not None)
+    window.select_run(run.run_id)
+    bar = window.page.bar
+
+    def place() -> int:
+        titles = [bar.tabText(at) for at in range(bar.count())]
+        shown = window.page.run is not None and window.page.run.run_id == run.run_id
+        return titles.index(kind.title) if shown and kind.title in titles else -1
+
+    driver.until(lambda: place() >= 0)
+    bar.setCurrentIndex(place())
+    driver.until(lambda: kind in window.page.views)
+    view: RunView = window.page.views[kind]
+    return view
+
+
+def test_a_finished_run_in_every_tab(driver: Driver, client: Client, run_mosaic: RunMosaic) -> None:
+    run = trained(client)
+
+    overview = open_tab(driver, run, OverviewView)
+    assert isinstance(overview, OverviewView)
+    driver.until(lambda: overview.charts.main.plot.lines and len(overview.charts.main.plot.lines[0].x) > 0)
+    assert overview.charts.main.title.text() == "charts/episodic_return"
+    assert [card.name.text() for card in overview.cards.cards][1:4] == [
+        "Steps per second",
+        "Progress",
+        "Took",
+    ]
+    driver.until(lambda: "per step" in overview.cards.cards[0].detail.text())
+    assert not overview.live_card.isVisible()
+
+    charts = open_tab(driver, run, ChartsView)
+    assert isinstance(charts, ChartsView)
+    tags = client.metrics(run.run_id).tags()
+    driver.until(lambda: sorted(charts.grid.tags()) == tags)
+    driver.until(lambda: all(charts.grid.chart(tag) is not None for tag in tags))
+    first = charts.grid.chart("charts/episodic_return")
+    assert first is not None
+    driver.until(lambda: first.plot.lines and len(first.plot.lines[0].x) > 0)
+    before = first.plot.lines[0].shown
+    charts.bar.slider.setValue(95)
+    driver.until(lambda: first.plot.lines[0].shown is not before)
+    charts.bar.search.setText("entropy")
+    assert charts.grid.tags() == ["losses/entropy"]
+    charts.bar.search.clear()
+    charts.show_large("losses/entropy")
+    driver.until(lambda: charts.single.plot.lines and len(charts.single.plot.lines[0].x) > 0)
+    charts.back.click()
+    table = Path(client.paths.root) / "all.csv"
+    charts.links.export_to(table)
+    driver.until(table.exists)
+    assert len(table.read_text().splitlines()) == 1 + len(client.metrics(run.run_id).rows())
+
+    config = open_tab(driver, run, ConfigView)
+    assert isinstance(config, ConfigView)
+    driver.until(lambda: config.payload.toPlainText())
+    path = client.paths.run_config(run.run_id)
+    assert config.path.text() == str(path)
+    assert config.payload.toPlainText() == path.read_text().rstrip("\n")
+    config.copy_command.click()
+    words = shlex.split(QGuiApplication.clipboard().text())
+    again = run_mosaic(*words[words.index("train") :], "--json")
+    assert '"completed"' in again.stdout
+
+    files = open_tab(driver, run, ArtifactsView)
+    assert isinstance(files, ArtifactsView)
+    model = next(file.path for file in client.artifacts(run.run_id) if file.kind == "model")
+    driver.until(lambda: files.files.choose(model))
+    assert files.evaluate.isVisible() and files.resume.isVisible()
+    files.copy.click()
+    assert QGuiApplication.clipboard().text() == str(Path(run.run_dir) / model)
+    QGuiApplication.clipboard().clear()
+
+
+def test_a_run_that_trains_shows_its_picture_and_its_numbers(driver: Driver, client: Client) -> None:
+    config = train_config("ppo", "CartPole-v1", total_timesteps=50_000_000, params={"num_envs": 2})
+    run = client.submit(config)
+    overview = open_tab(driver, run, OverviewView)
+    assert isinstance(overview, OverviewView)
+    driver.until(lambda: overview.live.view.count == 2)
+    driver.until(lambda: overview.live.state.text() == "connected")
+    driver.until(lambda: overview.cards.cards and overview.cards.cards[1].value.text() not in ("–", ""))
+    driver.until(lambda: overview.charts.main.plot.lines and len(overview.charts.main.plot.lines[0].x) > 5)
+    seen = len(overview.charts.main.plot.lines[0].x)
+    driver.until(lambda: len(overview.charts.main.plot.lines[0].x) > seen)
+    end(client, run)
+    driver.until(lambda: not overview.live_card.isVisible())
+
+
+def test_seeds_of_one_configuration_are_averaged_in_the_overview(driver: Driver, client: Client) -> None:
+    script = Path(__file__).parents[1] / "cli" / "scripts" / "curves.py"
+    configs = [train_config(str(script), "None-v0", total_timesteps=40, seed=seed) for seed in (1, 2)]
+    runs = [client.wait(run.run_id, 120) for run in map(client.submit, configs)]
+    overview = open_tab(driver, runs[0], OverviewView)
+    assert isinstance(overview, OverviewView)
+    main = overview.charts.main
+    driver.until(lambda: [line.label for line in main.plot.lines] == ["seed 1", "mean of 2 seeds"])
+    assert main.plot.lines[1].band is not None
+    assert main.note.text() == "mean ± standard deviation, 2 seeds"
+
+
+def test_an_evaluation_plots_its_returns_batch_by_batch(driver: Driver, client: Client) -> None:
+    policy = trained(client)
+    config = eval_config(policy.run_dir, episodes=12, batch_size=3)
+    run = client.wait(client.submit(config).run_id, 120)
+    assert run.outcome == "completed", run.reason
+    charts = open_tab(driver, run, ChartsView)
+    assert isinstance(charts, ChartsView)
+
+    def batches() -> list[float]:
+        chart = charts.grid.chart(BATCHES)
+        lines = chart.plot.lines if chart is not None else []
+        return lines[0].x.tolist() if lines else []
+
+    driver.until(lambda: batches() == [1.0, 2.0, 3.0, 4.0])
+    overview = open_tab(driver, run, OverviewView)
+    assert isinstance(overview, OverviewView)
+    driver.until(lambda: overview.cards.cards[2].value.text() == "12")
+    assert overview.charts.main.title.text() == "Return of each batch"
+
+
+def test_tensorboard_opens_in_the_browser_and_ends_with_the_window(
+    driver: Driver, client: Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+    monkeypatch.setattr("gym_gui.ui.widgets.run_links.open_url", lambda url: opened.append(url) or True)
+    run = trained(client, 1000)
+    charts = open_tab(driver, run, ChartsView)
+    assert isinstance(charts, ChartsView)
+    QTest.mouseClick(charts.links.tensorboard, Qt.MouseButton.LeftButton)
+    driver.until(lambda: opened)
+    assert opened[0].startswith("http://127.0.0.1:")
+    assert charts.links.tensorboard.isEnabled()

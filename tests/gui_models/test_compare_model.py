@@ -1,0 +1,70 @@
+"""Which runs belong together, and in what the others differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gym_gui.models.compare import differences, group_runs
+from gym_gui.ui.presenters.compare import defaults_for, note_of, table_of
+from mosaic.client import RunRecord
+from support.gui_records import record
+
+
+def trained(run_id: str, seed: int, **params: Any) -> RunRecord:
+    extras = {"algo_params": params, "tensorboard_dir": f"tb/{run_id}", "notes": f"of {run_id}"}
+    return record(run_id, asked={"seed": seed, "extras": extras}, headline={"mean_return": 100.0 * seed})
+
+
+def test_runs_that_differ_in_seed_and_notes_alone_are_one_group() -> None:
+    (group,) = group_runs([trained("01RUNA", 1), trained("01RUNB", 2), trained("01RUNC", 3)])
+    assert group.seeds == [1, 2, 3]
+    assert group.label == "ppo · CartPole-v1"
+
+
+def test_another_parameter_is_another_group_named_by_it() -> None:
+    groups = group_runs(
+        [trained("01RUNA", 1), trained("01RUNB", 1, learning_rate=0.001), trained("01RUNC", 2)]
+    )
+    assert [group.label for group in groups] == ["learning_rate –", "learning_rate 0.001"]
+    assert [len(group.runs) for group in groups] == [2, 1]
+
+
+def test_a_parameter_at_its_default_is_no_difference() -> None:
+    defaults = {"ppo": {"learning_rate": 0.00025, "num_envs": 4}}
+    groups = group_runs([trained("01RUNA", 1), trained("01RUNB", 2, learning_rate=0.00025)], defaults)
+    assert len(groups) == 1
+
+
+def test_the_table_tells_values_and_which_of_them_are_defaults() -> None:
+    defaults = {"ppo": {"learning_rate": 0.00025, "num_envs": 4}}
+    groups = group_runs([trained("01RUNA", 1), trained("01RUNB", 1, learning_rate=0.001)], defaults)
+    (row,) = differences(groups, defaults)
+    assert (row.name, row.values, row.defaults) == ("learning_rate", ("0.00025", "0.001"), (True, False))
+
+
+def test_other_environments_and_budgets_are_differences() -> None:
+    groups = group_runs(
+        [record("01RUNA"), record("01RUNB", asked={"env_id": "Acrobot-v1", "total_timesteps": 2_000_000})]
+    )
+    assert {row.name: row.values for row in differences(groups)} == {
+        "env_id": ("CartPole-v1", "Acrobot-v1"),
+        "total_timesteps": ("1,000", "2,000,000"),
+    }
+    assert groups[1].label == "Acrobot-v1 · total_timesteps 2,000,000"
+
+
+def test_a_group_has_its_seeds_its_mean_return_and_its_states() -> None:
+    groups = group_runs([trained("01RUNA", 1), trained("01RUNB", 2), trained("01RUNC", 3)])
+    (row,) = table_of(groups).rows
+    assert [cell.text for cell in row[:3]] == ["ppo · CartPole-v1", "1–3", "200.0 ± 81.6"]
+    assert row[4].text == "Running"
+    assert (
+        note_of(groups, grouped=True)
+        == "lines are the mean of up to 3 seeds, bands one standard deviation around it"
+    )
+    assert note_of(groups, grouped=False) == ""
+
+
+def test_defaults_come_from_the_worker_that_runs_it() -> None:
+    assert defaults_for([record()])["ppo"]["gamma"] == 0.99
+    assert defaults_for([record(worker_type="gone")]) == {"ppo": {}}

@@ -1,0 +1,134 @@
+"""Curves as arrays: thinned without losing a peak, smoothed, averaged."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gym_gui.models.averaging import mean_line
+from gym_gui.models.charting import ChartOptions
+from gym_gui.models.series import Curve, Pyramid, curve_of, nearest, thin
+from gym_gui.models.smoothing import smooth
+from mosaic.analytics.event_files import ScalarChunk, Series
+from mosaic.analytics.table import MetricTable
+
+
+def series(*points: tuple[int, float, float]) -> Series:
+    made = Series()
+    for point in points:
+        made.append(*point)
+    return made
+
+
+def curve(steps: object, values: object) -> Curve:
+    steps = np.asarray(steps, np.float64)
+    return Curve(steps, steps, np.asarray(values, np.float64))
+
+
+def test_a_curve_holds_the_points_of_all_sources_by_step_and_leaves_out_what_is_no_number() -> None:
+    table = MetricTable(
+        [
+            ScalarChunk("a", None, {"loss": series((10, 1.0, 5.0), (30, 3.0, math.nan))}),
+            ScalarChunk("b", None, {"loss": series((20, 2.0, 7.0), (40, 4.0, math.inf))}),
+        ]
+    )
+    found = curve_of(table, "loss")
+    assert found.steps.tolist() == [10, 20]
+    assert found.values.tolist() == [5.0, 7.0]
+    assert found.lost == 2
+    assert len(curve_of(table, "nothing")) == 0
+
+
+def test_a_table_may_grow_after_a_curve_was_made_of_it() -> None:
+    table = MetricTable([ScalarChunk("a", None, {"loss": series((1, 1.0, 1.0))})])
+    found = curve_of(table, "loss")
+    table.update([ScalarChunk("a", None, {"loss": series((2, 2.0, 2.0))})])
+    assert (len(found), len(curve_of(table, "loss"))) == (1, 2)
+
+
+def test_thinning_keeps_every_peak_in_its_place() -> None:
+    values = np.zeros(100_000)
+    values[[12_345, 77_777]] = 50.0, -30.0
+    x = np.arange(100_000.0)
+    xs, ys = thin(x, values, Pyramid(values), 0, 100_000, 500)
+    assert len(xs) <= 1000
+    assert (ys.max(), ys.min()) == (50.0, -30.0)
+    assert abs(xs[ys.argmax()] - 12_345) <= 100_000 / 500
+    assert np.all(np.diff(xs) >= 0)
+
+
+def test_thinning_a_piece_shows_its_points_one_by_one_with_a_neighbour_on_each_side() -> None:
+    values = np.arange(100_000.0)
+    xs, ys = thin(values, values, Pyramid(values), 500.5, 510.5, 800)
+    assert xs.tolist() == list(range(500, 512))
+    assert ys.tolist() == xs.tolist()
+
+
+@given(
+    st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=600),
+    st.integers(2, 40),
+    st.floats(0, 1),
+    st.floats(0, 1),
+)
+def test_what_is_thinned_never_leaves_the_range_of_what_it_shows(
+    values: list[float], columns: int, one: float, two: float
+) -> None:
+    numbers = np.array(values)
+    x = np.arange(len(values), dtype=np.float64)
+    low, high = sorted((one * len(values), two * len(values)))
+    xs, ys = thin(x, numbers, Pyramid(numbers), low, high, columns)
+    inside = numbers[(x >= low) & (x <= high)]
+    assert len(xs) == len(ys) <= 2 * columns + 2
+    if len(inside):
+        assert ys.min() <= inside.min() and ys.max() >= inside.max()
+    assert not len(ys) or (ys.min() >= numbers.min() and ys.max() <= numbers.max())
+
+
+@pytest.mark.parametrize("weight", [0.05, 0.6, 0.9, 0.99])
+def test_smoothing_is_the_running_mean_with_falling_weights(weight: float) -> None:
+    values = np.sin(np.arange(3000.0)) * 10 + 100
+    total, expected = 0.0, []
+    for age, value in enumerate(values, 1):
+        total = weight * total + (1 - weight) * value
+        expected.append(total / (1 - weight**age))
+    assert np.allclose(smooth(values, weight), expected, rtol=1e-9)
+
+
+def test_without_smoothing_the_values_are_the_same() -> None:
+    values = np.arange(5.0)
+    assert smooth(values, 0.0) is values
+
+
+@pytest.mark.parametrize(("at", "index"), [(-5, 0), (0.4, 0), (0.6, 1), (99, 3)])
+def test_the_nearest_point_is_found(at: float, index: int) -> None:
+    assert nearest(np.arange(4.0), at) == index
+
+
+def test_of_no_points_none_is_nearest() -> None:
+    assert nearest(np.empty(0), 1.0) is None
+
+
+def test_the_mean_of_seeds_has_their_standard_deviation_around_it() -> None:
+    options = ChartOptions(smoothing=0.0)
+    steps = np.arange(0, 1000.0)
+    line = mean_line("three", 0, [curve(steps, np.full(1000, value)) for value in (1.0, 2.0, 3.0)], options)
+    assert line.band is not None
+    assert np.allclose(line.shown, 2.0)
+    assert np.allclose(line.band[1] - line.shown, np.std([1.0, 2.0, 3.0]))
+
+
+def test_seeds_need_no_steps_in_common_and_may_end_at_different_ones() -> None:
+    options = ChartOptions(smoothing=0.0)
+    short = curve(np.arange(0, 500.0, 7), np.full(72, 10.0))
+    long = curve(np.arange(3, 1000.0, 11), np.full(91, 20.0))
+    line = mean_line("two", 0, [short, long], options)
+    assert np.allclose(line.shown[100:180], 15.0)
+    assert np.allclose(line.shown[-50:], 20.0)
+
+
+def test_the_mean_of_nothing_is_an_empty_line() -> None:
+    assert len(mean_line("none", 0, [curve([], [])], ChartOptions()).x) == 0
