@@ -137,6 +137,8 @@ class Window(QMainWindow):
         self.cover.uncover()
         self.panel.select(run_id)
         self._show(run, self.panel.stands_for_group(run_id))
+        # Else it may go to a button that ends the run, where the next key would press it.
+        self.panel.list.setFocus()
 
     def _chosen(self, run_id: str, whole: bool) -> None:
         run = self.context.runs.get(run_id)

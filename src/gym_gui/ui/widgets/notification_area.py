@@ -66,7 +66,10 @@ class NotificationCard(QFrame):
 
 
 class NotificationArea(QWidget):
-    """Cards above the right lower corner of the window that it lies on, newest below."""
+    """Cards above the left lower corner of the window that it lies on, newest below.
+
+    The right one has the buttons of the forms.
+    """
 
     def __init__(self, notifications: Notifications, over: QWidget, margin: int) -> None:
         super().__init__(over)
@@ -113,5 +116,5 @@ class NotificationArea(QWidget):
         height = max(self._column.totalHeightForWidth(_WIDTH), self._column.totalMinimumSize().height())
         self.resize(_WIDTH, height)
         area = self._over.rect()
-        self.move(area.right() - _WIDTH - SPACE[3], area.bottom() - height - self._margin)
+        self.move(SPACE[3], area.bottom() - height - self._margin)
         self.raise_()
