@@ -14,8 +14,7 @@ import time
 from collections.abc import Callable
 
 from fastlane_cases import killed, reading, unwatched, waiting, watched
-from fastlane_cases.rows import Row
-from tables import table_row, write_table
+from tables import Row, table_row, write_table
 
 CASES: dict[str, Callable[[bool], list[Row]]] = {
     "unwatched": unwatched.run,

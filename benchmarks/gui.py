@@ -19,12 +19,11 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from gui_cases.busy import BusyCases
 from gui_cases.memory import ACTIONS, Hour
-from gui_cases.rows import Row
 from gui_cases.site import ended_runs, site
 from gui_cases.stalls import BEAT_MS
 from gui_cases.using import opened, spend
 from PySide6.QtWidgets import QApplication
-from tables import Table, table_row, write_tables
+from tables import Row, Table, table_row, write_tables
 
 from gym_gui.app import SWITCH_SECONDS
 from mosaic.fastlane.layout import FOLDER_VARIABLE, segment_folder

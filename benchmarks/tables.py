@@ -15,6 +15,19 @@ RESULTS = Path(__file__).with_name("results")
 
 
 @dataclass(frozen=True)
+class Row:
+    """What was done, what came out, what the limit is and whether it held."""
+
+    what: str
+    measured: str
+    limit: str
+    held: bool
+
+    def cells(self) -> list[str]:
+        return [self.what, self.measured, self.limit, "yes" if self.held else "**no**"]
+
+
+@dataclass(frozen=True)
 class Table:
     """One table with a heading of its own; the first of a page may do without."""
 

@@ -9,6 +9,8 @@ import tempfile
 import time
 from pathlib import Path
 
+from tables import Row
+
 from fastlane_cases.processes import (
     LARGE,
     half_written,
@@ -17,7 +19,7 @@ from fastlane_cases.processes import (
     segment_of,
     wait_for_frame,
 )
-from fastlane_cases.rows import Row, spread
+from fastlane_cases.spread import spread
 from mosaic.client import Client, train_config
 from mosaic.client.daemon import stop_daemon
 from mosaic.fastlane.grid import LiveGrid

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+from tables import Row
 
 from fastlane_cases.processes import (
     LARGE,
@@ -20,7 +21,7 @@ from fastlane_cases.processes import (
     segment_of,
     wait_for_frame,
 )
-from fastlane_cases.rows import Row, spread
+from fastlane_cases.spread import spread
 from mosaic.fastlane.reader import FastLaneReader, Frame
 
 RUN_ID = f"BENCH-READING-{os.getpid()}"

@@ -17,9 +17,9 @@ from typing import Any
 import gymnasium
 import numpy as np
 from gymnasium import spaces
+from tables import Row
 
 from cleanrl_worker.live import LiveFrames, LiveSettings
-from fastlane_cases.rows import Row
 
 RUN_ID = f"BENCH-UNWATCHED-{os.getpid()}"
 ENVIRONMENTS = 8

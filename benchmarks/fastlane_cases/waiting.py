@@ -18,9 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from tables import Row
 
 from fastlane_cases.processes import frames, look_forever, new_writer, process, segment_of
-from fastlane_cases.rows import Row
 
 RUN_ID = f"BENCH-WAITING-{os.getpid()}"
 SHAPE = (240, 320, 3)

@@ -14,10 +14,10 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from tables import Row
 
 from cleanrl_worker.live import LiveFrames, LiveSettings
 from fastlane_cases.processes import look_forever, process
-from fastlane_cases.rows import Row
 
 ENV_IDS = ("CartPole-v1", "MiniGrid-Empty-8x8-v0", "ALE/Breakout-v5", "HalfCheetah-v5")
 RUN_ID = f"BENCH-WATCHED-{os.getpid()}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from gui_cases.rows import Row
+from tables import Row
+
 from gui_cases.stalls import StallMeter, Stalls
 from gui_cases.using import mark, scroll, show_tab, spend, wait_until
 from gym_gui.ui.views.live import LiveView

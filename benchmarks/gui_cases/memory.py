@@ -6,8 +6,8 @@ import gc
 from collections.abc import Sequence
 
 import psutil
+from tables import Row
 
-from gui_cases.rows import Row
 from gui_cases.using import mark, scroll, show_tab, spend
 from gym_gui.ui.window import Window
 

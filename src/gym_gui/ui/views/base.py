@@ -1,4 +1,4 @@
-"""What a tab of the selected run is."""
+"""What a page of the window is: a tab of the selected run, or one about several runs."""
 
 from __future__ import annotations
 
@@ -13,14 +13,30 @@ from gym_gui.models.facts import RunFacts
 from mosaic.client import RunRecord
 
 
-class RunView(QWidget):
-    """A tab of the selected run. Timers and threads run only between `enter` and `leave`."""
-
-    title: ClassVar[str]
+class View(QWidget):
+    """Something to look at. Timers and threads run only between `enter` and `leave`."""
 
     def __init__(self, context: Context) -> None:
         super().__init__()
         self.context = context
+
+    def enter(self) -> None:
+        """It has become visible."""
+        raise NotImplementedError
+
+    def leave(self) -> None:
+        """It is hidden now."""
+        raise NotImplementedError
+
+    def close_view(self) -> None:
+        """For good: nothing may stay running."""
+        raise NotImplementedError
+
+
+class RunView(View):
+    """A tab of the selected run."""
+
+    title: ClassVar[str]
 
     @staticmethod
     def wanted(run: RunRecord, facts: RunFacts) -> bool:
@@ -35,28 +51,12 @@ class RunView(QWidget):
         """The same run has news."""
         raise NotImplementedError
 
-    def enter(self) -> None:
-        """The tab has become visible."""
-        raise NotImplementedError
 
-    def leave(self) -> None:
-        """The tab is hidden now."""
-        raise NotImplementedError
-
-    def close_view(self) -> None:
-        """For good: nothing may stay running."""
-        raise NotImplementedError
-
-
-class RunsView(QWidget):
+class RunsView(View):
     """A page about several runs: `CompareView` in `ui/views/compare.py` is one."""
 
     closed = Signal()
     """The person wants to go back."""
-
-    def __init__(self, context: Context) -> None:
-        super().__init__()
-        self.context = context
 
     def show_runs(self, runs: Sequence[RunRecord]) -> None:
         """These runs were chosen."""
@@ -64,13 +64,4 @@ class RunsView(QWidget):
 
     def update_runs(self, runs: Sequence[RunRecord]) -> None:
         """Some of them have news."""
-        raise NotImplementedError
-
-    def enter(self) -> None:
-        raise NotImplementedError
-
-    def leave(self) -> None:
-        raise NotImplementedError
-
-    def close_view(self) -> None:
         raise NotImplementedError
