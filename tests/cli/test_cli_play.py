@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import psutil
 import pytest
 
 from conftest import RunMosaic
+from mosaic.cli.play.keyboard import Keyboard
 from mosaic.cli.play.view import shown
 from mosaic.client.choices import Choices
 from mosaic.contract.errors import UserError
@@ -106,6 +109,20 @@ def test_the_terminal_is_as_before_however_the_game_ends(
         assert left_as_it_was(terminal, before)
         if number == signal.SIGKILL:
             assert "was ended by SIGKILL" in terminal.seen
+
+
+def test_a_signal_just_before_the_wait_for_a_key_ends_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    master, slave = os.openpty()
+    before = signal.signal(signal.SIGUSR1, lambda *_: None)
+    with os.fdopen(slave) as terminal:
+        monkeypatch.setattr(sys, "stdin", terminal)
+        with Keyboard() as keyboard:
+            signal.raise_signal(signal.SIGUSR1)
+            Timer(0.5, os.write, (master, b"x")).start()
+            assert keyboard.read(PATIENCE) is None
+            assert keyboard.read(PATIENCE) == "x"
+    signal.signal(signal.SIGUSR1, before)
+    os.close(master)
 
 
 def test_the_policys_process_ends_with_a_game_that_is_killed(tmp_path: Path, var: Path) -> None:

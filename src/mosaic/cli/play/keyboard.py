@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 import select
+import signal
+import socket
 import sys
 import termios
 import tty
@@ -36,6 +38,10 @@ class Keyboard:
         self._typed = ""
 
     def __enter__(self) -> Self:
+        # A signal that comes a moment before the wait for a key would not end that wait; its byte does.
+        self._signals, self._signalled = socket.socketpair()
+        self._signalled.setblocking(False)
+        self._wakeup = signal.set_wakeup_fd(self._signalled.fileno(), warn_on_full_buffer=False)
         self._before = termios.tcgetattr(self._terminal)
         tty.setcbreak(self._terminal)
         now = termios.tcgetattr(self._terminal)
@@ -48,6 +54,9 @@ class Keyboard:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._before)
+        signal.set_wakeup_fd(self._wakeup)
+        self._signals.close()
+        self._signalled.close()
 
     def read(self, seconds: float) -> str | None:
         """The next key by its name or character; None when none came in time."""
@@ -64,7 +73,10 @@ class Keyboard:
         return _NAMES.get(key, key)
 
     def _fill(self, seconds: float) -> bool:
-        if not select.select([self._terminal], [], [], max(0.0, seconds))[0]:
+        ready = select.select([self._terminal, self._signals], [], [], max(0.0, seconds))[0]
+        if self._signals in ready:
+            self._signals.recv(1024)
+        if self._terminal not in ready:
             return False
         data = os.read(self._terminal, 1024)
         if not data:
