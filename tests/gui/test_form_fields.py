@@ -39,7 +39,7 @@ def test_what_people_type_is_understood(field: Field, text: str, value: object) 
     ("field", "text", "said"),
     [
         (STEPS, "", "steps is empty, but must be a whole number"),
-        (STEPS, "0", "steps is 0, but must be a whole number, such as 50,000 or 500k of at least 1."),
+        (STEPS, "0", "steps is 0, but must be a whole number of at least 1, such as 50,000 or 500k."),
         (STEPS, "1.5", "steps is '1.5', but must be a whole number"),
         (STEPS, "5,0", "steps is '5,0', but must be a whole number"),
         (RATE, "0,5", "learning_rate is '0,5', but must be a number of at least 0."),

@@ -43,6 +43,16 @@ def test_a_changed_parameter_is_marked_and_one_click_from_its_default(
     assert "default" in form.sheet.changed_text
 
 
+def test_a_changed_field_is_left_and_brought_back_by_key(qtbot: QtBot, form: CleanRLTrainForm) -> None:
+    field = form.sheet.fields["learning_rate"]
+    type_into(qtbot, field.editor, "0.001")
+    assert field.badge.focusPolicy() == Qt.FocusPolicy.NoFocus
+    qtbot.keyClick(field.editor, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
+    assert (field.shown(), field.is_marked) == ("0.00025", False)
+    qtbot.keyClick(field.editor, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
+    assert field.shown() == "0.00025"
+
+
 def test_all_parameters_go_back_at_once(qtbot: QtBot, form: CleanRLTrainForm) -> None:
     type_into(qtbot, form.sheet.fields["gamma"].editor, "0.9")
     pick(form.sheet.fields["anneal_lr"].editor, "off")
@@ -104,6 +114,22 @@ def test_the_list_of_environments_is_used_with_the_keyboard_alone(
     qtbot.keyClick(picker.list.search, Qt.Key.Key_Down)
     qtbot.keyClick(picker.list.search, Qt.Key.Key_Return)
     assert form.presenter.env_id() == "MountainCar-v0"
+
+
+def test_a_click_or_a_letter_in_the_name_opens_the_list(qtbot: QtBot, form: CleanRLTrainForm) -> None:
+    box = form.environment.box
+    qtbot.mouseClick(box.lineEdit(), Qt.MouseButton.LeftButton)
+    picker = form.environment.picker
+    assert picker.isVisible() and picker.list.search.text() == ""
+    picker.hide()
+    qtbot.keyClick(box, "a")
+    assert picker.isVisible() and picker.list.search.text() == "a"
+    picker.list.search.setText("mine:Own-v0")
+    qtbot.keyClick(picker.list.search, Qt.Key.Key_Return)
+    assert form.presenter.env_id() == "mine:Own-v0" == box.currentText()
+    box.showPopup()
+    assert picker.list.search.text() == "mine:Own-v0", "an id of one's own is changed there"
+    picker.hide()
 
 
 def test_what_does_not_fit_is_shown_on_demand_and_refused(qtbot: QtBot, form: CleanRLTrainForm) -> None:

@@ -21,10 +21,11 @@ _NUMBER = re.compile(r"([+-]?[\d_]*\.?[\d_]*(?:e[+-]?\d{1,3})?)([kmb]?)")
 _KINDS = {
     "bool": "on or off",
     "int": "a whole number",
-    "count": "a whole number, such as 50,000 or 500k",
+    "count": "a whole number",
     "float": "a number",
-    "json": 'a JSON object, such as {"gravity": 5.0}',
+    "json": "a JSON object",
 }
+_EXAMPLES = {"count": "50,000 or 500k", "json": '{"gravity": 5.0}'}
 
 
 def parse(field: Field, text: str) -> Value:
@@ -61,12 +62,17 @@ def allowed(field: Field) -> str:
     if field.choices:
         return "one of " + ", ".join(show(choice) for choice in field.choices)
     text = _KINDS.get(field.kind, "text")
+    example = f", such as {_EXAMPLES[field.kind]}" if field.kind in _EXAMPLES else ""
+    return text + _bounds(field) + example
+
+
+def _bounds(field: Field) -> str:
     low, high = field.minimum, field.maximum
     if low is not None and high is not None:
-        return f"{text} from {low:g} to {high:g}"
+        return f" from {low:g} to {high:g}"
     if low is not None:
-        return f"{text} of at least {low:g}"
-    return text if high is None else f"{text} of at most {high:g}"
+        return f" of at least {low:g}"
+    return "" if high is None else f" of at most {high:g}"
 
 
 def _convert(kind: str, text: str) -> bool | int | float | str:

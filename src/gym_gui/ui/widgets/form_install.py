@@ -51,7 +51,11 @@ class InstallCard(QWidget):
 
     def offer(self, missing: Sequence[Requirement]) -> None:
         """Show what is missing; nothing hides the card."""
-        self._names = [one.name for one in missing]
+        names = [one.name for one in missing]
+        if names != self._names and self.button.isEnabled():
+            # What was said of another set would be taken for this one's.
+            self._show_progress(False)
+        self._names = names
         self._sentence.setText("\n".join(one.sentence for one in missing))
         self._command.setText(f"mosaic extras install {' '.join(self._names)}")
         self.button.setText(f"Install {', '.join(self._names)}")

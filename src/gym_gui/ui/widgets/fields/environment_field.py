@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QComboBox
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QMouseEvent
+from PySide6.QtWidgets import QComboBox, QLineEdit
 
 from gym_gui.models.environments import EnvironmentList
 from gym_gui.models.form_state import FormState
@@ -18,22 +18,39 @@ from gym_gui.ui.widgets.fields.layouts import ChoiceBox
 class EnvironmentBox(ChoiceBox):
     """Looks like any other box of choices; what it opens is a list that can be searched."""
 
-    opened = Signal()
+    opened = Signal(str)
+    """With what was typed to search for."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.setEditable(True)
+        name = QLineEdit()
+        self.setLineEdit(name)
         self.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
         self.setCompleter(None)  # type: ignore[arg-type]
+        name.installEventFilter(self)
 
     def showPopup(self) -> None:
-        self.opened.emit()
+        self.opened.emit("")
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """A click into the name opens the list too: whoever clicks there looks for another one."""
+        if (
+            isinstance(event, QMouseEvent)
+            and event.type() == QEvent.Type.MouseButtonPress
+            and event.button() == Qt.MouseButton.LeftButton
+        ):
+            self.showPopup()
+            return True
+        return super().eventFilter(watched, event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
+        shortcut = event.modifiers() & (Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier)
         if event.key() == Qt.Key.Key_Down:
             self.showPopup()
-            return
-        super().keyPressEvent(event)
+        elif event.text().strip() and event.text().isprintable() and not shortcut:
+            self.opened.emit(event.text())
+        else:
+            super().keyPressEvent(event)
 
 
 class EnvironmentField(FieldBox):
@@ -68,8 +85,11 @@ class EnvironmentField(FieldBox):
             self.box.blockSignals(blocked)
         self.set_help(help_text, problem)
 
-    def _open(self) -> None:
-        self.picker.open_under(self.box, self._environments(), self.state.said(self.key))
+    def _open(self, search: str) -> None:
+        environments, now = self._environments(), self.state.said(self.key)
+        # An id of one's own is in no list: it is changed where it is searched.
+        search = search or ("" if environments.find(now) else now)
+        self.picker.open_under(self.box, environments, now, search)
 
     def _typed(self, text: str) -> None:
         if text != self.state.text(self.key):

@@ -13,7 +13,7 @@ from gym_gui.ui.widgets.basics import label
 from gym_gui.ui.widgets.fields.layouts import ChoiceBox
 from gym_gui.ui.widgets.fields.pick_list import PickList
 
-_WIDTH, _HEIGHT = 420, 380
+_WIDTH, _HEIGHT = 448, 380
 
 
 class EnvironmentPicker(QFrame):
@@ -47,11 +47,11 @@ class EnvironmentPicker(QFrame):
         column.addWidget(self._count)
         self.resize(_WIDTH, _HEIGHT)
 
-    def open_under(self, field: QWidget, environments: EnvironmentList, now: str) -> None:
-        """Show what there is, below a field."""
+    def open_under(self, field: QWidget, environments: EnvironmentList, now: str, search: str) -> None:
+        """Show what there is, below a field, with a beginning of what is searched for."""
         self._environments, self._now = environments, now
         self._show_families()
-        self.list.search.clear()
+        self.list.search.setText(search)
         self._filter()
         place = field.mapToGlobal(QPoint(0, field.height() + 2))
         room = field.screen().availableGeometry()

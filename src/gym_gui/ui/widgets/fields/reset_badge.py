@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QComboBox, QLineEdit, QToolButton, QWidget
 
+KEY = QKeySequence("Ctrl+0")
 _ARROW_WIDTH = 26
 _MARGIN = 6
 
@@ -17,8 +19,9 @@ class ResetBadge(QToolButton):
         self._editor = editor
         self.setProperty("role", "reset")
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
-        self.setToolTip("Back to the default")
+        # Tab goes to the next field whether or not this one was changed; the key works from within it.
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setToolTip(f"Back to the default ({KEY.toString()})")
         self.hide()
         editor.installEventFilter(self)
 
@@ -38,6 +41,14 @@ class ResetBadge(QToolButton):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize:
             self._place()
+        if (
+            not self.isHidden()
+            and isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.KeyPress
+            and QKeySequence(event.keyCombination()) == KEY
+        ):
+            self.click()
+            return True
         return False
 
     def _place(self) -> None:
