@@ -47,3 +47,11 @@ def test_of_thousands_of_pieces_only_some_are_listed_but_all_are_counted(tmp_pat
 
 def test_a_folder_that_is_gone_is_an_empty_tree(tmp_path: Path) -> None:
     assert tree_of(list_artifacts(tmp_path / "gone")).files == 0
+
+
+def test_numbers_in_names_are_put_in_the_order_of_counting(tmp_path: Path) -> None:
+    root = written(tmp_path, *(f"videos/episode-{n}-step-{n * 90}.mp4" for n in (0, 125, 27, 8)), "videos/a")
+    assert names(root.children[0]) == [
+        "a",
+        *(f"episode-{n}-step-{n * 90}.mp4" for n in (0, 8, 27, 125)),
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -11,6 +12,7 @@ from mosaic.analytics.artifacts import Artifact
 MOST_IN_FOLDER = 300
 """A folder may hold thousands of pieces of one buffer; the newest of them are enough."""
 
+_DIGITS = re.compile(r"(\d+)")
 _KINDS = {
     "model": "model",
     "checkpoint": "checkpoint",
@@ -89,6 +91,11 @@ def _sum_up(node: Node) -> None:
         node.hidden = len(files) - MOST_IN_FOLDER
         files = sorted(files, key=lambda child: child.modified)[-MOST_IN_FOLDER:]
     node.children = [
-        *sorted(folders, key=lambda child: child.name),
-        *sorted(files, key=lambda child: child.name),
+        *sorted(folders, key=_counting),
+        *sorted(files, key=_counting),
     ]
+
+
+def _counting(node: Node) -> list[tuple[int, str]]:
+    """An order in which `episode-8` comes before `episode-64`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(node.name)]

@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, QUrl
-from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QGuiApplication
 
 from gym_gui.context import Context
 from gym_gui.models import words
 from gym_gui.models.facts import is_evaluation
 from gym_gui.services.submitting import submit_all
+from gym_gui.ui.widgets.opening import open_path
 from mosaic.client import Client, RunRecord, train_config
 from mosaic.client.configs import again_config
 
@@ -95,10 +96,10 @@ class RunActions(QObject):
         self._context.select_run(runs[0].run_id)
 
     def open_folder(self, run: RunRecord) -> None:
-        QDesktopServices.openUrl(QUrl.fromLocalFile(str(Path(run.run_dir))))
+        open_path(Path(run.run_dir), self._context.notifications)
 
     def open_log(self) -> None:
-        QDesktopServices.openUrl(QUrl.fromLocalFile(str(self._context.link.var / "logs" / "gym_gui.log")))
+        open_path(self._context.link.var / "logs" / "gym_gui.log", self._context.notifications)
 
     def copy_id(self, run: RunRecord) -> None:
         QGuiApplication.clipboard().setText(run.run_id)

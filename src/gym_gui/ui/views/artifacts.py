@@ -156,8 +156,7 @@ class ArtifactsView(RunView):
             self.player.close_film()
 
     def _open(self, folder: Path) -> None:
-        if not open_path(folder):
-            self.context.notifications.tell(f"No program here shows {folder}.", "warn")
+        open_path(folder, self.context.notifications)
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(str(self._chosen_path()))

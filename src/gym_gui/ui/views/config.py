@@ -115,5 +115,5 @@ class ConfigView(RunView):
         self.context.notifications.tell(f"Copied {what}.", "good")
 
     def _open(self, path: Path | None) -> None:
-        if path is not None and not open_path(path):
-            self.context.notifications.tell(f"No program here shows {path}.", "warn")
+        if path is not None:
+            open_path(path, self.context.notifications)

@@ -47,7 +47,7 @@ class FormFrame(WorkerForm, Generic[P]):
         self._edits = self._asked_at = 0
         self._waiting = label("Reading what is installed…", "dim", wraps=True)
         self._waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.footer, self.side, self.install = FormFooter(), FormSide(), InstallCard()
+        self.footer, self.side, self.install = FormFooter(), FormSide(context.notifications), InstallCard()
         self._left, self._middle = ScrollColumn(), ScrollColumn()
         self._stack = QStackedWidget()
         self._stack.addWidget(self._waiting)

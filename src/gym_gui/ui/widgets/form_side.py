@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QImage, QPixmap, QResizeEvent
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QImage, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QStackedWidget, QTabBar, QVBoxLayout, QWidget
 
+from gym_gui.services.notifications import Notifications
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form_page import AlgorithmPage, Section
 from gym_gui.ui.widgets.basics import Card, button, label
 from gym_gui.ui.widgets.fields.layouts import ScrollColumn
 from gym_gui.ui.widgets.form_result import ResultView
+from gym_gui.ui.widgets.opening import open_path
 
 ABOUT, RESULT = 0, 1
 _LONGEST_TITLE = 10
@@ -48,8 +51,9 @@ class Picture(QLabel):
 class AboutView(ScrollColumn):
     """The page of an algorithm, or a few words."""
 
-    def __init__(self) -> None:
+    def __init__(self, notifications: Notifications) -> None:
         super().__init__(margin=0)
+        self._notifications = notifications
         self.text = ""
         self._paragraphs = QWidget()
         self.results = label("", "dim", wraps=True, selectable=True)
@@ -60,7 +64,7 @@ class AboutView(ScrollColumn):
         self._sections = QWidget()
         self._whole = button("Open the whole page", role="link")
         self._whole.clicked.connect(self._open)
-        self._path = ""
+        self._path = Path()
         for part in (self._paragraphs, self._paper, self.results, self._sections):
             self.column.addWidget(part)
         self.column.addWidget(self._whole, 0, Qt.AlignmentFlag.AlignLeft)
@@ -77,8 +81,8 @@ class AboutView(ScrollColumn):
         if figure is not None:
             self.picture.show_image(figure)
         self._sections = self._put(self._sections, _sections(page.sections))
-        self._path = str(page.path or "")
-        self._whole.setVisible(bool(self._path))
+        self._path = page.path or Path()
+        self._whole.setVisible(page.path is not None)
 
     def _put(self, old: QWidget, fresh: QWidget) -> QWidget:
         """One part in the place of another."""
@@ -88,7 +92,7 @@ class AboutView(ScrollColumn):
         return fresh
 
     def _open(self) -> None:
-        QDesktopServices.openUrl(QUrl.fromLocalFile(self._path))
+        open_path(self._path, self._notifications)
 
 
 def _paragraphs(text: str) -> QWidget:
@@ -126,7 +130,7 @@ def _markdown(text: str) -> QLabel:
 class FormSide(QFrame):
     """Two pages under two tabs."""
 
-    def __init__(self) -> None:
+    def __init__(self, notifications: Notifications) -> None:
         super().__init__()
         self.setProperty("role", "panel")
         self.tabs = QTabBar()
@@ -134,7 +138,7 @@ class FormSide(QFrame):
         self.tabs.setExpanding(False)
         self.tabs.addTab("About")
         self.tabs.addTab("Result of the check")
-        self.about, self.result = AboutView(), ResultView()
+        self.about, self.result = AboutView(notifications), ResultView()
         self._pages = QStackedWidget()
         self._pages.addWidget(self.about)
         self._pages.addWidget(self.result)

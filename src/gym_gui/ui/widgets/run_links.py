@@ -34,7 +34,7 @@ class RunLinks(QWidget):
         row.setSpacing(SPACE[1])
         for one in (self.wandb, self.tensorboard, self.export):
             row.addWidget(one)
-        self.wandb.clicked.connect(lambda: open_url(self._wandb_url))
+        self.wandb.clicked.connect(lambda: open_url(self._wandb_url, context.notifications))
         self.tensorboard.clicked.connect(self._open_tensorboard)
         self.export.clicked.connect(self._ask_and_export)
         self.boards.ready.connect(self._board_ready)
@@ -69,8 +69,7 @@ class RunLinks(QWidget):
 
     def _board_ready(self, address: str) -> None:
         self.tensorboard.setEnabled(True)
-        if not open_url(address):
-            self._context.notifications.tell(f"TensorBoard is at {address}", "good")
+        open_url(address, self._context.notifications)
 
     def _board_failed(self, why: str) -> None:
         self.tensorboard.setEnabled(True)
