@@ -8,7 +8,7 @@ import json
 import math
 from pathlib import Path
 
-from mosaic.analytics.event_files import EventReader, EventWriter
+from mosaic.analytics.event_files import EventReader, EventWriter, ScalarChunk, Series
 from mosaic.analytics.table import MetricTable
 
 
@@ -61,3 +61,33 @@ def test_json_is_strict(tmp_path: Path) -> None:
     data = json.loads(json.dumps(make_resumed_run(tmp_path).as_json(), allow_nan=False))
     assert data["x"]["a"]["steps"] == [0, 1, 2, 3, 4]
     assert data["y"]["b"]["values"] == [None]
+
+
+def chunk(source: str, *points: tuple[int, float]) -> ScalarChunk:
+    series = Series()
+    for step, wall_time in points:
+        series.append(step, wall_time, 1.0)
+    return ScalarChunk(source, series={"a": series})
+
+
+def test_phases_that_count_from_0_follow_each_other() -> None:
+    table = MetricTable(
+        [
+            chunk("third", (1, 50.0), (30, 60.0)),
+            chunk("first", (1, 0.0), (100, 10.0)),
+            chunk("second", (2, 20.0), (80, 30.0)),
+        ]
+    )
+    assert table.begins() == {"first": 0, "second": 100, "third": 180}
+    assert [(begin, list(part.steps)) for begin, part in table.parts("a")] == [
+        (0, [1, 100]),
+        (100, [2, 80]),
+        (180, [1, 30]),
+    ]
+
+
+def test_a_source_that_goes_on_or_is_written_beside_another_is_not_moved() -> None:
+    ran, went_on = chunk("ran", (1, 0.0), (100, 10.0)), chunk("went on", (90, 20.0), (200, 30.0))
+    assert MetricTable([ran, went_on]).begins() == {"ran": 0, "went on": 0}
+    beside = chunk("beside", (1, 5.0), (100, 11.0))
+    assert MetricTable([beside, ran]).begins() == {"ran": 0, "beside": 0}

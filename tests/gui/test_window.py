@@ -143,8 +143,10 @@ def test_train_again_repeats_the_last_configuration(driver: Driver) -> None:
     first = driver.submit(script_config("steps.py", seed=7))
     driver.until_state("Completed")
     assert window.toolbar.again.isEnabled()
+    window.page.bar.setCurrentIndex(window.page.bar.count() - 1)
     click(window.toolbar.again)
     driver.until(lambda: len(window.context.runs) == 2 and driver.run.run_id != first.run_id)
+    assert window.page.bar.currentIndex() == 0, "a new run is watched from its first tab"
     second = driver.until_state("Completed")
     assert second.worker_config["seed"] == 7
     assert second.worker_config["algo"] == first.worker_config["algo"]

@@ -32,14 +32,14 @@ class Curve:
 
 
 def curve_of(table: MetricTable, tag: str) -> Curve:
-    """A metric of a table, from all of its sources. It copies, so the table may go on growing."""
+    """A metric by the step of the run, from all sources. It copies: the table may go on growing."""
     return _merged(table.parts(tag))
 
 
-def _merged(parts: Sequence[Series]) -> Curve:
-    steps = _joined([np.frombuffer(part.steps, np.int64) for part in parts])
-    times = _joined([np.frombuffer(part.wall_times) for part in parts])
-    values = _joined([np.frombuffer(part.values) for part in parts])
+def _merged(parts: Sequence[tuple[int, Series]]) -> Curve:
+    steps = _joined([np.frombuffer(part.steps, np.int64) + begin for begin, part in parts])
+    times = _joined([np.frombuffer(part.wall_times) for _, part in parts])
+    values = _joined([np.frombuffer(part.values) for _, part in parts])
     finite = np.isfinite(values)
     lost = len(values) - int(np.count_nonzero(finite))
     if lost:

@@ -102,7 +102,7 @@ def _work(
     lines, news = {}, {}
     for tag in wanted:
         with metrics.lock:
-            parts = [part for part in metrics.table.parts(tag) if len(part)]
+            parts = [part for _, part in metrics.table.parts(tag)]
             if not parts:
                 continue
             ends = (sum(map(len, parts)), parts[-1].steps[-1], parts[-1].wall_times[-1])

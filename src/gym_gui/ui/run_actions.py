@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 
 from gym_gui.context import Context
@@ -23,6 +23,9 @@ _LAST = "last_configs"
 
 class RunActions(QObject):
     """Pause, go on, cancel, train again, remove: for one run or for the seeds of a group."""
+
+    queued = Signal(str)
+    """The first of the runs that were queued just now."""
 
     def __init__(self, context: Context) -> None:
         super().__init__()
@@ -93,7 +96,7 @@ class RunActions(QObject):
         title = words.title_of(runs[0])
         what = f"{len(runs)} runs of {title} are queued" if len(runs) > 1 else f"{title} is queued"
         self._context.notifications.tell(f"{what}.", "good")
-        self._context.select_run(runs[0].run_id)
+        self.queued.emit(runs[0].run_id)
 
     def open_folder(self, run: RunRecord) -> None:
         open_path(Path(run.run_dir), self._context.notifications)

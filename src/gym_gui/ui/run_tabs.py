@@ -54,6 +54,13 @@ class RunTabs:
             self.bar.blockSignals(False)
         self._open()
 
+    def prefer_first(self) -> None:
+        """Open the first tab of the next run, not the one that was chosen last."""
+        self._preferred = None
+        self.bar.blockSignals(True)
+        self.bar.setCurrentIndex(0)
+        self.bar.blockSignals(False)
+
     def update_run(self, run: RunRecord) -> None:
         """The run that is shown has news."""
         self._run = run

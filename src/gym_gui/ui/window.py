@@ -113,9 +113,10 @@ class Window(QMainWindow):
         self.toolbar.find_wanted.connect(self.finder.open)
         self.empty.first_run_wanted.connect(self._train_first)
         self.empty.form_wanted.connect(lambda purpose: self.open_form(purpose, {}))
+        self.actions_on_runs.queued.connect(self._show_queued)
         self.cover.submitted.connect(self.actions_on_runs.submitted)
         self.finder.chosen.connect(self._found)
-        for keys, name in (("Ctrl+L", "filter"), ("Ctrl+Shift+L", "theme"), ("Ctrl+Q", "quit")):
+        for keys, name in (("Ctrl+F", "filter"), ("Ctrl+Shift+L", "theme"), ("Ctrl+Q", "quit")):
             QShortcut(QKeySequence(keys), self).activated.connect(lambda name=name: self._do(name))
 
     def open_form(self, purpose: str, prefill: dict[str, Any]) -> None:
@@ -139,6 +140,11 @@ class Window(QMainWindow):
         self._show(run, self.panel.stands_for_group(run_id))
         # Else it may go to a button that ends the run, where the next key would press it.
         self.panel.list.setFocus()
+
+    def _show_queued(self, run_id: str) -> None:
+        """Whatever was looked at of another run, a new one is watched from its first tab."""
+        self.page.tabs.prefer_first()
+        self.select_run(run_id)
 
     def _chosen(self, run_id: str, whole: bool) -> None:
         run = self.context.runs.get(run_id)

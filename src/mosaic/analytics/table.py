@@ -23,6 +23,31 @@ class MetricRow:
     value: float
 
 
+@dataclass(frozen=True, slots=True)
+class Span:
+    """From where to where a source reaches."""
+
+    first_step: int
+    last_step: int
+    first_time: float
+    last_time: float
+
+    @classmethod
+    def of(cls, columns: Iterable[Series]) -> Span:
+        """The span of columns that are not empty."""
+        filled = list(columns)
+        return cls(
+            min(series.steps[0] for series in filled),
+            max(series.steps[-1] for series in filled),
+            min(series.wall_times[0] for series in filled),
+            max(series.wall_times[-1] for series in filled),
+        )
+
+    def starts_over_after(self, other: Span) -> bool:
+        """Whether it was written after the other, from about 0 on; one that goes on begins near its end."""
+        return self.first_time >= other.last_time and 2 * self.first_step <= other.last_step
+
+
 class MetricTable:
     """The points of all chunks so far, less those that a later chunk purged."""
 
@@ -39,15 +64,37 @@ class MetricTable:
                 columns = {tag: series for tag, series in kept.items() if len(series)}
                 self._sources[chunk.source] = columns
             for tag, series in chunk.series.items():
-                columns.setdefault(tag, Series()).extend(series)
+                if len(series):
+                    columns.setdefault(tag, Series()).extend(series)
 
     def tags(self) -> list[str]:
         """The names of all metrics, sorted."""
         return sorted({tag for columns in self._sources.values() for tag in columns})
 
-    def parts(self, tag: str) -> list[Series]:
-        """One metric as each source has it, in the order it was written: the table's columns, no copies."""
-        return [columns[tag] for columns in self._sources.values() if tag in columns]
+    def parts(self, tag: str) -> list[tuple[int, Series]]:
+        """One metric as each source has it: the table's columns, no copies, in the order they were written.
+
+        Before each stands the step of the run at which its source begins.
+        """
+        begins = self.begins()
+        return [
+            (begins[source], self._sources[source][tag]) for source in begins if tag in self._sources[source]
+        ]
+
+    def begins(self) -> dict[str, int]:
+        """The step of the run at which each source begins, the oldest source first.
+
+        A script of several phases counts each of them from 0, in a folder of its own: one that starts over
+        after another has ended follows it. Sources that are written side by side begin together.
+        """
+        spans = {source: Span.of(columns.values()) for source, columns in self._sources.items() if columns}
+        found: dict[str, int] = {}
+        begin, before = 0, None
+        for source, span in sorted(spans.items(), key=lambda item: item[1].first_time):
+            if before is not None and span.starts_over_after(before):
+                begin += before.last_step
+            found[source], before = begin, span
+        return found
 
     def rows(self, tag: str | None = None) -> list[MetricRow]:
         """Every point, or those of one metric, by step and then by time."""

@@ -37,17 +37,21 @@ class PlayStart(QWidget):
         self._busy.setTextVisible(False)
         self.go = button("Play this policy", role="primary")
         self.go.clicked.connect(self.asked)
-        column = QVBoxLayout(self)
+        # A column of its own gives wrapped text its height; aligned parts would get that of one line.
+        middle = QWidget()
+        middle.setFixedWidth(_WIDTH)
+        column = QVBoxLayout(middle)
+        column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(SPACE[2])
-        column.addStretch(1)
-        for part in (self._title, self._text, self._busy, self.go):
-            part.setMaximumWidth(_WIDTH)
-            column.addWidget(part, 0, Qt.AlignmentFlag.AlignHCenter)
         for part in (self._title, self._text, self._busy):
-            part.setMinimumWidth(_WIDTH)
+            column.addWidget(part)
         for part in (self._title, self._text):
             part.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        column.addStretch(2)
+        column.addWidget(self.go, 0, Qt.AlignmentFlag.AlignHCenter)
+        outer = QVBoxLayout(self)
+        outer.addStretch(1)
+        outer.addWidget(middle, 0, Qt.AlignmentFlag.AlignHCenter)
+        outer.addStretch(2)
 
     @property
     def text(self) -> str:
