@@ -50,8 +50,29 @@ def test_what_is_no_picture_is_none(drawn: Any) -> None:
     assert as_picture(drawn, 512) is None
 
 
-def test_a_large_picture_is_made_smaller() -> None:
-    assert as_picture(np.zeros((1030, 20, 3), np.uint8), 512).shape == (344, 7, 3)
+@pytest.mark.parametrize(
+    ("shape", "smaller"),
+    [
+        ((1030, 20, 3), (343, 6, 3)),
+        ((1030, 20), (343, 6)),
+        ((20, 1030, 4), (6, 343, 4)),
+        ((1030, 2, 1), (344, 1, 1)),
+    ],
+)
+def test_a_large_picture_is_made_smaller(shape: tuple[int, ...], smaller: tuple[int, ...]) -> None:
+    picture = as_picture(np.full(shape, 255, np.uint8), 512)
+    assert picture.shape == smaller
+    assert (picture == 255).all()
+
+
+@pytest.mark.parametrize("at", range(300, 304))
+def test_a_line_of_one_pixel_stays_in_a_picture_of_half_the_size(at: int) -> None:
+    lines = np.full((400, 600, 3), 255, np.uint8)
+    lines[at], lines[:, at] = 0, 0
+    picture = as_picture(lines, 512)
+    assert picture.shape == (200, 300, 3)
+    assert picture[at // 2, 10, 0] == 127 == picture[10, at // 2, 0], "as dark as its share of the pixel"
+    assert (picture == 255).mean() > 0.98
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from cleanrl_worker.fastlane.shrinking import shrink
+
 _EGL_OWNERS = ("mujoco.egl", "dm_control._render.pyopengl.egl_renderer")
 
 
@@ -54,10 +56,10 @@ def as_picture(drawn: Any, max_dim: int) -> Any:
         return None
     if pixels.ndim == 3 and pixels.shape[2] not in (1, 3, 4):
         return None
+    if pixels.dtype != np.uint8:
+        pixels = _as_bytes(pixels)
     step = -(-max(pixels.shape[:2]) // max_dim)
-    if step > 1:
-        pixels = pixels[::step, ::step]
-    return pixels if pixels.dtype == np.uint8 else _as_bytes(pixels)
+    return pixels if step == 1 else shrink(pixels, step)
 
 
 def _as_bytes(pixels: Any) -> Any:

@@ -22,6 +22,10 @@ SINGLE_SHARE = 0.049
 GRID_SHARE = 0.147
 """Of training time, for one environment that is watched and for several together: a little under what is
 promised, 5 % and 15 %, for what lies around the drawing."""
+FEW = 4
+MAX_DIM_OF_FEW, MAX_DIM = 640, 512
+"""A few pictures have much room in a window: the 600 pixels of Gymnasium's classics are shown whole. Of more
+pictures each is small there, and costs its viewer as much."""
 SMOOTHING = 0.1
 """The weight of the newest episode in `rolling_return`."""
 
@@ -49,7 +53,9 @@ class Tap:
         self._refused: set[tuple[str, str]] = set()
         self.rolling_return: float | None = None
         self._interval = _number(INTERVAL_VARIABLE, 33.0) / 1000.0
-        self._max_dim = max(1, int(_number(MAX_DIM_VARIABLE, 512.0)))
+        self._max_dim = max(1, int(_number(MAX_DIM_VARIABLE, MAX_DIM)))
+        self._max_dim_of_few = max(1, int(_number(MAX_DIM_VARIABLE, MAX_DIM_OF_FEW)))
+        self._watched = 1
         self.due_at = self._was_due = 0.0
         self._rendered = 0
         self._counted, self._counted_at, self._rate = 0, 0.0, 0.0
@@ -105,7 +111,8 @@ class Tap:
             self.refuse(str(error))
             return
         self._rendered += 1
-        share = self._share(now)
+        self._watched = max(1, watched_slots(self._segment, now))
+        share = SINGLE_SHARE if self._watched == 1 else GRID_SHARE / self._watched
         end = monotonic()
         if self._rendered == 1:
             _Firsts.not_before = end + min((end - now) / GRID_SHARE, _Firsts.longest_wait)
@@ -121,10 +128,6 @@ class Tap:
             self.due_at = float("inf")
         else:
             self._take_slot(segment, slot)
-
-    def _share(self, now: float) -> float:
-        watched = watched_slots(self._segment, now)
-        return SINGLE_SHARE if watched <= 1 else GRID_SHARE / watched
 
     def _step_rate(self, now: float) -> float:
         """True steps per second of the whole run, since the last half second or so."""
@@ -143,7 +146,8 @@ class Tap:
         if trouble is not None:
             return self.refuse(trouble)
         try:
-            frame = as_picture(self._render(), self._max_dim)
+            limit = self._max_dim_of_few if self._watched <= FEW else self._max_dim
+            frame = as_picture(self._render(), limit)
         except Exception as error:
             return self.refuse(f"its render() failed: {type(error).__name__}: {error}")
         return self.refuse("its render() gives no picture") if frame is None else frame

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -16,6 +17,8 @@ _LEADING_OPTIONS = frozenset({"--var"})
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code. Every error is one line on stderr."""
     words = list(sys.argv[1:] if argv is None else argv)
+    # gRPC tells of forks that are none of ours to mend; a person at a terminal can do nothing with that.
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
     for stream in (sys.stdout, sys.stderr):
         # A terminal without Unicode gets question marks instead of an exception.
         reconfigure = getattr(stream, "reconfigure", None)
