@@ -9,7 +9,7 @@ import numpy as np
 
 
 class _Scratch(threading.local):
-    """Memory for pictures on their way, for each thread its own: getting it anew takes longer than the work."""
+    """Memory for pictures on their way, for each thread its own: getting it anew costs more than the work."""
 
     def __init__(self) -> None:
         self._bytes = np.empty((3, 0), np.uint8)

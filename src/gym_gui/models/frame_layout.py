@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 _WORTH = 0.75
+EDGE = 1.0
+"""Room for a line around each picture, also at the border."""
 SMALL = 96
 """A picture with fewer pixels to a side is made of blocks that should stay sharp."""
 
@@ -23,6 +25,7 @@ class Place:
 
 def arrange(sizes: Sequence[tuple[int, int]], width: float, height: float, gap: float = 6.0) -> list[Place]:
     """A place for each picture of (width, height): rows and columns that leave them the most room."""
+    width, height = width - 2 * EDGE, height - 2 * EDGE
     if not sizes or width <= 0 or height <= 0:
         return []
     wide, high = max(size[0] for size in sizes), max(size[1] for size in sizes)
@@ -42,7 +45,7 @@ def arrange(sizes: Sequence[tuple[int, int]], width: float, height: float, gap: 
         fit = scale * min(wide / own_width, high / own_height)
         x = left + column * (wide * scale + gap) + (wide * scale - own_width * fit) / 2
         y = top + row * (high * scale + gap) + (high * scale - own_height * fit) / 2
-        places.append(Place(x, y, own_width * fit, own_height * fit))
+        places.append(Place(EDGE + x, EDGE + y, own_width * fit, own_height * fit))
     return places
 
 
