@@ -78,6 +78,25 @@ def test_a_shell_script_runs_to_its_end(qtbot: QtBot, var: Path, context: Contex
     assert "told --word=hello" in said
 
 
+def test_what_is_typed_is_what_runs_however_soon_it_is_submitted(
+    qtbot: QtBot, var: Path, context: Context, script: Path
+) -> None:
+    form = open_form(qtbot, context, CleanRLScriptForm)
+    choose(qtbot, form, "quick_test.sh")
+    type_into(qtbot, form.source_picker.name, str(script))
+    form.seeds.edited.emit("seeds")
+    assert form.source_picker.name.text() == str(script), "what is being typed stays"
+    qtbot.waitUntil(lambda: context.link.state == "alive", timeout=WAIT_MS)
+    (run,) = submit(qtbot, form)
+    assert run.worker_config["total_timesteps"] == 12_000
+    type_into(qtbot, form.source_picker.name, f"{script}.none")
+    form.check()
+    qtbot.waitUntil(lambda: "says.sh.none" in form.footer.told, timeout=WAIT_MS)
+    assert form.source_picker.name.text() == f"{script}.none"
+    with Client.connect(var) as client:
+        assert client.wait(run.run_id, timeout=90).outcome == "completed"
+
+
 def test_a_python_script_needs_an_environment_and_runs(qtbot: QtBot, var: Path, context: Context) -> None:
     form = open_form(qtbot, context, CleanRLScriptForm, {"script": str(SCRIPTS / "steps.py")})
     assert "needs an environment" in form.footer.told

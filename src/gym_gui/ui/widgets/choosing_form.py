@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QVBoxLayout
 
 from gym_gui.ui.presenters.form import ChoosingForm
 from gym_gui.ui.widgets.fields.source_picker import SourcePicker
-from gym_gui.ui.widgets.form_frame import FormFrame, section_title
+from gym_gui.ui.widgets.form_frame import FormFrame, Give, section_title
 
 C = TypeVar("C", bound=ChoosingForm[Any])
 MODEL_FILES = "Models and checkpoints (*.cleanrl_model *.npz);;All files (*)"
@@ -22,13 +22,16 @@ class ChoosingFrame(FormFrame[C]):
         """Put the list into the left column."""
         self.source_picker = picker
         self._asked = ""
+        self._reading = False
+        self._then: Give | None = None
+        """What is to be done with the form as soon as what was named has been read."""
         picker.chosen.connect(self.choose)
         left.addWidget(section_title(heading))
         left.addWidget(picker, 1)
 
     def choose(self, named: str) -> None:
         """Read what was named, and make the form about it."""
-        self._asked = named
+        self._asked, self._reading = named, True
         presenter = self.presenter
 
         def read() -> tuple[str, Any]:
@@ -40,9 +43,24 @@ class ChoosingFrame(FormFrame[C]):
         named, found = read
         if named == self._asked:
             self.presenter.take(found)
-            self.edited()
+            self._settled()
 
     def _refuse(self, named: str, error: Exception) -> None:
         if named == self._asked:
             self.presenter.refuse(str(error))
-            self.edited()
+            self._settled()
+
+    def _settled(self) -> None:
+        self._reading = False
+        self.edited()
+        then, self._then = self._then, None
+        if then is not None:
+            super()._order(then)
+
+    def _order(self, give: Give) -> None:
+        """What stands in the field is meant, also when its reading has only begun."""
+        self.source_picker.settle()
+        if self._reading:
+            self._then = give
+        else:
+            super()._order(give)

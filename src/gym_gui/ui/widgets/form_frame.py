@@ -29,6 +29,8 @@ from mosaic.contract.capabilities import WorkerCapabilities
 from mosaic.contract.errors import MosaicError
 
 P = TypeVar("P", bound=FormPresenter)
+Give = Callable[[Order, Sequence[Requirement], float | None], None]
+"""What is done with an order, what it lacks and how fast runs of its kind have been."""
 
 
 class FormFrame(WorkerForm, Generic[P]):
@@ -148,7 +150,7 @@ class FormFrame(WorkerForm, Generic[P]):
         """Put the command that asks for the same on the clipboard."""
         self._order(lambda order, missing, _: self.desk.write_command(order, missing))
 
-    def _order(self, give: Callable[[Order, Sequence[Requirement], float | None], None]) -> None:
+    def _order(self, give: Give) -> None:
         try:
             order = self.presenter.order()
         except MosaicError as error:

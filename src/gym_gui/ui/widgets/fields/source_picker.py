@@ -24,12 +24,14 @@ class SourcePicker(QWidget):
     ) -> None:
         """`empty` is said in place of a list without rows; `files` filters the dialog that opens a file."""
         super().__init__()
-        self._rows, self._files, self._now = rows, files, ""
+        self._rows, self._files = rows, files
+        self._now = self._told = ""
+        """What is chosen, and what was last told to be."""
         self.list = PickList(search)
         self.list.searched.connect(self._search)
-        self.list.chosen.connect(self.chosen)
+        self.list.chosen.connect(self._tell)
         self.name = QLineEdit()
-        self.name.editingFinished.connect(self._typed)
+        self.name.editingFinished.connect(self.settle)
         self._field = FieldBox(title, self.name, help_text)
         self._help = help_text
         self._browse = button("Choose a file…")
@@ -52,24 +54,29 @@ class SourcePicker(QWidget):
         return "" if self._empty.isHidden() else self._empty.text()
 
     def show_chosen(self, key: str, named: str, problem: str = "") -> None:
-        """What is chosen now, and why what was named cannot be."""
-        self._now = key
-        if self.name.text() != named:
+        """What is chosen now, and why what was named cannot be; what is being typed stays as it is."""
+        if not self.name.isModified() or (key and key != self._now):
             self.name.setText(named)
+        self._now = key
         self._field.set_help(self._help, problem)
         self._search(self.list.search.text())
 
     def _search(self, text: str) -> None:
         self.list.show_rows(matching(self._rows, text), self._now)
 
-    def _typed(self) -> None:
+    def settle(self) -> None:
+        """Choose what was typed, if that was not done yet."""
         named = self.name.text().strip()
-        if named and named != self._now:
-            self.chosen.emit(named)
+        if named and self.name.isModified() and named != self._told:
+            self._tell(named)
+
+    def _tell(self, named: str) -> None:
+        self._told = named
+        self.chosen.emit(named)
 
     def _open_dialog(self) -> None:
         dialog = QFileDialog(self, "Choose a file", "", self._files)
         dialog.setFileMode(QFileDialog.FileMode.ExistingFile)
-        dialog.fileSelected.connect(self.chosen)
+        dialog.fileSelected.connect(self._tell)
         # Not exec: the window goes on.
         dialog.open()
