@@ -52,7 +52,7 @@ QPushButton {
 }
 QPushButton:hover { border-color: $faint; }
 QPushButton:pressed { background: $line; }
-QPushButton:focus { border-color: $accent; }
+QPushButton:focus { border-color: $accent; outline: none; }
 QPushButton:disabled { color: $faint; background: $panel; }
 QPushButton[role="primary"] { background: $accent; border-color: $accent; color: #ffffff; font-weight: 600; }
 QPushButton[role="primary"]:hover { background: $accent_hover; }

@@ -17,7 +17,7 @@ from gym_gui.ui.views.charts import BATCHES, ChartsView
 from gym_gui.ui.views.config import ConfigView
 from gym_gui.ui.views.overview import OverviewView
 from mosaic.client import Client, RunRecord, eval_config, train_config
-from support.runs import end
+from support.runs import end, script_config
 from support.window import Driver
 
 if TYPE_CHECKING:
@@ -169,3 +169,13 @@ def test_tensorboard_opens_in_the_browser_and_ends_with_the_window(
     driver.until(lambda: opened)
     assert opened[0].startswith("http://127.0.0.1:")
     assert charts.links.tensorboard.isEnabled()
+
+
+def test_a_run_that_ends_without_a_point_says_so(driver: Driver, client: Client) -> None:
+    driver.submit(script_config("steps.py", params={"exit_code": 3, "pause": 1.0}))
+    driver.until_state("Running")
+    overview = driver.window.page.views[OverviewView]
+    assert isinstance(overview, OverviewView)
+    driver.until(lambda: "first points come" in overview.charts.main.empty_text)
+    driver.until_state("Failed")
+    driver.until(lambda: overview.charts.main.empty_text == "It has written no curve")

@@ -88,6 +88,7 @@ class OverviewView(RunView):
     def update_run(self, run: RunRecord) -> None:
         self._run = run
         self.live.update_run(run)
+        self.charts.update_run(run)
         if self._visible:
             self.charts.follow_group(self._group(run))
         self._tick()

@@ -77,6 +77,11 @@ class Chart(Card):
         self._empty.setVisible(nothing)
         self.menu_button.setEnabled(not nothing)
 
+    @property
+    def empty_text(self) -> str:
+        """What is said in place of lines."""
+        return "" if self._empty.isHidden() else self._empty.text()
+
     def resizeEvent(self, event: object) -> None:
         super().resizeEvent(event)  # type: ignore[arg-type]
         self._empty.setGeometry(QRect(0, self.height() // 2 - 14, self.width(), 28))

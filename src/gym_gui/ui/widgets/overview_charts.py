@@ -50,10 +50,16 @@ class OverviewCharts(QObject):
     def show_run(self, run: RunRecord) -> None:
         """Another run; its points come between `start` and `stop`."""
         self._run, self._summary, self._lines, self._mean = run, None, {}, None
-        nothing = "It has written no curve" if run.ended else "The first points come with the first episodes"
         self.main.plot.zoom_to(None)
-        self.main.show_lines(_RETURN, [], "step", empty=nothing)
-        self.below.forget(nothing)
+        self.main.show_lines(_RETURN, [], "step", empty=_nothing(run))
+        self.below.forget(_nothing(run))
+
+    def update_run(self, run: RunRecord) -> None:
+        """The run has news; one that ends without a point will have none."""
+        ended = self._run is not None and run.ended and not self._run.ended
+        self._run = run
+        if ended and not self._lines and self._summary is None:
+            self.main.show_lines(_RETURN, [], "step", empty=_nothing(run))
 
     def start(self, group: Sequence[RunRecord]) -> None:
         """Follow the run, and the other seeds of its group."""
@@ -120,3 +126,7 @@ class OverviewCharts(QObject):
             shown = [*(plain(line, seed, OTHER) for line in shown), self._mean[1]]
             note = f"mean ± standard deviation, {self.seeds.count} seeds"
         self.main.show_lines(main, shown, remembered_options(self._context.settings).axis, note)
+
+
+def _nothing(run: RunRecord) -> str:
+    return "It has written no curve" if run.ended else "The first points come with the first episodes"
