@@ -77,24 +77,15 @@ class Reporter:
         news = FIRST_NEWS_SECONDS if self._beats < _FIRST_BEATS else NEWS_SECONDS
         if not at_once and time.monotonic() - self._told_at < news:
             return
-        self._tell_checkpoint()
+        seq = self._tell_checkpoint()
         headline = self._headline()
         if paused:
             headline["phase"] = "paused"
         due = news if headline != self._told else HEARTBEAT_SECONDS
-        if not at_once and time.monotonic() - self._told_at < due:
-            return
-        try:
-            event = self._emitter.heartbeat(headline)
-        except OSError as error:
-            # A full disk: the next heartbeat may find room again.
-            complain(f"A heartbeat cannot be written: {error}")
-            return
-        self._told, self._told_at = headline, time.monotonic()
-        self._beats += 1
-        self._nudge(event.seq)
-        if self._evaluation is not None and self._evaluation.take_news():
-            self._write_running_manifest(headline)
+        if at_once or time.monotonic() - self._told_at >= due:
+            seq = self._tell_headline(headline) or seq
+        if seq is not None:
+            self._nudge(seq)
 
     def ended(self, status: str, code: int, cause: str | None = None) -> int:
         """Write the manifest and the last event; gives the exit code of the supervisor."""
@@ -156,18 +147,33 @@ class Reporter:
         phase = read_phase(self._paths.run_dir, self._script.head.phases)
         return headline | ({"script_phase": phase.as_json()} if phase else {})
 
-    def _tell_checkpoint(self) -> None:
-        """An event for a checkpoint that has appeared since the last look."""
+    def _tell_headline(self, headline: dict[str, Any]) -> int | None:
+        """The number of the heartbeat that was written; None when that was not possible."""
+        try:
+            event = self._emitter.heartbeat(headline)
+        except OSError as error:
+            # A full disk: the next heartbeat may find room again.
+            complain(f"A heartbeat cannot be written: {error}")
+            return None
+        self._told, self._told_at = headline, time.monotonic()
+        self._beats += 1
+        if self._evaluation is not None and self._evaluation.take_news():
+            self._write_running_manifest(headline)
+        return event.seq
+
+    def _tell_checkpoint(self) -> int | None:
+        """The number of the event for a checkpoint that has appeared since the last look, if one has."""
         newest = self._paths.full_checkpoints()[-1:]
-        if newest and newest != self._saved:
-            step = int(newest[0].stem.removeprefix("step-"))
-            try:
-                event = self._emitter.checkpoint_saved({"path": str(newest[0]), "step": step})
-            except OSError as error:
-                complain(f"The event of a checkpoint cannot be written: {error}")
-                return
-            self._saved = newest
-            self._nudge(event.seq)
+        if not newest or newest == self._saved:
+            return None
+        step = int(newest[0].stem.removeprefix("step-"))
+        try:
+            event = self._emitter.checkpoint_saved({"path": str(newest[0]), "step": step})
+        except OSError as error:
+            complain(f"The event of a checkpoint cannot be written: {error}")
+            return None
+        self._saved = newest
+        return event.seq
 
     def _say_last(self, status: str, payload: dict[str, Any]) -> None:
         """Write the final event; a full disk gets some time to have room again."""
