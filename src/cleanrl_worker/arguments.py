@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.config import CleanRLWorkerConfig
-from cleanrl_worker.curriculum import parse_schedule
 from cleanrl_worker.modes import MODE_SETTINGS
 from cleanrl_worker.scripts import Script
 
@@ -60,7 +59,7 @@ def _training_arguments(config: CleanRLWorkerConfig, ours: bool) -> list[str]:
     if config.effective_seed is not None:
         arguments.append(f"--seed={config.effective_seed}")
     arguments += _platform_flags(config.extras, ours)
-    schedule = parse_schedule(config.extras.get("curriculum_schedule"))
+    schedule = config.schedule()
     if schedule is not None:
         arguments.append(f"--curriculum={schedule.as_text()}")
     for key, value in (config.extras.get("algo_params") or {}).items():

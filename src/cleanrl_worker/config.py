@@ -6,16 +6,16 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cleanrl_worker.curriculum import parse_schedule, with_target
 from cleanrl_worker.live import LiveSettings
 from cleanrl_worker.modes import MODE_TARGETS, MODES, RESUME, TRAIN, check_settings
-from cleanrl_worker.playing import fill_in_policy
-from cleanrl_worker.resuming import fill_in
 from cleanrl_worker.shell_scripts import fill_in_script, is_shell_script
 from mosaic.contract.errors import UserError, closest
 from mosaic.worker.environment import user_folder
+
+if TYPE_CHECKING:
+    from cleanrl_worker.curriculum import Schedule
 
 RESERVED_EXTRAS = frozenset(
     [
@@ -59,6 +59,16 @@ class CleanRLWorkerConfig:
     def effective_seed(self) -> int | None:
         override = self.extras.get("seed_override")
         return self.seed if override is None else int(override)
+
+    def schedule(self) -> Schedule | None:
+        """The curriculum, if there is one."""
+        given = self.extras.get("curriculum_schedule")
+        if given is None:
+            return None
+        # Only here, because few runs have one.
+        from cleanrl_worker.curriculum import parse_schedule
+
+        return parse_schedule(given)
 
     def flags(self) -> dict[str, Any]:
         """The extras that become flags of the script."""
@@ -130,15 +140,26 @@ def parse_worker_config(payload: Any, folder: Path | None = None) -> CleanRLWork
 
 
 def _filled_in(fields: Mapping[str, Any], mode: str, folder: Path) -> Mapping[str, Any]:
-    """The fields with what a checkpoint, a policy, a script or a curriculum tells of those left out."""
+    """The fields with what a checkpoint, a policy, a script or a curriculum tells of those left out.
+
+    The readers of these are imported where they are needed: a run that just trains has none of them.
+    """
     algo = fields.get("algo")
     if mode in MODE_TARGETS:
+        from cleanrl_worker.playing import fill_in_policy
+
         fields = fill_in_policy(fields, folder)
     elif mode == RESUME:
+        from cleanrl_worker.resuming import fill_in
+
         fields = fill_in(fields, folder)
     elif isinstance(algo, str) and is_shell_script(algo):
         fields = fill_in_script(fields, algo, folder)
-    schedule = parse_schedule(fields["extras"].get("curriculum_schedule"))
+    if fields["extras"].get("curriculum_schedule") is None:
+        return fields
+    from cleanrl_worker.curriculum import parse_schedule, with_target
+
+    schedule = parse_schedule(fields["extras"]["curriculum_schedule"])
     return fields if schedule is None else with_target(fields, schedule)
 
 

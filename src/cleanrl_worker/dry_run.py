@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.checkpoint_files import Origin
-from cleanrl_worker.curriculum import parse_schedule
 from cleanrl_worker.footprint import device, estimated_memory
 from cleanrl_worker.inspection import Inspection, inspect
 from cleanrl_worker.modes import RESUME
@@ -24,7 +23,7 @@ def describe(
     resumed = found.origin if found.config.mode == RESUME else None
     plan = make_plan(found.config, found.script, resumed, python)
     values = list_parameters(plan, found.config, typed)
-    schedule = parse_schedule(found.config.extras.get("curriculum_schedule"))
+    schedule = found.config.schedule()
     by_name = {one.name: one.value for one in values}
     return {
         **plan.as_json(),

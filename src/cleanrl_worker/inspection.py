@@ -9,7 +9,6 @@ from typing import Any
 
 from cleanrl_worker.checkpoint_files import Origin, find_origin
 from cleanrl_worker.config import CleanRLWorkerConfig, parse_worker_config
-from cleanrl_worker.curriculum import parse_schedule
 from cleanrl_worker.modes import MODE_TARGETS, RESUME
 from cleanrl_worker.playing import check_policy
 from cleanrl_worker.probing import Prober
@@ -86,7 +85,7 @@ def _check_script(config: CleanRLWorkerConfig, script: Script, prober: Prober | 
         params = check_params(config.algo, extras.pop("algo_params", None) or {})
         _refuse_runtime_only(config.algo, params)
         extras |= {"algo_params": params} if params else {}
-        schedule = parse_schedule(extras.get("curriculum_schedule"))
+        schedule = config.schedule()
         # A preset may change with a release: the run keeps the stages that it begins with.
         extras |= {"curriculum_schedule": schedule.as_json()} if schedule is not None else {}
     elif extras.get("env_kwargs") and not script.has_main:
@@ -115,7 +114,7 @@ def _find_stages(
     config: CleanRLWorkerConfig, script: Script, prober: Prober | None, python: str | None
 ) -> list[EnvironmentEntry]:
     """What is known of the environments of a curriculum; UserError when one cannot follow the first."""
-    schedule = parse_schedule(config.extras.get("curriculum_schedule"))
+    schedule = config.schedule()
     if schedule is None:
         return []
     if not script.ours:
@@ -167,7 +166,7 @@ def _needed(
         yield "video", "capture_video"
     if extras.get("eval_capture_video") and config.mode in MODE_TARGETS:
         yield "video", "eval_capture_video"
-    schedule = parse_schedule(extras.get("curriculum_schedule"))
+    schedule = config.schedule()
     if schedule is not None and schedule.sampler is not None:
         yield SYLLABUS, f"The curriculum {schedule.sampler.name}"
     if extras.get("track_wandb"):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.arguments import script_arguments, training_command
-from cleanrl_worker.checkpoint_files import Origin
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.modes import RESUME
-from cleanrl_worker.resuming import explain, with_origin
 from cleanrl_worker.scripts import Script
+
+if TYPE_CHECKING:
+    from cleanrl_worker.checkpoint_files import Origin
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,9 @@ class RuntimeSummary:
         """What the run goes on from; None when it begins."""
         if self.origin is None:
             return None
+        # Only here, because most runs begin at their beginning.
+        from cleanrl_worker.resuming import explain
+
         said = explain(self.origin, self.config)
         return {"checkpoint": str(self.origin.path), "step": self.origin.step, "explanation": said}
 
@@ -58,6 +62,8 @@ def make_plan(
 ) -> RuntimeSummary:
     """The plan of a run; `taken` is where its origin lies in the run's own folder."""
     if origin is not None and config.mode == RESUME:
+        from cleanrl_worker.resuming import with_origin
+
         config = with_origin(config, origin)
     arguments = script_arguments(config, script)
     if origin is not None:

@@ -7,16 +7,13 @@ import os
 import sys
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from cleanrl_worker.analytics import write_manifest
 from cleanrl_worker.config import CleanRLWorkerConfig
-from cleanrl_worker.curriculum import parse_schedule
-from cleanrl_worker.eval_progress import EvalProgress
 from cleanrl_worker.modes import POLICY_EVAL
 from cleanrl_worker.scripts import Script
 from cleanrl_worker.shell_scripts import UNKNOWN_TIMESTEPS
-from cleanrl_worker.stage_progress import follow_stages
 from cleanrl_worker.telemetry import LifecycleEmitter
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.headline import TRAINING, HeadlineTracker
@@ -24,6 +21,10 @@ from mosaic.contract.errors import StorageError
 from mosaic.contract.paths import RunPaths
 from mosaic.contract.phases import read_phase
 from mosaic.worker.causes import last_lines
+
+if TYPE_CHECKING:
+    from cleanrl_worker.eval_progress import EvalProgress
+    from cleanrl_worker.stage_progress import StageProgress
 
 HEARTBEAT_SECONDS = 30.0
 NEWS_SECONDS = 1.9
@@ -38,6 +39,25 @@ def complain(text: str) -> None:
     """Tell on stderr, which may be on the same full disk, what could not be written."""
     with contextlib.suppress(OSError):
         os.write(sys.stderr.fileno(), f"{text}\n".encode())
+
+
+def _stages_of(config: CleanRLWorkerConfig) -> StageProgress | None:
+    """What follows the run's curriculum; few runs have one, so it is imported for them only."""
+    schedule = config.schedule()
+    if schedule is None:
+        return None
+    from cleanrl_worker.stage_progress import follow_stages
+
+    return follow_stages(schedule, config.total_timesteps)
+
+
+def _evaluation_of(config: CleanRLWorkerConfig, paths: RunPaths) -> EvalProgress | None:
+    """What follows an evaluation, if the run is one."""
+    if config.mode != POLICY_EVAL:
+        return None
+    from cleanrl_worker.eval_progress import EvalProgress
+
+    return EvalProgress(paths.run_dir)
 
 
 class Line(Protocol):
@@ -59,14 +79,13 @@ class Reporter:
         # Each training of a shell script begins at step 0, in a folder of its own.
         self._tracker = HeadlineTracker(config.total_timesteps if counts else None, add_up=shell)
         self._reader = EventReader(paths.run_dir)
-        schedule = parse_schedule(config.extras.get("curriculum_schedule"))
-        self._stages = follow_stages(schedule, config.total_timesteps) if schedule is not None else None
+        self._stages = _stages_of(config)
         self._started_at = time.time()
         self._told: dict[str, Any] = {}
         self._told_at = 0.0
         self._beats = 0
         self._saved = paths.full_checkpoints()[-1:]
-        self._evaluation = EvalProgress(paths.run_dir) if config.mode == POLICY_EVAL else None
+        self._evaluation = _evaluation_of(config, paths)
         self.line: Line | None = None
 
     def started(self, payload: Mapping[str, Any]) -> None:

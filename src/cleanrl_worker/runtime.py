@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.analytics import make_tensorboard_folder
-from cleanrl_worker.checkpoint_files import Origin, find_origin, read_origin
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.environment import training_environment
 from cleanrl_worker.introduction import introduce
@@ -19,10 +18,8 @@ from cleanrl_worker.plan import RuntimeSummary, make_plan
 from cleanrl_worker.provenance import write_provenance
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.reporter import Reporter, complain
-from cleanrl_worker.resuming import check_resume
 from cleanrl_worker.scripts import resolve_script
 from cleanrl_worker.shell_environment import shell_environment
-from cleanrl_worker.taking_over import take_over
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.phases import forget_phases, read_phase
@@ -32,6 +29,7 @@ from mosaic.worker.training_process import TrainingProcess
 from mosaic.worker.watch import Watch
 
 if TYPE_CHECKING:
+    from cleanrl_worker.checkpoint_files import Origin
     from mosaic.worker.link import TrainerLink
 
 _ATTEMPTS = 5
@@ -62,10 +60,14 @@ class CleanRLWorkerRuntime:
     def _origin(self) -> Origin | None:
         """What this start goes on from: after a fault where it was last safe, else what the config names."""
         own = self._paths.full_checkpoints() if self._script.ours else []
+        if not own and self._config.mode != RESUME:
+            return None
+        # Only here, because most runs begin at their beginning.
+        from cleanrl_worker.checkpoint_files import find_origin, read_origin
+        from cleanrl_worker.resuming import check_resume
+
         if own:
             return read_origin(own[-1])
-        if self._config.mode != RESUME:
-            return None
         origin = find_origin(Path(self._config.extras["checkpoint_path"]))
         check_resume(self._config, origin)
         return origin
@@ -76,6 +78,8 @@ class CleanRLWorkerRuntime:
             origin = self._origin()
             if origin is None or origin.step is None:
                 return self._summarise(origin)
+            from cleanrl_worker.taking_over import take_over
+
             try:
                 return self._summarise(origin, take_over(origin, self._paths.checkpoints))
             except NotFoundError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -38,6 +37,9 @@ class UnavailableError(MosaicError):
 
 def closest(name: str, known: Iterable[str]) -> str:
     """A hint such as `; did you mean 'ppo'?`, or nothing when no name is near."""
+    # Everybody imports this module, and few make a mistake.
+    import difflib
+
     names = list(known)
     match = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     if not match:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
-from typing import Any
-
-from packaging.requirements import Requirement
+from typing import TYPE_CHECKING, Any
 
 from mosaic.contract.errors import MosaicError, UserError, closest
+
+if TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 DISTRIBUTION = "mosaic-rl"
 _NOT_OPTIONAL = frozenset({"test"})
@@ -130,6 +132,9 @@ def _describe(name: str) -> ExtraSet:
 
 def _needs(distribution: str, extra: str = "") -> Iterator[Requirement]:
     """What a distribution requires: always, or with one of its extras on top."""
+    # A daemon meets few runs that need an optional set.
+    from packaging.requirements import Requirement
+
     for text in requires(distribution) or ():
         need = Requirement(text)
         always = need.marker is None or need.marker.evaluate({"extra": ""})
@@ -156,6 +161,6 @@ def _states(distribution: str, extra: str = "") -> Iterator[PackageState]:
 
 
 def _without_marker(need: Requirement) -> Requirement:
-    plain = Requirement(str(need))
+    plain = copy.copy(need)
     plain.marker = None
     return plain
