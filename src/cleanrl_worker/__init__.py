@@ -1,12 +1,20 @@
 """The CleanRL worker: single-agent reinforcement learning, one supervised process a run."""
 
-from mosaic.contract.capabilities import WorkerCapabilities
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mosaic.contract.capabilities import WorkerCapabilities
 
 __all__ = ["get_worker_metadata"]
 
 
 def get_worker_metadata() -> WorkerCapabilities:
     """The descriptor behind the `mosaic.workers` entry point."""
+    # Every process of a run imports this package, and none of them asks.
+    from mosaic.contract.capabilities import WorkerCapabilities
+
     return WorkerCapabilities(
         worker_type="cleanrl",
         display_name="CleanRL Worker",

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from mosaic.client import RunRecord
-from mosaic.contract.capabilities import NO_ENVIRONMENT
+from mosaic.contract.environments import NO_ENVIRONMENT
 
 NONE = "–"
 MINUS = "−"

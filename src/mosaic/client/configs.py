@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.contract.capabilities import (
-    NO_ENVIRONMENT,
     PolicyCatalog,
     PolicyFacts,
     ResumingCatalog,
     ScriptCatalog,
     WorkerCapabilities,
 )
+from mosaic.contract.environments import NO_ENVIRONMENT
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.paths import choose_var
 from mosaic.contract.workers import discover_workers

@@ -1,4 +1,4 @@
-"""What a worker package says of itself. Light: every worker process imports this."""
+"""What a worker package says of itself, to daemon and clients."""
 
 from __future__ import annotations
 
@@ -7,10 +7,6 @@ from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
-
-PROTO_VERSION = "MOSAIC/1.0"
-NO_ENVIRONMENT = "none"
-"""Stands for the environment of a script that names none."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mosaic.contract.atomic import write_json
 
+PROTO_VERSION = "MOSAIC/1.0"
 DEFAULT_PORT = 50055
 MESSAGE_LIMIT = 64 * 1024 * 1024
 

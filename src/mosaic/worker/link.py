@@ -13,8 +13,13 @@ from typing import Any
 
 import grpc
 
-from mosaic.contract.capabilities import PROTO_VERSION
-from mosaic.contract.connection import CHANNEL_OPTIONS, SECRET_VARIABLE, WORKER_KEY, DaemonAddress
+from mosaic.contract.connection import (
+    CHANNEL_OPTIONS,
+    PROTO_VERSION,
+    SECRET_VARIABLE,
+    WORKER_KEY,
+    DaemonAddress,
+)
 from mosaic.contract.errors import MosaicError, UnavailableError
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.proto import trainer_pb2 as pb

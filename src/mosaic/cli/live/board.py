@@ -11,7 +11,7 @@ from typing import Any
 
 from mosaic.cli import words
 from mosaic.client import HistoryEntry, RunHeadline, RunRecord
-from mosaic.contract.capabilities import NO_ENVIRONMENT
+from mosaic.contract.environments import NO_ENVIRONMENT
 
 _NOT_STARTED = ("INIT", "HSHK", "RDY")
 
