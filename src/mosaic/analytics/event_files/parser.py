@@ -70,6 +70,8 @@ class EventParser:
         self._tags: dict[bytes, str] = {}
         self._templates: dict[int, _Template] = {}
         self._lengths: dict[bytes, int] = {}
+        self._packed_step, self._step = b"\0", 0
+        """The step that was read last: the scalars of one update share it."""
         self.position = 0
         self.records = 0
 
@@ -79,28 +81,33 @@ class EventParser:
         Afterwards `position` is where the next record begins and `records` how many were taken, also when
         CorruptRecord is raised.
         """
-        self.position = self.records = 0
-        end, series = len(block), into.series()
-        while self.records < limit and self.position + FRAME_BYTES <= end:
-            start = self.position + HEADER_BYTES
-            stop = start + self.length(block[self.position : start])
-            if stop + FOOTER_BYTES > end:
-                break
-            data = block[start:stop]
-            scalar = self._known_scalar(data)
-            if scalar is None:
-                self._take_any(data, into)
-                series = into.series()
-            else:
-                tag, step, wall_time, value = scalar
-                points = series.get(tag)
-                if points is None:
-                    points = series[tag] = Series()
-                points.steps.append(step)
-                points.wall_times.append(wall_time)
-                points.values.append(value)
-            self.position = stop + FOOTER_BYTES
-            self.records += 1
+        position = records = 0
+        end, series, lengths = len(block), into.series(), self._lengths
+        try:
+            while records < limit and position + FRAME_BYTES <= end:
+                start = position + HEADER_BYTES
+                header = block[position:start]
+                length = lengths.get(header)
+                stop = start + (self.length(header) if length is None else length)
+                if stop + FOOTER_BYTES > end:
+                    break
+                data = block[start:stop]
+                scalar = self._known_scalar(data)
+                if scalar is None:
+                    self._take_any(data, into)
+                    series = into.series()
+                else:
+                    tag, step, wall_time, value = scalar
+                    points = series.get(tag)
+                    if points is None:
+                        points = series[tag] = Series()
+                    points.steps.append(step)
+                    points.wall_times.append(wall_time)
+                    points.values.append(value)
+                position = stop + FOOTER_BYTES
+                records += 1
+        finally:
+            self.position, self.records = position, records
 
     def length(self, header: bytes) -> int:
         """The length of the data behind a record's header."""
@@ -135,13 +142,21 @@ class EventParser:
                 tag = self._tags.get(data[:position])
                 if tag is not None:
                     value, wall_time_key, wall_time, step_key = _unpack_own_tail(data, position)
-                    step, position = read_varint(data, position + 14)
-                    if (wall_time_key, step_key, position) == (_KEY_WALL_TIME, _KEY_STEP, len(data)):
-                        return tag, signed(step), wall_time, value
+                    if wall_time_key == _KEY_WALL_TIME and step_key == _KEY_STEP:
+                        packed = data[position + 14 :]
+                        step = self._step if packed == self._packed_step else self._read_step(packed)
+                        return tag, step, wall_time, value
         except (IndexError, struct.error, WireError):
             # Then it is no such record; decoding says whether it is sound.
             pass
         return None
+
+    def _read_step(self, packed: bytes) -> int:
+        number, end = read_varint(packed, 0)
+        if end != len(packed):
+            raise WireError("more than a step is left of a record")
+        self._packed_step, self._step = packed, signed(number)
+        return self._step
 
     def _take_any(self, data: bytes, into: Scalars) -> None:
         try:
