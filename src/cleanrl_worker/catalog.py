@@ -9,7 +9,6 @@ from typing import Any
 from cleanrl_worker.checkpoint_files import find_origin, locate
 from cleanrl_worker.config import parse_worker_config
 from cleanrl_worker.curriculum import PRESETS
-from cleanrl_worker.dry_run import describe
 from cleanrl_worker.inspection import inspect
 from cleanrl_worker.policy_files import find_policy, list_policies
 from cleanrl_worker.resuming import explain
@@ -121,6 +120,9 @@ class CleanRLCatalog:
         self, config: Mapping[str, Any], python: str | None, folder: Path, typed: Collection[str]
     ) -> dict[str, Any]:
         """Everything about a run that can be told without starting it."""
+        # The daemon, which checks every run, describes none.
+        from cleanrl_worker.dry_run import describe
+
         return describe(config, python, folder, typed)
 
 

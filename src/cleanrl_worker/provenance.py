@@ -43,12 +43,14 @@ def write_provenance(
 def _versions() -> dict[str, str]:
     """Versions by the names of the packages' folders, at a fraction of what importlib.metadata costs."""
     found: dict[str, str] = {}
-    for folder in map(Path, sys.path):
-        for entry in folder.glob("*.dist-info") if folder.is_dir() else ():
-            name, _, version = entry.stem.partition("-")
-            name = name.lower().replace("_", "-")
-            if name in _PACKAGES:
-                found.setdefault(name, version)
+    for folder in sys.path:
+        # Not every entry of the path is a folder that can be listed.
+        with contextlib.suppress(OSError):
+            for entry in os.listdir(folder):
+                name, _, version = entry.removesuffix(".dist-info").partition("-")
+                name = name.lower().replace("_", "-")
+                if name in _PACKAGES and entry.endswith(".dist-info"):
+                    found.setdefault(name, version)
     return found
 
 
