@@ -152,7 +152,7 @@ def test_continuous_actions_are_set_with_sliders_and_may_be_kept_while_it_runs(
     assert "statistics" in presenter.sentence[0]
     (slider,) = [one for one in view.stage.takeover.findChildren(QSlider) if one.isVisible()]
     slider.setValue(slider.maximum())
-    press(view, "Take this action")
+    press(view, "Take action")
     wait_for_step(view, qtbot, 1)
     assert presenter.seen is not None
     assert (presenter.seen.message["by"], presenter.seen.message["action"]) == ("caller", [2.0])
@@ -167,7 +167,7 @@ def test_continuous_actions_are_set_with_sliders_and_may_be_kept_while_it_runs(
     press(view, "Pause")
     qtbot.waitUntil(lambda: not presenter.running, timeout=MILLISECONDS)
     hold.setChecked(False)
-    press(view, "Set to the policy's")
+    press(view, "Set to policy's")
     policys = presenter.next_action()[0]
     assert abs(4.0 * slider.value() / slider.maximum() - 2.0 - policys) < 0.02
 

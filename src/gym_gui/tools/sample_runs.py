@@ -37,7 +37,7 @@ def make_runs(client: Client, folder: Path) -> SampleRuns:
     seeds = [desk.train("seeds", "ppo", "CartPole-v1", 60_000, seed=seed) for seed in (1, 2, 3)]
     other = desk.train("other", "dqn", "CartPole-v1", 30_000, params={"capture_video": True})
     continuous = desk.train("continuous", "ppo_continuous_action", "Pendulum-v1", 30_000)
-    failed = desk.train("failed", str(_crashing_script(folder)), "None-v0", 10)
+    failed = desk.train("failed", str(_crashing_script(folder)), "Robot-v0", 10)
     for run in (*seeds, other, continuous, failed):
         client.wait(run.run_id, timeout=_MOST_SECONDS)
     evaluation = desk.evaluate("evaluation", seeds[0])

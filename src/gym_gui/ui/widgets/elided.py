@@ -6,7 +6,8 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyleOption
 
-_DOTS = "…"
+_LEAST = 4
+"""Fewer letters than this tell nothing, and look like a fault."""
 
 
 class ElidedLabel(QLabel):
@@ -28,7 +29,7 @@ class ElidedLabel(QLabel):
         option = QStyleOption()
         option.initFrom(self)
         shown = self.fontMetrics().elidedText(self.text(), self._mode, self.width())
-        if shown == _DOTS:
+        if shown != self.text() and len(shown) <= _LEAST:
             shown = ""
         self.setToolTip(self.text() if shown != self.text() else "")
         self.style().drawItemText(

@@ -48,12 +48,15 @@ class LivePanel(QWidget):
         column.setSpacing(SPACE[1])
         if heading:
             head = QHBoxLayout()
-            head.addWidget(label("Live", "strong"))
+            title = label("Live", "strong")
+            # As high as the head of a chart, beside which it stands.
+            title.setMinimumHeight(22)
+            head.addWidget(title)
             head.addStretch(1)
             head.addWidget(self.caption)
             column.addLayout(head)
         column.addLayout(self._stack, 1)
-        foot = QHBoxLayout()
+        self._foot = foot = QHBoxLayout()
         foot.setSpacing(SPACE[2])
         foot.addLayout(self._numbers)
         foot.addStretch(1)
@@ -147,3 +150,14 @@ class LivePanel(QWidget):
         self.batch.setVisible(bool(hud.batch))
         self.state.setText(hud.state)
         restyle(self.state, role=hud.role)
+        self._leave_out(len(hud.numbers))
+
+    def _leave_out(self, count: int) -> None:
+        """Where there is little room the last numbers give way: half a number would be a wrong one."""
+        while count > 1 and self._foot.sizeHint().width() > self.width():
+            count -= 1
+            for part in self._values[count]:
+                part.hide()
+            # Else it would tell its old width until the next turn of the event loop.
+            self._numbers.invalidate()
+            self._foot.invalidate()

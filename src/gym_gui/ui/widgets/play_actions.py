@@ -70,9 +70,9 @@ class ActionPanel(QWidget):
     def _field_buttons(self) -> QHBoxLayout:
         row = QHBoxLayout()
         row.setSpacing(SPACE[1])
-        take = button("Take this action")
+        take = button("Take action")
         take.clicked.connect(lambda: self.take(self._from_rows()))
-        copy = button("Set to the policy's", role="quiet")
+        copy = button("Set to policy's", role="quiet")
         copy.clicked.connect(self._copy_policy)
         row.addWidget(take)
         row.addWidget(copy)

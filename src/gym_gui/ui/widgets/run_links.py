@@ -25,7 +25,9 @@ class RunLinks(QWidget):
         self._run: RunRecord | None = None
         self._wandb_url = ""
         self.boards = TensorBoards(context.link.var)
-        self.wandb = button("Weights && Biases ↗")
+        self.wandb = button("W&&B ↗")
+        self.wandb.setToolTip("Weights & Biases")
+        self.wandb.setAccessibleName("Weights & Biases")
         self.tensorboard = button("TensorBoard ↗")
         self.export = button("Export CSV…")
         self.wandb.hide()
