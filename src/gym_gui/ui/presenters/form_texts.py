@@ -32,7 +32,7 @@ SCRIPTS = AlgorithmPage(
     """A **shell script** trains in as many phases as it likes, and its head tells what it does:
 
 ```
-# @description DoorKey in growing rooms
+# @description Growing rooms
 # @env_family minigrid
 # @phases 3
 # @total_timesteps 800000

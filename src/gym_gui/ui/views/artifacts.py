@@ -81,6 +81,8 @@ class ArtifactsView(RunView):
         self._filler = QWidget()
         self.details.column.addWidget(self._filler, 1)
         split = gap_splitter(Qt.Orientation.Horizontal, tree, self.details)
+        # In a small window both give way, or the names of files would be cut short.
+        split.setStretchFactor(1, 1)
         split.setSizes([560, 480])
         column = QVBoxLayout(self)
         column.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[3])
