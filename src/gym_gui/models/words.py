@@ -118,16 +118,6 @@ def clock(at: float, now: float | None = None) -> str:
     return time.strftime("%a %H:%M" if age < 6 * 86400 else "%-d %b %H:%M", then)
 
 
-def bytes_text(count: float) -> str:
-    """`812 B`, `3.4 MB`."""
-    value = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
-
-
 def percent(share: float | None) -> str:
     """A share of 1; 100 % only at the end."""
     return NONE if share is None else f"{int(max(0.0, share) * 100)} %"

@@ -16,6 +16,7 @@ from gym_gui.services.submitting import submit_all
 from gym_gui.ui.widgets.opening import open_path
 from mosaic.client import Client, RunRecord, train_config
 from mosaic.client.configs import again_config
+from mosaic.contract.sizes import bytes_text
 
 FIRST_RUN = {"algo": "ppo", "env_id": "CartPole-v1", "total_timesteps": 250_000}
 _LAST = "last_configs"
@@ -110,7 +111,7 @@ class RunActions(QObject):
 
     def _removed(self, count: int, freed: int) -> None:
         what = "The run is" if count == 1 else f"{count} runs are"
-        self._context.notifications.tell(f"{what} removed, {words.bytes_text(freed)} are free again.", "good")
+        self._context.notifications.tell(f"{what} removed, {bytes_text(freed)} are free again.", "good")
 
     def _each(self, ids: Sequence[str], call: Callable[[Client, str], RunRecord]) -> None:
         link = self._context.link

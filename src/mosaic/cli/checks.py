@@ -16,6 +16,7 @@ from mosaic.cli.program import program
 from mosaic.contract.errors import MosaicError
 from mosaic.contract.extras import DISTRIBUTION, base_packages, extra_sets
 from mosaic.contract.paths import VarPaths
+from mosaic.contract.sizes import bytes_text
 from mosaic.contract.workers import discover_workers
 
 _LEAST_FREE = 1_000_000_000
@@ -83,7 +84,7 @@ def _workers() -> Check:
 def _machine(paths: VarPaths) -> Iterator[Check]:
     yield _var_folder(paths)
     free = shutil.disk_usage(_existing(paths.root)).free
-    room = f"{words.size(free)} free"
+    room = f"{bytes_text(free)} free"
     yield Check(
         "Machine", "disk", free > _LEAST_FREE, room, fix="make room, or choose another folder with --var"
     )
@@ -111,7 +112,7 @@ def _existing(path: Path) -> Path:
 def _shared_memory() -> Check:
     try:
         with tempfile.NamedTemporaryFile(dir=_SHARED_MEMORY):
-            detail = f"{_SHARED_MEMORY}  {words.size(shutil.disk_usage(_SHARED_MEMORY).free)} free"
+            detail = f"{_SHARED_MEMORY}  {bytes_text(shutil.disk_usage(_SHARED_MEMORY).free)} free"
         return Check("Machine", "shared memory", True, detail, required=False)
     except OSError as error:
         detail = f"{_SHARED_MEMORY} cannot be used ({error.strerror})"

@@ -11,6 +11,7 @@ from mosaic.cli.output import console, say
 from mosaic.client import Client, RunRecord
 from mosaic.client.retention import Leftover, LeftoverKind, Plan, Rule, ended_at, remove_leftover
 from mosaic.contract.errors import NotFoundError
+from mosaic.contract.sizes import bytes_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -76,7 +77,7 @@ def carry_out(client: Client, plan: Plan) -> int:
                 remove_leftover(item)
                 freed, gone = freed + item.size, gone + 1
     except KeyboardInterrupt:
-        say(f"Stopped: {gone} of {total} removed, {words.size(freed)} freed; the same command goes on.")
+        say(f"Stopped: {gone} of {total} removed, {bytes_text(freed)} freed; the same command goes on.")
         raise
     return freed
 
@@ -122,10 +123,10 @@ def _runs(plan: Plan) -> Table:
             Text.assemble(row.name, (f"  {', '.join(run.tags)}", "dim"), no_wrap=True, overflow="ellipsis"),
             Text(row.state, style=words.style(row.state)),
             words.age(ended_at(run)),
-            words.size(plan.sizes[run.run_id]),
+            bytes_text(plan.sizes[run.run_id]),
         )
     if rest:
-        table.add_row("", f"and {len(rest)} more", "", "", words.size(_size(plan, rest)))
+        table.add_row("", f"and {len(rest)} more", "", "", bytes_text(_size(plan, rest)))
     return table
 
 
@@ -139,13 +140,13 @@ def _amounts(plan: Plan, rule: Rule) -> Table:
     table.add_column(justify="right", no_wrap=True)
     if plan.runs:
         what = f"run{'s' * (len(plan.runs) > 1)} that {_which(rule)}"
-        table.add_row(str(len(plan.runs)), what, words.size(_size(plan, plan.runs)))
+        table.add_row(str(len(plan.runs)), what, bytes_text(_size(plan, plan.runs)))
     for kind, (singular, plural) in _LEFTOVERS.items():
         found: list[Leftover] = [item for item in plan.leftovers if item.kind == kind]
         if found:
             name = singular if len(found) == 1 else plural
-            table.add_row(str(len(found)), name, words.size(sum(item.size for item in found)))
-    table.add_row("", Text("in all", style="bold"), Text(words.size(plan.size), style="bold"))
+            table.add_row(str(len(found)), name, bytes_text(sum(item.size for item in found)))
+    table.add_row("", Text("in all", style="bold"), Text(bytes_text(plan.size), style="bold"))
     return table
 
 

@@ -94,16 +94,6 @@ def moment(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
 
 
-def size(count: int) -> str:
-    """`812 B`, `3.4 MB`."""
-    value = float(count)
-    for unit in ("B", "kB", "MB", "GB"):
-        if value < 1000:
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1000
-    return f"{value:.1f} TB"
-
-
 def short(number: float | None) -> str:
     """A return or another measured number; a dash when there is none yet."""
     if number is None:

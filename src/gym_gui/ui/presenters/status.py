@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from gym_gui.models import words
 from mosaic.client import HealthRecord
+from mosaic.contract.sizes import bytes_text
 
 _REASON = 56
 """So many letters of a reason stand in the bar; all of it is in the tooltip, and in the middle."""
@@ -50,7 +50,7 @@ def queue_words(health: HealthRecord) -> str:
 
 def room_words(health: HealthRecord) -> str:
     """The first problem, else the room on the disk."""
-    return health.problems[0] if health.problems else f"{words.bytes_text(health.disk_free_bytes)} free"
+    return health.problems[0] if health.problems else f"{bytes_text(health.disk_free_bytes)} free"
 
 
 def machine_words(usage: UsageLike) -> tuple[str, str, str]:

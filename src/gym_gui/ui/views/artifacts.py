@@ -23,6 +23,7 @@ from gym_gui.ui.widgets.splitting import gap_splitter
 from gym_gui.ui.widgets.video_player import VideoPlayer
 from mosaic.analytics.artifacts import list_artifacts
 from mosaic.client import RunRecord
+from mosaic.contract.sizes import bytes_text
 
 _LOOK_MS = 3000
 
@@ -129,7 +130,7 @@ class ArtifactsView(RunView):
         run_id, root = found
         if self._run is None or run_id != self._run.run_id:
             return
-        self.total.setText(f"{root.files:,} files · {words.bytes_text(root.size)}")
+        self.total.setText(f"{root.files:,} files · {bytes_text(root.size)}")
         self.files.show_tree(root)
         if self._run.ended:
             self._timer.stop()
@@ -170,4 +171,4 @@ def _about(node: Node | None) -> str:
         return "Choose a file: a video is played here, a policy can be evaluated or trained further."
     kind = node.kind or ("folder" if node.artifact is None else "file")
     inside = f"{node.files:,} files, " if node.artifact is None else ""
-    return f"{kind} · {inside}{words.bytes_text(node.size)} · {words.ago(node.modified)}\n{node.path}"
+    return f"{kind} · {inside}{bytes_text(node.size)} · {words.ago(node.modified)}\n{node.path}"

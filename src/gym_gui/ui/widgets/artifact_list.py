@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QHeaderView, QTreeView
 
 from gym_gui.models import words
 from gym_gui.models.artifact_tree import Node
+from mosaic.contract.sizes import bytes_text
 
 _NODE = Qt.ItemDataRole.UserRole
 _WIDE = 430
@@ -85,7 +86,7 @@ class ArtifactList(QTreeView):
         for child in node.children:
             name = QStandardItem(child.name + ("/" if child.artifact is None else ""))
             name.setData(child, _NODE)
-            size = QStandardItem(words.bytes_text(child.size))
+            size = QStandardItem(bytes_text(child.size))
             size.setTextAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
             parent.appendRow(
                 [name, QStandardItem(child.kind), size, QStandardItem(words.clock(child.modified))]

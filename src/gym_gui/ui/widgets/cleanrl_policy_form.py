@@ -12,7 +12,7 @@ from gym_gui.ui.presenters.policy_form import PLAYING, SWITCHES, PolicyForm
 from gym_gui.ui.widgets.basics import label
 from gym_gui.ui.widgets.choosing_form import MODEL_FILES, ChoosingFrame
 from gym_gui.ui.widgets.fields.environment_field import EnvironmentField
-from gym_gui.ui.widgets.fields.layouts import PairGrid
+from gym_gui.ui.widgets.fields.layouts import PairGrid, folds
 from gym_gui.ui.widgets.fields.source_picker import SourcePicker
 from gym_gui.ui.widgets.fields.state_field import StateField, StateSwitch
 from gym_gui.ui.widgets.form_frame import section_title
@@ -58,8 +58,7 @@ class CleanRLPolicyForm(ChoosingFrame[PolicyForm]):
         middle.addWidget(self.environment)
         middle.addWidget(self.override)
         middle.addWidget(self.install)
-        for one in (self.algo, self.environment):
-            one.edited.connect(self.edited)
+        self.listen(self.algo, self.environment)
 
     def _fill_how(self, middle: QVBoxLayout) -> None:
         run = self.presenter.run
@@ -72,18 +71,9 @@ class CleanRLPolicyForm(ChoosingFrame[PolicyForm]):
         for switch in self.switches.values():
             middle.addWidget(switch)
         middle.addWidget(self.watch)
-        sections = QVBoxLayout()
-        sections.setContentsMargins(0, SPACE[1], 0, 0)
-        sections.setSpacing(0)
-        sections.addWidget(self.resources)
-        sections.addWidget(self.naming)
-        middle.addLayout(sections)
-        for field in self.fields.values():
-            field.edited.connect(self.edited)
-        for switch in self.switches.values():
-            switch.edited.connect(self.edited)
-        for part in (self.watch, self.resources, self.naming):
-            part.edited.connect(self.edited)
+        middle.addLayout(folds(self.resources, self.naming, above=SPACE[1]))
+        self.listen(*self.fields.values(), *self.switches.values())
+        self.listen(self.watch, self.resources, self.naming)
 
     def refresh(self) -> None:
         presenter = self.presenter

@@ -13,7 +13,7 @@ from gym_gui.ui.widgets.basics import label
 from gym_gui.ui.widgets.choosing_form import MODEL_FILES, ChoosingFrame
 from gym_gui.ui.widgets.fields.fact_list import FactList
 from gym_gui.ui.widgets.fields.field_box import FieldBox
-from gym_gui.ui.widgets.fields.layouts import ChoiceBox, PairGrid, side_by_side
+from gym_gui.ui.widgets.fields.layouts import ChoiceBox, PairGrid, folds, side_by_side
 from gym_gui.ui.widgets.fields.section import Section
 from gym_gui.ui.widgets.fields.source_picker import SourcePicker
 from gym_gui.ui.widgets.fields.state_field import StateField
@@ -59,8 +59,7 @@ class CleanRLResumeForm(ChoosingFrame[ResumeForm]):
         middle.addWidget(self._unknown)
         middle.addWidget(side_by_side(self.how_box, self.extend, self.total))
         middle.addWidget(self.install)
-        for one in (self.extend, self.total, self.env_id):
-            one.edited.connect(self.edited)
+        self.listen(self.extend, self.total, self.env_id)
         self.algo.edited.connect(self._name_algorithm)
 
     def _fill_parameters(self, middle: QVBoxLayout) -> None:
@@ -77,13 +76,8 @@ class CleanRLResumeForm(ChoosingFrame[ResumeForm]):
         self.watch_section = Section("Watch and keep", self._make_watch)
         middle.addWidget(self._free_title)
         middle.addLayout(self._free_box)
-        sections = QVBoxLayout()
-        sections.setSpacing(0)
-        for part in (self.fixed_section, self.watch_section, self.resources, self.naming):
-            sections.addWidget(part)
-        middle.addLayout(sections)
-        for one in (self.watch, self.tracking, self.resources, self.naming):
-            one.edited.connect(self.edited)
+        middle.addLayout(folds(self.fixed_section, self.watch_section, self.resources, self.naming))
+        self.listen(self.watch, self.tracking, self.resources, self.naming)
 
     def _make_watch(self) -> QWidget:
         body = QWidget()
@@ -129,7 +123,7 @@ class CleanRLResumeForm(ChoosingFrame[ResumeForm]):
         if any(field.state is not state for field in self.fields.values()) or not self.fields:
             self.fields = {name: StateField(state, name) for name in state.fields}
             for field in self.fields.values():
-                field.edited.connect(self.edited)
+                self.listen(field)
             fresh = PairGrid(self.fields.values(), bottom=SPACE[2])
             self._free_box.replaceWidget(self._free, fresh)
             self._free.hide()

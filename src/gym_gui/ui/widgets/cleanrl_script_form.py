@@ -11,7 +11,7 @@ from gym_gui.ui.presenters.form_texts import SCRIPTS
 from gym_gui.ui.presenters.script_form import ScriptForm
 from gym_gui.ui.widgets.choosing_form import ChoosingFrame
 from gym_gui.ui.widgets.fields.fact_list import FactList
-from gym_gui.ui.widgets.fields.layouts import side_by_side
+from gym_gui.ui.widgets.fields.layouts import folds, side_by_side
 from gym_gui.ui.widgets.fields.source_picker import SourcePicker
 from gym_gui.ui.widgets.fields.state_field import StateField
 from gym_gui.ui.widgets.form_frame import section_title
@@ -55,8 +55,7 @@ class CleanRLScriptForm(ChoosingFrame[ScriptForm]):
         middle.addWidget(section_title("What it is told"))
         middle.addWidget(side_by_side(self.env_id, self.steps, self.seeds))
         middle.addWidget(self.flags)
-        for one in (self.env_id, self.steps, self.seeds, self.flags):
-            one.edited.connect(self.edited)
+        self.listen(self.env_id, self.steps, self.seeds, self.flags)
 
     def _fill_how(self, middle: QVBoxLayout) -> None:
         run = self.presenter.run
@@ -65,14 +64,8 @@ class CleanRLScriptForm(ChoosingFrame[ScriptForm]):
         middle.addWidget(section_title("Watch and keep"))
         middle.addWidget(self.watch)
         middle.addWidget(self.tracking)
-        sections = QVBoxLayout()
-        sections.setContentsMargins(0, SPACE[1], 0, 0)
-        sections.setSpacing(0)
-        sections.addWidget(self.resources)
-        sections.addWidget(self.naming)
-        middle.addLayout(sections)
-        for one in (self.watch, self.tracking, self.resources, self.naming):
-            one.edited.connect(self.edited)
+        middle.addLayout(folds(self.resources, self.naming, above=SPACE[1]))
+        self.listen(self.watch, self.tracking, self.resources, self.naming)
 
     def refresh(self) -> None:
         presenter = self.presenter

@@ -12,7 +12,7 @@ from gym_gui.ui.presenters.form_page import AlgorithmPage, read_page
 from gym_gui.ui.presenters.train_form import TrainForm
 from gym_gui.ui.widgets.fields.environment_field import EnvironmentField
 from gym_gui.ui.widgets.fields.field_box import FieldBox
-from gym_gui.ui.widgets.fields.layouts import ChoiceBox, PairGrid, side_by_side
+from gym_gui.ui.widgets.fields.layouts import ChoiceBox, PairGrid, folds, side_by_side
 from gym_gui.ui.widgets.fields.parameter_sheet import ParameterSheetView
 from gym_gui.ui.widgets.fields.section import Section
 from gym_gui.ui.widgets.fields.stage_editor import StageEditor
@@ -60,8 +60,7 @@ class CleanRLTrainForm(FormFrame[TrainForm]):
         left.addWidget(side_by_side(self.steps, self.seeds))
         left.addWidget(self.curriculum_box)
         left.addLayout(self._stages_box)
-        for one in (self.environment, self.steps, self.seeds):
-            one.edited.connect(self.edited)
+        self.listen(self.environment, self.steps, self.seeds)
 
     def _fill_kept(self, left: QVBoxLayout) -> None:
         run = self.presenter.run
@@ -73,29 +72,22 @@ class CleanRLTrainForm(FormFrame[TrainForm]):
         left.addWidget(self.watch)
         left.addLayout(self._kept_box)
         left.addWidget(self.tracking)
-        for part in (self.watch, self.tracking):
-            part.edited.connect(self.edited)
+        self.listen(self.watch, self.tracking)
 
     def _fill_parameters(self, middle: QVBoxLayout) -> None:
         run = self.presenter.run
         self.sheet = ParameterSheetView(self.presenter.sheet)
-        self.sheet.edited.connect(self.edited)
         self.arguments: StateField | None = None
         self.environment_section = Section("Environment", self._make_arguments)
         self.resources, self.naming = ResourcesSection(run), NamingSection(run)
-        sections = QVBoxLayout()
-        sections.setSpacing(0)
-        for part in (self.environment_section, self.resources, self.naming):
-            sections.addWidget(part)
         middle.setSpacing(0)
         middle.addWidget(self.sheet)
-        middle.addLayout(sections)
-        for one in (self.resources, self.naming):
-            one.edited.connect(self.edited)
+        middle.addLayout(folds(self.environment_section, self.resources, self.naming))
+        self.listen(self.sheet, self.resources, self.naming)
 
     def _make_arguments(self) -> QWidget:
         self.arguments = StateField(self.presenter.run, "env_kwargs", lines=2)
-        self.arguments.edited.connect(self.edited)
+        self.listen(self.arguments)
         return PairGrid((), bottom=SPACE[2]).add(self.arguments, wide=True)
 
     @property
@@ -103,7 +95,7 @@ class CleanRLTrainForm(FormFrame[TrainForm]):
         """The table of stages, made when it is first needed."""
         if self._stages is None:
             self._stages = StageEditor(self.presenter.stages, self.presenter.fitting_ids)
-            self._stages.edited.connect(self.edited)
+            self.listen(self._stages)
             self._stages_box.addWidget(self._stages)
         return self._stages
 
@@ -142,7 +134,7 @@ class CleanRLTrainForm(FormFrame[TrainForm]):
             self.kept = {name: StateSwitch(state, name, _KEPT_WORDS.get(name, "")) for name in names}
             for switch in self.kept.values():
                 self._kept_box.addWidget(switch)
-                switch.edited.connect(self.edited)
+                self.listen(switch)
         for switch in self.kept.values():
             switch.refresh()
 

@@ -87,6 +87,11 @@ class FormFrame(WorkerForm, Generic[P]):
             self.refresh()
             self._show_state()
 
+    def listen(self, *parts: Any) -> None:
+        """Whatever is `edited` in these parts is a change of the form."""
+        for part in parts:
+            part.edited.connect(self.edited)
+
     def leave_safely(self) -> bool:
         installer = self.install.installer
         if installer.running:

@@ -12,6 +12,7 @@ from mosaic.cli.parser import Parser
 from mosaic.cli.program import program
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.paths import VarPaths, resolve_var
+from mosaic.contract.sizes import bytes_text
 
 if TYPE_CHECKING:
     from mosaic.client import HealthRecord
@@ -100,7 +101,7 @@ def _print(health: HealthRecord, paths: VarPaths) -> None:
         ("pid", str(health.pid)),
         ("runs", f"{health.live_runs} live, {health.waiting_runs} waiting"),
         *totals(health),
-        ("folder", f"{words.place(paths.root)}, {words.size(health.disk_free_bytes)} free"),
+        ("folder", f"{words.place(paths.root)}, {bytes_text(health.disk_free_bytes)} free"),
         ("log", words.place(paths.daemon_log)),
     ]
     for label, value in rows:

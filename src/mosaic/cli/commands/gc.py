@@ -8,11 +8,12 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from mosaic.cli import values, words
+from mosaic.cli import values
 from mosaic.cli.output import print_json, say
 from mosaic.cli.parser import Parser
 from mosaic.cli.program import program
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.sizes import bytes_text
 
 if TYPE_CHECKING:
     from mosaic.client.retention import Rule
@@ -77,7 +78,7 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         print_json(plan_json(plan, removed=does, freed=freed))
     elif does:
-        say(f"Removed {amount(plan)}, {words.size(freed)} freed.")
+        say(f"Removed {amount(plan)}, {bytes_text(freed)} freed.")
     elif not args.dry_run and not plan.empty:
         say("Nothing was removed.")
         return 1

@@ -12,6 +12,7 @@ from mosaic.cli.output import console, print_json, say
 from mosaic.cli.parser import Parser
 from mosaic.cli.program import program
 from mosaic.contract.paths import VarPaths, resolve_var
+from mosaic.contract.sizes import bytes_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -100,7 +101,7 @@ def _table(policies: Sequence[PolicyFacts]) -> Table:
             "–" if facts.seed is None else str(facts.seed),
             words.whole(facts.step),
             words.short(facts.last_return),
-            words.size(facts.size),
+            bytes_text(facts.size),
             words.age(facts.modified).removesuffix(" ago"),
             Text(Path(facts.path).name, no_wrap=True, overflow="ellipsis"),
         )

@@ -13,6 +13,7 @@ from mosaic.cli.output import say
 from mosaic.cli.parser import Parser
 from mosaic.cli.program import program
 from mosaic.contract.errors import ConflictError, UserError
+from mosaic.contract.sizes import bytes_text
 
 if TYPE_CHECKING:
     from mosaic.client import RunRecord
@@ -47,7 +48,7 @@ def run(args: argparse.Namespace) -> int:
             say("Nothing was removed.")
             return 1
         freed = sum(client.remove(one.run_id) for one in found)
-    say(f"Removed {_amount(found)}, {words.size(freed)} freed.")
+    say(f"Removed {_amount(found)}, {bytes_text(freed)} freed.")
     return 0
 
 

@@ -12,6 +12,7 @@ from mosaic.cli.finding import RUN_HELP
 from mosaic.cli.output import console, print_json
 from mosaic.cli.parser import Parser
 from mosaic.cli.reserved import Request
+from mosaic.contract.sizes import bytes_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -162,10 +163,10 @@ def _files(files: Sequence[Artifact]) -> RenderableType:
     table.add_column("\nFiles", justify="left", overflow="fold")
     table.add_column("", justify="right", no_wrap=True)
     for file in files[:_MOST_FILES]:
-        table.add_row(Text(file.path), words.size(file.size))
+        table.add_row(Text(file.path), bytes_text(file.size))
     if len(files) > _MOST_FILES:
         rest = files[_MOST_FILES:]
-        table.add_row(f"and {len(rest)} more", words.size(sum(file.size for file in rest)))
+        table.add_row(f"and {len(rest)} more", bytes_text(sum(file.size for file in rest)))
     if not files:
         table.add_row("none", "")
     return table

@@ -4,51 +4,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Self
 
 from rich.console import Group, RenderableType
-from rich.live import Live
 from rich.text import Text
 
 from mosaic.cli import words
 from mosaic.cli.live.board import Board
-from mosaic.cli.live.panel import render
 from mosaic.cli.live.picture import Picture
-from mosaic.cli.live.views import SilentView
+from mosaic.cli.live.views import LiveView
 from mosaic.cli.output import console
 from mosaic.fastlane.grid import LiveGrid
 
-_REDRAWS_PER_SECOND = 12
 _PANEL_ROWS = 9
 _MOST_MISSIONS = 4
 
 
-class FramesView(SilentView):
-    """Redrawn in place; its looking is what makes the environments render."""
+class FramesView(LiveView):
+    """Pictures over the panel; its looking is what makes the environments render."""
+
+    redraws_per_second = 12
+    overflow = "crop"
 
     def __init__(self, board: Board) -> None:
         (run_id,) = board.rows
-        self._board = board
         self._grid = LiveGrid(run_id)
-        self._live = Live(
-            get_renderable=self._render,
-            console=console(),
-            refresh_per_second=_REDRAWS_PER_SECOND,
-            transient=True,
-            vertical_overflow="crop",
-        )
-
-    def __enter__(self) -> Self:
-        self._live.start(refresh=True)
-        return self
+        super().__init__(board)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._live.stop()
+        super().__exit__(kind, error, trace)
         self._grid.close()
 
-    def _render(self) -> RenderableType:
+    def draw(self) -> RenderableType:
         self._grid.look()
         picture = self._grid.picture()
         missions = mission_lines(self._grid.missions())
@@ -56,7 +44,7 @@ class FramesView(SilentView):
         if picture is not None:
             parts.append(Picture(picture, max(4, console().size.height - _PANEL_ROWS - len(missions))))
         lines = [Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in missions]
-        return Group(*parts, Text(live_line(self._grid), style="dim"), *lines, render(self._board))
+        return Group(*parts, Text(live_line(self._grid), style="dim"), *lines, super().draw())
 
 
 def live_line(grid: LiveGrid) -> str:

@@ -14,10 +14,12 @@ from mosaic.cli.shapes import update_json
 from mosaic.contract.errors import UserError
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live_render import VerticalOverflowMethod
+
     from mosaic.cli.live.follow import View
     from mosaic.client import HistoryEntry, RunHeadline
 
-_REDRAWS_PER_SECOND = 4
 _LINE_SECONDS = 10.0
 
 
@@ -116,17 +118,26 @@ def plain_line(row: Row, several: bool) -> str:
 class LiveView(SilentView):
     """A panel that is redrawn in place a few times a second, and wiped at the end."""
 
+    redraws_per_second = 4
+    overflow: VerticalOverflowMethod = "ellipsis"
+
     def __init__(self, board: Board) -> None:
         from rich.live import Live
 
+        self._board = board
+        self._live = Live(
+            get_renderable=self.draw,
+            console=console(),
+            refresh_per_second=self.redraws_per_second,
+            transient=True,
+            vertical_overflow=self.overflow,
+        )
+
+    def draw(self) -> RenderableType:
+        """What is to be seen now."""
         from mosaic.cli.live.panel import render
 
-        self._live = Live(
-            get_renderable=lambda: render(board),
-            console=console(),
-            refresh_per_second=_REDRAWS_PER_SECOND,
-            transient=True,
-        )
+        return render(self._board)
 
     def __enter__(self) -> Self:
         self._live.start(refresh=True)

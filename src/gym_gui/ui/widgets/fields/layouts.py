@@ -56,6 +56,16 @@ class FormColumns(QFrame):
             row.addWidget(part, share)
 
 
+def folds(*sections: QWidget, above: int = 0) -> QVBoxLayout:
+    """Sections that open, close together under each other."""
+    column = QVBoxLayout()
+    column.setContentsMargins(0, above, 0, 0)
+    column.setSpacing(0)
+    for section in sections:
+        column.addWidget(section)
+    return column
+
+
 class PairGrid(QWidget):
     """Widgets in two columns of the same width."""
 
