@@ -93,7 +93,13 @@ class CleanRLWorkerRuntime:
     def run(self) -> int:
         """Train until the script ends or a signal asks for the end."""
         watch = Watch()
-        summary = self._prepare()
+        try:
+            summary = self._prepare()
+        except MosaicError as error:
+            if self._grpc_target is None:
+                raise
+            # What was there when the run was queued may be gone when its turn comes.
+            return self._report_failure(error)
         self._paths.logs.mkdir(parents=True, exist_ok=True)
         pipes = self._take_pipes() if self._config.mode == INTERACTIVE else None
         forget_phases(self._paths.run_dir)
@@ -106,6 +112,10 @@ class CleanRLWorkerRuntime:
             return self._supervise(summary, watch, reporter, live, pipes)
         finally:
             live.close()
+
+    def _report_failure(self, error: MosaicError) -> int:
+        self._paths.logs.mkdir(parents=True, exist_ok=True)
+        return Reporter(self._config, self._paths, self._script).ended("failed", error.exit_code, str(error))
 
     def _take_pipes(self) -> tuple[int, int]:
         """Our stdin and stdout for the session itself; our events go straight to their file."""

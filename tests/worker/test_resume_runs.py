@@ -21,7 +21,7 @@ from conftest import RunMosaic
 from mosaic.client import Client, RunRecord, resume_config, train_config
 from mosaic.contract.events import LifecycleReader
 from mosaic.contract.paths import RunPaths
-from support.runs import SCRIPTS
+from support.runs import SCRIPTS, long_config
 
 STEPS = 12_000
 QUICK = {"checkpoint_every": 2_000, "eval_episodes": 0}
@@ -94,6 +94,19 @@ def checkpoint(tmp_path: Path) -> Path:
     path = tmp_path / "step-000000000400.npz"
     path.write_bytes(encode(content))
     return path
+
+
+def test_a_checkpoint_that_went_away_while_its_run_waited_is_named(client: Client, checkpoint: Path) -> None:
+    first = client.submit(long_config(cpus=len(os.sched_getaffinity(0))))
+    config = resume_config(checkpoint)
+    config["schedule"] = {"max_restarts": 1}
+    waiting = client.submit(config)
+    checkpoint.unlink()
+    client.cancel(first.run_id)
+    ended = client.wait(waiting.run_id, timeout=60)
+    assert ended.outcome == "failed" and ended.reason is not None
+    assert str(checkpoint) in ended.reason and "without a word" not in ended.reason
+    assert [entry.status for entry in ended.history].count("FAULT") == 1, "trying again would not help"
 
 
 def run_worker(*arguments: str, **extras: Any) -> subprocess.CompletedProcess[str]:
