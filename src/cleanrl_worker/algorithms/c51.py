@@ -33,6 +33,8 @@ from mosaic.contract.errors import UserError
 ACTION_SPACES = ("discrete",)
 OBSERVATION_SPACES = ("vector", "grid")
 LOGGED = ("loss", "q_values")
+_IN_MODEL = ("n_atoms", "v_min", "v_max", "end_e")
+"""The arguments in a model file that say how it is played."""
 
 
 @dataclass
@@ -149,15 +151,24 @@ def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
     """The policy in a model file: its weights, and the arguments that say over which returns they spread."""
     if not isinstance(weights, dict) or weights.keys() != {"model_weights", "args"}:
         raise Misfit("it has no model_weights and args")
-    known = dataclasses.asdict(args) | dict(weights["args"])
-    network = DistributionalQNetwork(
-        math.prod(spaces.observation_space.shape),
-        int(spaces.action_space.n),
-        *(known[name] for name in ("n_atoms", "v_min", "v_max")),
-    )
+    if not all(isinstance(part, dict) for part in weights.values()):
+        raise Misfit("its model_weights and args are no tables by name")
+    told = {name: weights["args"][name] for name in _IN_MODEL if name in weights["args"]}
+    known = dataclasses.replace(args, **told)
+    try:
+        network = DistributionalQNetwork(
+            math.prod(spaces.observation_space.shape),
+            int(spaces.action_space.n),
+            known.n_atoms,
+            known.v_min,
+            known.v_max,
+        )
+        explores = float(known.end_e)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise Misfit(f"its args say {told}, which is no distribution of returns") from error
     # Not every script stores the atoms, which follow from the arguments.
     load_weights(network, {"atoms": network.atoms, **weights["model_weights"]})
-    return GreedyPolicy(network, spaces.action_space, known["end_e"])
+    return GreedyPolicy(network, spaces.action_space, explores)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
