@@ -10,11 +10,13 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt, QTimer
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from gym_gui.app import Desktop, catch_faults
 from gym_gui.settings import Settings
 from gym_gui.theme import theme
+from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
 from mosaic.client import Client
 from support.runs import end, long_config, script_config, wait_for_status
 from support.window import Driver, made_run
@@ -266,6 +268,25 @@ def test_every_form_opens_over_the_window_and_closes_again(driver: Driver, purpo
     window.cover.uncover()
     assert window.cover.form is None
     assert window.cover.currentWidget() is window.splitter
+
+
+def test_a_form_that_was_closed_with_changes_can_be_had_back(driver: Driver) -> None:
+    window = driver.window
+    click(window.toolbar.train)
+    driver.until(lambda: window.cover.form is not None)
+    form = window.cover.form
+    assert isinstance(form, CleanRLTrainForm)
+    driver.until(lambda: hasattr(form, "steps") and form.isVisible() and form.footer.submit.isEnabled())
+    form.steps.editor.setFocus()
+    QTest.keyClicks(form.steps.editor, "7")
+    QTest.keyClick(form.steps.editor, Qt.Key.Key_Escape)
+    assert window.cover.form is None and window.cover.currentWidget() is window.splitter
+    driver.until(lambda: any("closed with changes" in text for text in driver.told()))
+    buttons = window.notification_area.findChildren(QPushButton)
+    click(next(one for one in buttons if one.text() == "Open it again"))
+    assert window.cover.form is form and window.cover.currentWidget() is form
+    assert "7" in form.steps.shown()
+    window.cover.uncover(done=True)
 
 
 def test_the_theme_changes_at_once_and_is_remembered(driver: Driver, var: Path) -> None:

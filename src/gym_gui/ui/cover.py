@@ -34,6 +34,8 @@ class Cover(QStackedWidget):
         self._page = page
         self._comparison_kind = comparison
         self.form: WorkerForm | None = None
+        self._left: WorkerForm | None = None
+        """The form that was closed last with changes in it; it can be had back."""
         self.comparison: RunsView | None = None
         self._compared: list[str] = []
         self.addWidget(runs)
@@ -75,8 +77,16 @@ class Cover(QStackedWidget):
         self.form.closed.connect(self.uncover)
         self._put_over(self.form)
 
+    def _show_left(self) -> None:
+        """The form as it was left."""
+        form = self._left
+        if form is not None and self._drop_form():
+            self._drop_comparison()
+            self.form, self._left = form, None
+            self._put_over(form)
+
     def _submitted(self, runs: Sequence[RunRecord]) -> None:
-        self.uncover()
+        self.uncover(done=True)
         self.submitted.emit(list(runs))
 
     def compare(self, runs: Sequence[RunRecord]) -> None:
@@ -97,9 +107,9 @@ class Cover(QStackedWidget):
         if self.comparison is not None and news:
             self.comparison.update_runs(news)
 
-    def uncover(self) -> None:
-        """Show the runs again, unless the form has to stay."""
-        if self.currentWidget() is self._runs or not self._drop_form():
+    def uncover(self, done: bool = False) -> None:
+        """Show the runs again, unless the form has to stay; one that is not `done` can be had back."""
+        if self.currentWidget() is self._runs or not self._drop_form(done):
             return
         self._drop_comparison()
         self.setCurrentWidget(self._runs)
@@ -119,13 +129,22 @@ class Cover(QStackedWidget):
         self.setCurrentWidget(widget)
         widget.setFocus()
 
-    def _drop_form(self) -> bool:
+    def _drop_form(self, done: bool = False) -> bool:
         if self.form is None:
             return True
         if not self.form.leave_safely():
             return False
-        self._take_away(self.form)
-        self.form = None
+        form, self.form = self.form, None
+        if done or not form.has_changes:
+            self._take_away(form)
+            return True
+        self.removeWidget(form)
+        form.hide()
+        if self._left is not None:
+            self._left.deleteLater()
+        self._left = form
+        back = ("Open it again", self._show_left)
+        self._context.notifications.tell("The form was closed with changes in it.", action=back)
         return True
 
     def _drop_comparison(self) -> None:

@@ -87,6 +87,10 @@ class FormFrame(WorkerForm, Generic[P]):
             self.refresh()
             self._show_state()
 
+    @property
+    def has_changes(self) -> bool:
+        return self._edits > 0
+
     def listen(self, *parts: Any) -> None:
         """Whatever is `edited` in these parts is a change of the form."""
         for part in parts:

@@ -28,6 +28,11 @@ class WorkerForm(QWidget):
         super().__init__()
         self.context, self.capabilities, self.prefill = context, capabilities, prefill
 
+    @property
+    def has_changes(self) -> bool:
+        """Whether somebody has put work into it that would be lost."""
+        return False
+
     def leave_safely(self) -> bool:
         """End what the form has under way; False when it has to stay open for that."""
         return True
