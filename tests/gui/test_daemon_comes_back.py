@@ -58,11 +58,12 @@ def test_a_daemon_that_cannot_start_is_told_with_the_reason(
     driver = Driver(desktop, qtbot)  # type: ignore[arg-type]
     driver.until(lambda: desktop.link.state == "alive")
     database = VarPaths(var).database
-    os.kill(daemon_pid(var), signal.SIGKILL)
     kept = database.read_bytes()
     for file in database.parent.glob("trainer.sqlite*"):
         file.unlink()
     database.mkdir()
+    # Only now: the next daemon is there within half a second.
+    os.kill(daemon_pid(var), signal.SIGKILL)
     driver.until(lambda: desktop.link.state == "unreachable")
     assert desktop.link.reason
     assert desktop.window.status.daemon.text().startswith("Daemon unreachable")
