@@ -66,8 +66,9 @@ def test_a_daemon_that_cannot_start_is_told_with_the_reason(
     os.kill(daemon_pid(var), signal.SIGKILL)
     driver.until(lambda: desktop.link.state == "unreachable")
     assert desktop.link.reason
-    assert desktop.window.status.daemon.text().startswith("Daemon unreachable")
-    assert desktop.window.empty.title.text() == "The daemon cannot be reached"
+    # The window hears of it a turn of its event loop later.
+    driver.until(lambda: desktop.window.status.daemon.text().startswith("Daemon unreachable"))
+    driver.until(lambda: desktop.window.empty.title.text() == "The daemon cannot be reached")
     database.rmdir()
     database.write_bytes(kept)
     driver.until(lambda: desktop.link.state == "alive")
