@@ -8,9 +8,13 @@ import numpy as np
 import torch
 from torch import nn
 
+from cleanrl_worker.kernels.few_rows import FewRows
 from cleanrl_worker.kernels.layers import Floats
 
-_norm_backward: Any = torch.ops.aten.native_layer_norm_backward
+_norm_backward: Any = torch.ops.aten.native_layer_norm_backward.default
+_relu_backward: Any = torch.ops.aten.threshold_backward.grad_input
+_FEW = 32
+"""Up to so many rows are looked at by `FewRows`."""
 
 
 class NormedLayer:
@@ -22,41 +26,18 @@ class NormedLayer:
     def __init__(self, linear: Any, norm: Any) -> None:
         self.weight, self.bias = linear.weight.detach().numpy(), linear.bias.detach().numpy()
         self.weight_grad, self.bias_grad = linear.weight.grad.numpy(), linear.bias.grad.numpy()
-        self._shape, self._eps = norm.normalized_shape, norm.eps
+        self._shape, self.eps = norm.normalized_shape, norm.eps
         self._gain, self._shift = norm.weight.detach(), norm.bias.detach()
-        self._gain_array, self._shift_array = self._gain.numpy(), self._shift.numpy()
+        self.gain, self.shift = self._gain.numpy(), self._shift.numpy()
         self._gain_grad, self._shift_grad = norm.weight.grad, norm.bias.grad
         self._kept: tuple[Any, ...] = ()
-        self._centred = self._centred_bias = np.empty(0, np.float32)
-
-    def centre(self) -> None:
-        """Ready `look` for the weights as they are now.
-
-        The mean of the linear outputs is that of the weights over the outputs: where it is taken out of them
-        once, the norm need not look for it at each step.
-        """
-        self._centred = np.ascontiguousarray((self.weight - self.weight.mean(axis=0)).T)
-        self._centred_bias = self.bias - self.bias.mean()
-
-    def look(self, x: Floats) -> Floats:
-        """The outputs, within rounding of those of `forward`; sooner for a few rows, but with no way back."""
-        output: Floats = x @ self._centred
-        output += self._centred_bias
-        scale = np.vecdot(output, output)
-        scale *= 1.0 / output.shape[1]
-        scale += self._eps
-        np.sqrt(scale, out=scale)
-        output /= scale[:, None]
-        output *= self._gain_array
-        output += self._shift_array
-        return np.maximum(output, 0.0, out=output)
 
     def forward(self, x: Floats) -> Floats:
         """The outputs; what `backward` needs is kept."""
         linear: Floats = x @ self.weight.T
         linear += self.bias
         tensor = torch.from_numpy(linear)
-        output, mean, scale = torch.native_layer_norm(tensor, self._shape, self._gain, self._shift, self._eps)
+        output, mean, scale = torch.native_layer_norm(tensor, self._shape, self._gain, self._shift, self.eps)
         output.relu_()
         self._kept = (x, tensor, mean, scale, output)
         return np.asarray(output)
@@ -64,9 +45,10 @@ class NormedLayer:
     def backward(self, grad: Floats, ones: Floats) -> Floats:
         """Write the gradients of the layer, given that of its outputs; gives that of the linear outputs."""
         x, tensor, mean, scale, output = self._kept
-        grad *= output.numpy() > 0.0
+        outer = torch.from_numpy(grad)
+        _relu_backward(outer, output, 0, grad_input=outer)
         inner, gain_grad, shift_grad = _norm_backward(
-            torch.from_numpy(grad), tensor, self._shape, mean, scale, self._gain, self._shift, (True,) * 3
+            outer, tensor, self._shape, mean, scale, self._gain, self._shift, (True,) * 3
         )
         self._gain_grad.copy_(gain_grad)
         self._shift_grad.copy_(shift_grad)
@@ -86,23 +68,22 @@ class NormedStack:
         self._weight, self._bias = last.weight.detach().numpy(), last.bias.detach().numpy()
         self._weight_grad, self._bias_grad = last.weight.grad.numpy(), last.bias.grad.numpy()
         self._features = np.empty((0, 0), np.float32)
-        self._centred = False
+        self._ones = np.ones(0, np.float32)
+        self._few: FewRows | None = None
+        self._few_count = 0
 
     def weights_changed(self) -> None:
         """To be called after each update."""
-        self._centred = False
+        self._few = None
 
     def look(self, x: Floats) -> Floats:
-        """The outputs, sooner than by `forward` while the weights stay, and with no `backward` to follow."""
-        if not self._centred:
-            for layer in self._hidden:
-                layer.centre()
-            self._centred = True
-        for layer in self._hidden:
-            x = layer.look(x)
-        outputs: Floats = x @ self._weight.T
-        outputs += self._bias
-        return outputs
+        """The outputs; sooner than by `forward` for a few rows while the weights stay."""
+        if len(x) > _FEW:
+            return self.forward(x)
+        if self._few is None or len(x) != self._few_count:
+            self._few = FewRows(self._hidden, self._weight, self._bias, len(x))
+            self._few_count = len(x)
+        return self._few.forward(x)
 
     def forward(self, x: Floats) -> Floats:
         """The outputs; what `backward` needs is kept."""
@@ -115,7 +96,9 @@ class NormedStack:
 
     def backward(self, grad: Floats) -> None:
         """Write the gradients of all layers, given that of the outputs of the last `forward`."""
-        ones = np.ones(len(grad), np.float32)
+        if len(self._ones) != len(grad):
+            self._ones = np.ones(len(grad), np.float32)
+        ones = self._ones
         np.matmul(grad.T, self._features, out=self._weight_grad)
         np.matmul(ones, grad, out=self._bias_grad)
         weight = self._weight

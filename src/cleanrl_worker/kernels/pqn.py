@@ -11,7 +11,7 @@ from cleanrl_worker.agents.q_networks import NormedQNetwork
 from cleanrl_worker.kernels.layer_norm import NormedStack, is_normed_stack
 from cleanrl_worker.kernels.layers import Floats, on_cpu
 from cleanrl_worker.kernels.q_values import write_gradient
-from cleanrl_worker.kernels.radam import NumpyRAdam
+from cleanrl_worker.kernels.radam import FusedRAdam
 from cleanrl_worker.training.radam import RAdam
 
 
@@ -31,7 +31,7 @@ class PQNKernel:
 
     def __init__(self, network: NormedQNetwork, optimizer: RAdam, settings: PQNSettings) -> None:
         self._network = NormedStack(network.network)
-        self._radam = NumpyRAdam(optimizer)
+        self._radam = FusedRAdam(optimizer)
         self._settings = settings
 
     def values(self, obs: Floats) -> Floats:

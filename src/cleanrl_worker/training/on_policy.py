@@ -88,22 +88,21 @@ def collect(
     rewards = np.zeros((steps, num_envs), dtype=np.float32)
     dones = np.zeros((steps, num_envs), dtype=np.float32)
     final_obs: list[tuple[int, int, Floats]] = []
-    raw = np.zeros((num_envs, *envs.observation_space.shape), dtype=np.float32)
+    shape = (num_envs, *envs.observation_space.shape)
+    raw = np.zeros(shape, dtype=np.float32)
     for t in range(steps):
         writer.flush_when_due()
         watch.enter("act")
         actions = sampler.act(t, obs[t])
         watch.enter("env")
-        step = envs.step(actions, out=raw)
+        step = envs.step(actions, out=raw if normaliser else obs[t + 1].reshape(shape))
         rewards[t] = step.rewards
         for index, last_obs in step.final_obs.items():
             dones[t, index] = 1.0
             if not step.terminated[index]:
                 last = last_obs.astype(np.float32).reshape(-1)
                 final_obs.append((t, index, normaliser.peek(last) if normaliser else last))
-        if normaliser is None:
-            obs[t + 1] = raw.reshape(num_envs, obs_size)
-        else:
+        if normaliser is not None:
             normaliser.observe(raw.reshape(num_envs, obs_size), out=obs[t + 1])
         if step.episodes:
             writer.add_episodes(step.episodes, global_step + (t + 1) * num_envs)
