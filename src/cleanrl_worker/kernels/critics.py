@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import nn
 
 from cleanrl_worker.agents.continuous import HIDDEN, QNetwork
-from cleanrl_worker.kernels.nets import Floats, Memory, Net, view_layers
+from cleanrl_worker.kernels.nets import Floats, Memory, Net, Scratch, view_layers
 from cleanrl_worker.training.optimizer import Adam
 from cleanrl_worker.training.targets import Target
 
@@ -25,10 +25,12 @@ class Critics:
         assert isinstance(like, QNetwork)
         self._optimizer = optimizer
         # What two judges think of an action is needed at the same time; all else takes its turn.
-        memories = [Memory(batch, HIDDEN, depth=2) for _ in range(judges)]
+        memories, scratch = [Memory(batch, HIDDEN) for _ in range(judges)], Scratch(batch, HIDDEN, outputs=1)
         layers = view_layers(like, optimizer.weights, optimizer.gradient)
-        self._nets = [Net(parts, ["fc3"], memories[0]) for parts in layers]
-        self._judges = [Net(parts, ["fc3"], memory) for parts, memory in zip(layers, memories, strict=False)]
+        self._nets = [Net(parts, ["fc3"], memories[0], scratch) for parts in layers]
+        self._judges = [
+            Net(parts, ["fc3"], memory, scratch) for parts, memory in zip(layers, memories, strict=False)
+        ]
         self._targets = [Net(parts, ["fc3"], memories[0]) for parts in view_layers(like, target.weights)]
         self._inputs = np.empty((batch, like.fc1.in_features), np.float32)
 
@@ -57,17 +59,12 @@ class Critics:
         inputs = self._join(obs, actions)
         return [judge.forward(inputs)[0][:, 0] for judge in self._judges]
 
-    def slopes(self, action_size: int, chosen: NDArray[np.int64] | None = None) -> Floats:
-        """How a value changes with the actions just judged; for each row the first judge's, or `chosen`."""
+    def slopes(self, action_size: int, shares: Sequence[Floats]) -> Floats:
+        """How the values change with the actions just judged; each judge has its share in each row."""
         first = self._inputs.shape[1] - action_size
-        if chosen is None:
-            return self._judges[0].slope(slice(None), first)
-        slopes = np.empty((len(chosen), action_size), np.float32)
-        # Each judge goes back through its own rows only, which halves the work.
-        for number, judge in enumerate(self._judges):
-            rows = np.flatnonzero(chosen == number)
-            slopes[rows] = judge.slope(rows, first)
-        return slopes
+        slopes = [judge.slope(share, first) for judge, share in zip(self._judges, shares, strict=True)]
+        total: Floats = np.add.reduce(slopes)
+        return total
 
     def _join(self, obs: Floats, actions: Floats) -> Floats:
         return np.concatenate([obs, actions], axis=1, out=self._inputs)

@@ -9,7 +9,7 @@ from torch import nn
 
 from cleanrl_worker.agents.continuous import HIDDEN, Actor
 from cleanrl_worker.kernels.critics import Critics
-from cleanrl_worker.kernels.nets import Floats, Memory, Net, view_layers
+from cleanrl_worker.kernels.nets import Floats, Memory, Net, Scratch, view_layers
 from cleanrl_worker.training.optimizer import Adam
 from cleanrl_worker.training.targets import Target
 
@@ -41,14 +41,15 @@ class DeterministicKernel:
         batch, actor, optimizer = settings.batch_size, nets.actor, nets.actor_optimizer
         (layers,) = view_layers(actor, optimizer.weights, optimizer.gradient)
         (target_layers,) = view_layers(actor, nets.actor_target.weights)
-        memory = Memory(batch, HIDDEN, depth=2)
-        self._actor = Net(layers, ["fc_mu"], memory)
+        memory = Memory(batch, HIDDEN)
+        self._actor = Net(layers, ["fc_mu"], memory, Scratch(batch, HIDDEN, len(actor.action_scale)))
         self._target = Net(target_layers, ["fc_mu"], memory)
-        self._acting = Net(layers, ["fc_mu"], Memory(settings.num_envs, HIDDEN, depth=2))
+        self._acting = Net(layers, ["fc_mu"], Memory(settings.num_envs, HIDDEN))
         self._critics = Critics(nets.critics, nets.critic_optimizer, nets.critic_target, 1, batch)
         self._optimizer = optimizer
         self._scale = actor.action_scale.numpy()
         self._bias = actor.action_bias.numpy()
+        self._whole = np.ones(batch, np.float32)
         self._settings = settings
 
     def act(self, obs: Floats) -> Floats:
@@ -69,7 +70,7 @@ class DeterministicKernel:
         squashed, actions = self._scaled(self._actor, obs)
         (values,) = self._critics.judge(obs, actions)
         loss = -float(values.mean())
-        grad = self._critics.slopes(actions.shape[1])
+        grad = self._critics.slopes(actions.shape[1], [self._whole])
         grad *= self._scale * (1.0 - squashed * squashed) / -len(obs)
         self._actor.backward([grad], obs)
         self._optimizer.descend(self._settings.learning_rate)

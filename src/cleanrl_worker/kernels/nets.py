@@ -1,10 +1,12 @@
-"""Networks of linear layers with relu between and one head or more, a batch at a time."""
+"""Networks of two hidden relu layers and one head or more, a batch at a time.
+
+Numbers of a batch lie unit by unit: a row for each unit, a column for each member of the batch.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -25,8 +27,8 @@ class Layer:
 
     def learn(self, grad: Floats, x: Floats, ones: Floats) -> None:
         """Write the gradients, given that of the outputs; a product with ones sums faster than `sum`."""
-        np.matmul(grad.T, x, out=self.weight_grad)
-        np.matmul(ones, grad, out=self.bias_grad)
+        np.matmul(grad, x.T, out=self.weight_grad)
+        np.matmul(grad, ones, out=self.bias_grad)
 
 
 def view_layers(net: nn.Module, weights: Tensor, gradient: Tensor | None = None) -> list[dict[str, Layer]]:
@@ -54,10 +56,10 @@ def view_layers(net: nn.Module, weights: Tensor, gradient: Tensor | None = None)
 
 
 class Rows:
-    """Memory for numbers of a batch, as an array and as a tensor: some passes are faster in torch."""
+    """Memory for rows of numbers, as an array and as a tensor: some passes are faster in torch."""
 
-    def __init__(self, batch: int, width: int) -> None:
-        self.tensor = torch.empty((batch, width))
+    def __init__(self, count: int, length: int) -> None:
+        self.tensor = torch.empty((count, length))
         self.array: Floats = self.tensor.numpy()
 
 
@@ -67,78 +69,126 @@ class Memory:
     Networks that are never between the two at the same time share one, so that it stays in the cache.
     """
 
-    def __init__(self, batch: int, width: int, depth: int) -> None:
-        self.activations = [Rows(batch, width) for _ in range(depth)]
-        self.spare = Rows(batch, width)
+    def __init__(self, batch: int, width: int) -> None:
+        self.first, self.second = Rows(width, batch), Rows(width, batch)
+
+
+class Scratch:
+    """What a backward pass notes on its way; all networks of a width can share one."""
+
+    def __init__(self, batch: int, width: int, outputs: int) -> None:
+        self.active = Rows(width, batch)
+        self.grad = Rows(width + outputs, batch)
+        self.weight = Rows(width + outputs, width)
+        self.weight_grad = Rows(width + outputs, width)
         self.ones = np.ones(batch, np.float32)
+
+
+@dataclass(frozen=True)
+class Folded:
+    """The second layer's gradient without the units that need no product of their own.
+
+    In training a good part of the units is off for a whole batch, and as many are on. The gradient of
+    the former is zero. The latter are linear, so each output has all of them in one row, after those of the
+    `mixed` units: its own gradient, and the sum of their weights. `steady` is what the outputs make of
+    the units that are on: (output, unit).
+    """
+
+    grad: Floats
+    weight: Floats
+    mixed: NDArray[np.int64]
+    steady: Floats
 
 
 class Net:
     """Forward and backward passes of one network."""
 
-    def __init__(self, layers: dict[str, Layer], heads: Sequence[str], memory: Memory) -> None:
-        self._hidden = [layer for name, layer in layers.items() if name not in heads]
-        self._biases = [torch.from_numpy(layer.bias) for layer in self._hidden]
+    def __init__(
+        self, layers: dict[str, Layer], heads: Sequence[str], memory: Memory, scratch: Scratch | None = None
+    ) -> None:
+        """One that only goes forward needs no `scratch`."""
+        self._first, self._second = (layer for name, layer in layers.items() if name not in heads)
+        self._first_bias, self._second_bias = (
+            torch.from_numpy(layer.bias[:, None]) for layer in (self._first, self._second)
+        )
         self._heads = [layers[name] for name in heads]
         self._memory = memory
+        self._scratch = scratch
 
     def forward(self, x: Floats) -> list[Floats]:
         """What each head gives, a row for each of `x`."""
-        for layer, bias, out in zip(self._hidden, self._biases, self._memory.activations, strict=True):
-            np.matmul(x, layer.weight.T, out=out.array)
-            torch._add_relu_(out.tensor, bias)
-            x = out.array
-        return [x @ head.weight.T + head.bias for head in self._heads]
+        first, second = self._memory.first, self._memory.second
+        np.matmul(self._first.weight, x.T, out=first.array)
+        torch._add_relu_(first.tensor, self._first_bias)
+        np.matmul(self._second.weight, first.array, out=second.array)
+        torch._add_relu_(second.tensor, self._second_bias)
+        return [(head.weight @ second.array).T + head.bias for head in self._heads]
 
     def backward(self, grads: Sequence[Floats], x: Floats) -> None:
         """Write the gradients of all layers, given those of the heads and the inputs of the last forward.
 
         The activations are overwritten on the way.
         """
-        memory = self._memory
-        grad = memory.spare
-        for number, (head, head_grad) in enumerate(zip(self._heads, grads, strict=True)):
-            head.learn(head_grad, memory.activations[-1].array, memory.ones)
-            _add_product(head_grad, head.weight, grad, first=number == 0)
-        for index in range(len(self._hidden) - 1, -1, -1):
-            layer, activation = self._hidden[index], memory.activations[index]
-            _relu_backward(grad.tensor, activation.tensor, out=grad.tensor)
-            layer.learn(grad.array, memory.activations[index - 1].array if index else x, memory.ones)
-            if index:
-                np.matmul(grad.array, layer.weight, out=activation.array)
-                grad = activation
+        assert self._scratch is not None
+        memory, ones, second = self._memory, self._scratch.ones, self._second
+        for head, head_grad in zip(self._heads, grads, strict=True):
+            head.learn(head_grad.T, memory.second.array, ones)
+        folded = self._fold(np.concatenate([grad.T for grad in grads]))
+        mixed, count = folded.mixed, len(folded.mixed)
+        out = self._scratch.weight_grad.array[: len(folded.grad)]
+        weight_grad = np.matmul(folded.grad, memory.first.array.T, out=out)
+        bias_grad = folded.grad @ ones
+        _put_product(folded.steady.T, weight_grad[count:], second.weight_grad)
+        second.weight_grad[mixed] = weight_grad[:count]
+        np.matmul(bias_grad[count:], folded.steady, out=second.bias_grad)
+        second.bias_grad[mixed] = bias_grad[:count]
+        self._first.learn(self._first_grad(folded), x.T, ones)
 
-    def slope(self, rows: Any, first: int) -> Floats:
-        """How the only output changes with the inputs from the column `first` on, in some rows.
+    def slope(self, shares: Floats, first: int) -> Floats:
+        """How the only output, times a share for each row, changes with the inputs from column `first` on.
 
-        The activations are overwritten on the way when the rows are a slice.
+        The activations are overwritten on the way.
         """
-        (head,) = self._heads
-        grad = torch.from_numpy(head.weight)
-        for layer, activation in zip(self._hidden[::-1], self._memory.activations[::-1], strict=True):
-            kept = activation.array[rows]
-            masked = self._memory.spare.array[: len(kept)]
-            _relu_backward(grad.expand(kept.shape), torch.from_numpy(kept), out=torch.from_numpy(masked))
-            if layer is not self._hidden[0]:
-                grad = torch.from_numpy(np.matmul(masked, layer.weight, out=kept))
-        slope: Floats = masked @ self._hidden[0].weight[:, first:]
+        grad = self._first_grad(self._fold(shares[None]))
+        slope: Floats = grad.T @ self._first.weight[:, first:]
         return slope
 
+    def _fold(self, grad: Floats) -> Folded:
+        """The gradient of the second layer, given that of all outputs."""
+        assert self._scratch is not None
+        scratch, second = self._scratch, self._memory.second
+        on = torch.amin(second.tensor, 1).numpy() > 0.0
+        mixed = np.flatnonzero((torch.amax(second.tensor, 1).numpy() > 0.0) & ~on)
+        count, size = len(mixed), len(mixed) + len(grad)
+        heads = np.concatenate([head.weight for head in self._heads])
+        steady = heads * on
+        active = second.array.take(mixed, axis=0, out=scratch.active.array[:count], mode="clip")
+        folded = scratch.grad.array[:size]
+        _put_product(heads.T[mixed], grad, folded[:count])
+        _relu_backward(folded[:count], active)
+        folded[count:] = grad
+        weight = scratch.weight.array[:size]
+        self._second.weight.take(mixed, axis=0, out=weight[:count], mode="clip")
+        np.matmul(steady, self._second.weight, out=weight[count:])
+        return Folded(folded, weight, mixed, steady)
 
-def _add_product(left: Floats, right: Floats, out: Rows, first: bool) -> None:
-    """Put the product in `out`, or add it to what is there after the `first`."""
-    # A product of a column and a row is what BLAS is slowest at.
-    column, row = torch.from_numpy(left), torch.from_numpy(right)
-    if left.shape[1] == 1 and first:
-        torch.mul(column, row, out=out.tensor)
-    elif left.shape[1] == 1:
-        out.tensor.addcmul_(column, row)
-    elif first:
-        np.matmul(left, right, out=out.array)
+    def _first_grad(self, folded: Folded) -> Floats:
+        """The gradient of the first layer, in the place of the second layer's activations."""
+        grad = np.matmul(folded.weight.T, folded.grad, out=self._memory.second.array)
+        _relu_backward(grad, self._memory.first.array)
+        return grad
+
+
+def _put_product(left: Floats, right: Floats, out: Floats) -> None:
+    """The product of two matrices."""
+    if left.shape[1] == 1:
+        # A column times a row is what BLAS is slowest at.
+        torch.mul(torch.from_numpy(left), torch.from_numpy(right), out=torch.from_numpy(out))
     else:
-        out.array += left @ right
+        np.matmul(left, right, out=out)
 
 
-def _relu_backward(grad: Tensor, activation: Tensor, out: Tensor) -> None:
-    """The gradient, cleared where the activation is zero: one pass in torch, two in numpy."""
-    torch.ops.aten.threshold_backward.grad_input(grad, activation, 0, grad_input=out)
+def _relu_backward(grad: Floats, activation: Floats) -> None:
+    """Clear the gradient where the activation is zero: one pass in torch, two in numpy."""
+    tensor = torch.from_numpy(grad)
+    torch.ops.aten.threshold_backward.grad_input(tensor, torch.from_numpy(activation), 0, grad_input=tensor)

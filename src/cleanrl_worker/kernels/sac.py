@@ -11,7 +11,7 @@ from torch import nn
 
 from cleanrl_worker.agents.continuous import HIDDEN, LOG_STD_MAX, LOG_STD_MIN, GaussianActor
 from cleanrl_worker.kernels.critics import Critics
-from cleanrl_worker.kernels.nets import Floats, Memory, Net, view_layers
+from cleanrl_worker.kernels.nets import Floats, Memory, Net, Scratch, view_layers
 from cleanrl_worker.training.optimizer import Adam
 from cleanrl_worker.training.targets import Target
 
@@ -58,8 +58,9 @@ class SACKernel:
     def __init__(self, nets: SACNetworks, settings: SACSettings) -> None:
         batch, actor, optimizer = settings.batch_size, nets.actor, nets.actor_optimizer
         (layers,) = view_layers(actor, optimizer.weights, optimizer.gradient)
-        self._actor = Net(layers, HEADS, Memory(batch, HIDDEN, depth=2))
-        self._acting = Net(layers, HEADS, Memory(settings.num_envs, HIDDEN, depth=2))
+        scratch = Scratch(batch, HIDDEN, len(HEADS) * len(actor.action_scale))
+        self._actor = Net(layers, HEADS, Memory(batch, HIDDEN), scratch)
+        self._acting = Net(layers, HEADS, Memory(settings.num_envs, HIDDEN))
         self._critics = Critics(nets.critics, nets.critic_optimizer, nets.critic_target, 2, batch)
         self._optimizer = optimizer
         self._alpha_optimizer = nets.alpha_optimizer
@@ -85,8 +86,8 @@ class SACKernel:
         drawn = self._draw(self._actor, obs, noise)
         first, second = self._critics.judge(obs, drawn.actions)
         loss = float((alpha * drawn.log_probs - np.minimum(first, second)).mean())
-        grad = self._critics.slopes(len(self._scale), (second < first).astype(np.int64))
-        grad /= -size
+        share = (second < first) * np.float32(-1.0 / size)
+        grad = self._critics.slopes(len(self._scale), [np.float32(-1.0 / size) - share, share])
         self._actor.backward(self._head_gradients(drawn, grad, alpha / size), obs)
         self._optimizer.descend(self._settings.policy_lr)
         return [loss, alpha, self._learn_alpha(drawn.log_probs, alpha)]
