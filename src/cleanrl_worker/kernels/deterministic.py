@@ -60,7 +60,8 @@ class DeterministicKernel:
         actions = self._scaled(self._target, sample.next_obs)[1]
         if noise is not None:
             actions += noise * self._scale
-            np.clip(actions, self._bias - self._scale, self._bias + self._scale, out=actions)
+            np.maximum(actions, self._bias - self._scale, out=actions)
+            np.minimum(actions, self._bias + self._scale, out=actions)
         future = self._critics.foresee(sample, actions)
         goals = sample.rewards + (1.0 - sample.dones) * self._settings.gamma * future
         return self._critics.learn(sample, goals, self._settings.learning_rate)

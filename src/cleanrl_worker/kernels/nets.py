@@ -84,6 +84,10 @@ class Scratch:
         self.ones = np.ones(batch, np.float32)
 
 
+MOST_MIXED = 0.85
+"""With more mixed units than this share of all, to leave out the others would cost more than it saves."""
+
+
 @dataclass(frozen=True)
 class Folded:
     """The second layer's gradient without the units that need no product of their own.
@@ -91,12 +95,12 @@ class Folded:
     In training a good part of the units is off for a whole batch, and as many are on. The gradient of
     the former is zero. The latter are linear, so each output has all of them in one row, after those of the
     `mixed` units: its own gradient, and the sum of their weights. `steady` is what the outputs make of
-    the units that are on: (output, unit).
+    the units that are on: (output, unit). Where nothing is left out, `mixed` is None.
     """
 
     grad: Floats
     weight: Floats
-    mixed: NDArray[np.int64]
+    mixed: NDArray[np.int64] | None
     steady: Floats
 
 
@@ -130,18 +134,14 @@ class Net:
         The activations are overwritten on the way.
         """
         assert self._scratch is not None
-        memory, ones, second = self._memory, self._scratch.ones, self._second
+        memory, ones = self._memory, self._scratch.ones
         for head, head_grad in zip(self._heads, grads, strict=True):
             head.learn(head_grad.T, memory.second.array, ones)
-        folded = self._fold(np.concatenate([grad.T for grad in grads]))
-        mixed, count = folded.mixed, len(folded.mixed)
-        out = self._scratch.weight_grad.array[: len(folded.grad)]
-        weight_grad = np.matmul(folded.grad, memory.first.array.T, out=out)
-        bias_grad = folded.grad @ ones
-        _put_product(folded.steady.T, weight_grad[count:], second.weight_grad)
-        second.weight_grad[mixed] = weight_grad[:count]
-        np.matmul(bias_grad[count:], folded.steady, out=second.bias_grad)
-        second.bias_grad[mixed] = bias_grad[:count]
+        folded = self._fold(_join([grad.T for grad in grads]))
+        if folded.mixed is None:
+            self._second.learn(folded.grad, memory.first.array, ones)
+        else:
+            self._unfold(folded, folded.mixed, self._scratch)
         self._first.learn(self._first_grad(folded), x.T, ones)
 
     def slope(self, shares: Floats, first: int) -> Floats:
@@ -157,26 +157,44 @@ class Net:
         """The gradient of the second layer, given that of all outputs."""
         assert self._scratch is not None
         scratch, second = self._scratch, self._memory.second
+        heads = _join([head.weight for head in self._heads])
         on = torch.amin(second.tensor, 1).numpy() > 0.0
-        mixed = np.flatnonzero((torch.amax(second.tensor, 1).numpy() > 0.0) & ~on)
-        count, size = len(mixed), len(mixed) + len(grad)
-        heads = np.concatenate([head.weight for head in self._heads])
-        steady = heads * on
+        mixed = np.flatnonzero((torch.amax(second.tensor, 1).numpy() > 0.0) ^ on)
+        steady, count, size = heads * on, len(mixed), len(mixed) + len(grad)
+        if count > MOST_MIXED * len(on):
+            folded = scratch.grad.array[: len(on)]
+            _put_product(heads.T, grad, folded)
+            _relu_backward(folded, second.array)
+            return Folded(folded, self._second.weight, None, steady)
+        folded, weight = scratch.grad.array[:size], scratch.weight.array[:size]
         active = second.array.take(mixed, axis=0, out=scratch.active.array[:count], mode="clip")
-        folded = scratch.grad.array[:size]
         _put_product(heads.T[mixed], grad, folded[:count])
         _relu_backward(folded[:count], active)
         folded[count:] = grad
-        weight = scratch.weight.array[:size]
         self._second.weight.take(mixed, axis=0, out=weight[:count], mode="clip")
         np.matmul(steady, self._second.weight, out=weight[count:])
         return Folded(folded, weight, mixed, steady)
+
+    def _unfold(self, folded: Folded, mixed: NDArray[np.int64], scratch: Scratch) -> None:
+        """Write the gradients of the second layer."""
+        layer, count, out = self._second, len(mixed), scratch.weight_grad.array[: len(folded.grad)]
+        weight_grad = np.matmul(folded.grad, self._memory.first.array.T, out=out)
+        bias_grad = folded.grad @ scratch.ones
+        _put_product(folded.steady.T, weight_grad[count:], layer.weight_grad)
+        layer.weight_grad[mixed] = weight_grad[:count]
+        np.matmul(bias_grad[count:], folded.steady, out=layer.bias_grad)
+        layer.bias_grad[mixed] = bias_grad[:count]
 
     def _first_grad(self, folded: Folded) -> Floats:
         """The gradient of the first layer, in the place of the second layer's activations."""
         grad = np.matmul(folded.weight.T, folded.grad, out=self._memory.second.array)
         _relu_backward(grad, self._memory.first.array)
         return grad
+
+
+def _join(parts: list[Floats]) -> Floats:
+    """The rows of all parts; one part is not copied."""
+    return np.concatenate(parts) if len(parts) > 1 else parts[0]
 
 
 def _put_product(left: Floats, right: Floats, out: Floats) -> None:

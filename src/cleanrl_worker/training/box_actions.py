@@ -42,10 +42,14 @@ class BoxActions:
     def blur(self, actions: Floats, noise: float) -> Floats:
         """The actions with normal noise, of its own for each environment and dimension, within the bounds."""
         drawn: Floats = torch.randn(len(actions), self.size).numpy()
-        blurred: Floats = np.clip(actions + drawn * (self.scale * np.float32(noise)), self.low, self.high)
-        return blurred
+        return self._bounded(actions + drawn * (self.scale * np.float32(noise)))
 
     def for_envs(self, actions: Floats) -> list[Any]:
         """One new array for each environment, of the shape and type that it takes."""
-        bounded = np.clip(actions, self.low, self.high).astype(self._space.dtype)
+        bounded = self._bounded(actions).astype(self._space.dtype)
         return [row.reshape(self._space.shape) for row in bounded]
+
+    def _bounded(self, actions: Floats) -> Floats:
+        # At each step of one environment `np.clip` takes several times as long for the same.
+        bounded: Floats = np.minimum(np.maximum(actions, self.low), self.high)
+        return bounded
