@@ -6,6 +6,7 @@ import importlib
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import torch
 from gymnasium.spaces import Box
 
-from cleanrl_worker.agents.continuous import Actor, GaussianActor, QNetwork
+from cleanrl_worker.agents.continuous import HIDDEN, Actor, GaussianActor, QNetwork
 from cleanrl_worker.kernels.deterministic import DeterministicKernel
 from cleanrl_worker.kernels.sac import SACKernel
 from cleanrl_worker.training.box_actions import BoxActions
@@ -103,6 +104,13 @@ def make_pair(algo: str, **changes: Any) -> tuple[Any, Any, Any, Any]:
     return first, module.TorchLearner(first, args), second, module.make_learner(second, args)
 
 
+def steady(nets: Any) -> None:
+    """Let a third of the second layers' units be off whatever the inputs are, and a third on."""
+    with torch.no_grad():
+        for net in (nets.actor, *nets.critics):
+            net.fc2.bias += torch.tensor([-5.0, 0.0, 5.0]).repeat(HIDDEN)[:HIDDEN]
+
+
 def noise_for(algo: str, random: np.random.Generator) -> tuple[Any, ...]:
     if algo == "ddpg":
         return ()
@@ -116,13 +124,18 @@ def assert_like(given: Any, expected: Any, tolerance: float = 1e-3) -> None:
     np.testing.assert_allclose(given, expected, rtol=0.0, atol=tolerance * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("prepare", [lambda nets: None, steady], ids=("fresh", "steady"))
 @pytest.mark.parametrize(
     ("algo", "changes"),
     [("ddpg", {}), ("td3", {}), ("sac", {}), ("sac", {"autotune": False, "alpha": 0.7})],
     ids=str,
 )
-def test_a_kernel_takes_the_same_steps(algo: str, changes: dict[str, Any]) -> None:
+def test_a_kernel_takes_the_same_steps(
+    algo: str, changes: dict[str, Any], prepare: Callable[[Any], None]
+) -> None:
     first, torch_learner, second, kernel = make_pair(algo, **changes)
+    for nets in (first, second):
+        prepare(nets)
     assert isinstance(kernel, SACKernel if algo == "sac" else DeterministicKernel)
     random = np.random.default_rng(0)
     for number in range(40):

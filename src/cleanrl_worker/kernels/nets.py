@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 Floats = NDArray[np.float32]
+_threshold_backward: Any = torch.ops.aten.threshold_backward.grad_input
 
 
 @dataclass(frozen=True)
@@ -159,7 +161,7 @@ class Net:
         scratch, second = self._scratch, self._memory.second
         heads = _join([head.weight for head in self._heads])
         on = torch.amin(second.tensor, 1).numpy() > 0.0
-        mixed = np.flatnonzero((torch.amax(second.tensor, 1).numpy() > 0.0) ^ on)
+        (mixed,) = np.nonzero((torch.amax(second.tensor, 1).numpy() > 0.0) ^ on)
         steady, count, size = heads * on, len(mixed), len(mixed) + len(grad)
         if count > MOST_MIXED * len(on):
             folded = scratch.grad.array[: len(on)]
@@ -209,4 +211,4 @@ def _put_product(left: Floats, right: Floats, out: Floats) -> None:
 def _relu_backward(grad: Floats, activation: Floats) -> None:
     """Clear the gradient where the activation is zero: one pass in torch, two in numpy."""
     tensor = torch.from_numpy(grad)
-    torch.ops.aten.threshold_backward.grad_input(tensor, torch.from_numpy(activation), 0, grad_input=tensor)
+    _threshold_backward(tensor, torch.from_numpy(activation), 0, grad_input=tensor)
