@@ -13,6 +13,7 @@ from mosaic.cli.live.board import Board
 from mosaic.cli.live.panel import render
 from mosaic.cli.live.views import PlainView, plain_line
 from mosaic.client import HistoryEntry, RunHeadline, RunRecord
+from support.records import plain_record
 
 HEADLINE = {
     "step": 310_272,
@@ -33,29 +34,15 @@ def record(number: int = 1, status: str = "INIT", **changes: Any) -> RunRecord:
     fields: dict[str, Any] = {
         "run_id": run_id,
         "run_name": "ppo-cartpole-v1",
-        "worker_type": "cleanrl",
         "status": status,
-        "outcome": None,
-        "reason": None,
         "run_dir": f"/data/mosaic/trainer/runs/{run_id}",
-        "tags": [],
         "submitted_at": time.time(),
-        "started_at": None,
-        "ended_at": None,
-        "exit_code": None,
-        "supervisor_pid": None,
-        "training_pid": None,
-        "priority": 0,
-        "place": 0.0,
-        "gpus": [],
         "config": {
             "metadata": {"worker": {"config": {"algo": "ppo", "env_id": "CartPole-v1", "seed": number}}}
         },
-        "headline": {},
-        "worker": {},
         "history": [entry],
     }
-    return RunRecord(**{**fields, **changes})
+    return plain_record(**{**fields, **changes})
 
 
 def drawn(board: Board, width: int = 80) -> str:

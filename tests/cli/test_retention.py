@@ -25,6 +25,7 @@ from mosaic.client.retention import (
     surplus_runs,
 )
 from mosaic.contract.paths import VarPaths
+from support.records import plain_record
 
 NOW = 1_000 * DAY
 OUTCOMES = ("completed", "cancelled", "timed_out", "failed")
@@ -36,27 +37,15 @@ def run_id(number: int) -> str:
 
 
 def record(number: int, status: str, outcome: str | None, age: float, tags: list[str]) -> RunRecord:
-    return RunRecord(
-        run_id=run_id(number),
+    return plain_record(
+        run_id(number),
         run_name="run",
-        worker_type="cleanrl",
         status=status,
         outcome=outcome,
-        reason=None,
         run_dir=f"/data/runs/{run_id(number)}",
         tags=tags,
         submitted_at=NOW - age - DAY,
-        started_at=None,
         ended_at=NOW - age if status == "TERM" else None,
-        exit_code=None,
-        supervisor_pid=None,
-        training_pid=None,
-        priority=0,
-        place=0.0,
-        gpus=[],
-        config={},
-        headline={},
-        worker={},
     )
 
 

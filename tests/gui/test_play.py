@@ -28,6 +28,7 @@ from gym_gui.ui.views.play import PlayView
 from gym_gui.ui.widgets.play_choice import ChoiceButton
 from mosaic.client import RunRecord
 from support.policies import STEP, save_cartpole, save_pendulum
+from support.records import plain_record
 
 MILLISECONDS = 60_000
 
@@ -37,27 +38,14 @@ def run_with(folder: Path, save: Callable[[Path], Path]) -> RunRecord:
     place = folder / "runs" / "CartPole-v1__ppo__3__1"
     place.mkdir(parents=True)
     save(place)
-    return RunRecord(
-        run_id=folder.name,
+    return plain_record(
+        folder.name,
         run_name="cart",
-        worker_type="cleanrl",
-        status="TERM",
         outcome="completed",
-        reason=None,
         run_dir=str(folder),
-        tags=[],
-        submitted_at=0.0,
         started_at=0.0,
         ended_at=1.0,
         exit_code=0,
-        supervisor_pid=None,
-        training_pid=None,
-        priority=0,
-        place=0.0,
-        gpus=[],
-        config={},
-        headline={},
-        worker={},
     )
 
 

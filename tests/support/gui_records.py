@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mosaic.client import RunRecord
+from support.records import plain_record
 
 
 def record(run_id: str = "01RUN", **values: Any) -> RunRecord:
@@ -29,22 +30,9 @@ def record(run_id: str = "01RUN", **values: Any) -> RunRecord:
     }
     plain: dict[str, Any] = {
         "run_name": "ppo-cartpole-v1",
-        "worker_type": "cleanrl",
         "status": "EXEC",
-        "outcome": None,
-        "reason": None,
         "run_dir": f"/var/{run_id}",
-        "tags": [],
         "submitted_at": 1000.0,
         "started_at": 1001.0,
-        "ended_at": None,
-        "exit_code": None,
-        "supervisor_pid": None,
-        "training_pid": None,
-        "priority": 0,
-        "place": 0.0,
-        "gpus": [],
-        "headline": {},
-        "worker": {},
     }
-    return RunRecord(run_id=run_id, config=config, **{**plain, **values})
+    return plain_record(run_id, config=config, **{**plain, **values})

@@ -11,6 +11,7 @@ from pytestqt.qtbot import QtBot
 from gym_gui.app import Desktop
 from gym_gui.models.words import state_of
 from mosaic.client import RunRecord
+from support.records import plain_record
 
 PATIENCE_MS = 90_000
 """What takes a moment may take so long on a busy machine."""
@@ -62,27 +63,17 @@ def made_run(number: int, **changes: Any) -> RunRecord:
         "extras": changes.pop("extras", {}),
     }
     run_id = f"{number:026d}"
-    record = RunRecord(
-        run_id=run_id,
+    record = plain_record(
+        run_id,
         run_name=f"{asked['algo']}-{asked['env_id']}".lower(),
-        worker_type="cleanrl",
-        status="TERM",
         outcome="completed",
-        reason=None,
         run_dir=f"/nowhere/{run_id}",
-        tags=[],
         submitted_at=1_000_000.0 + number * 1000,
         started_at=1_000_001.0 + number * 1000,
         ended_at=1_000_024.0 + number * 1000,
         exit_code=0,
-        supervisor_pid=None,
-        training_pid=None,
-        priority=0,
-        place=0.0,
-        gpus=[],
         config={"metadata": {"worker": {"type": "cleanrl", "config": {**asked, "run_id": run_id}}}},
         headline={"step": 500_000, "mean_return": 487.25, "progress": 1.0},
-        worker={},
     )
     return replace(record, **changes)
 

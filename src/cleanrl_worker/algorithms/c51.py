@@ -135,15 +135,14 @@ def train(args: Args, stop: StopSignals) -> None:
         learn(args, run, q_learning, actions, optimizer=optimizer, target=target)
 
 
+def _network_for(spaces: Spaces, args: Args) -> DistributionalQNetwork:
+    obs_size, actions = math.prod(spaces.observation_space.shape), int(spaces.action_space.n)
+    return DistributionalQNetwork(obs_size, actions, args.n_atoms, args.v_min, args.v_max)
+
+
 def checkpoint_weights(parts: State, spaces: Spaces, args: Args) -> Any:
     """The weights in a full checkpoint, in the form of a model file."""
-    network = DistributionalQNetwork(
-        math.prod(spaces.observation_space.shape),
-        int(spaces.action_space.n),
-        args.n_atoms,
-        args.v_min,
-        args.v_max,
-    )
+    network = _network_for(spaces, args)
     return {"model_weights": unflatten(network, parts["optimizer"]), "args": dataclasses.asdict(args)}
 
 
@@ -156,13 +155,7 @@ def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
     told = {name: weights["args"][name] for name in _IN_MODEL if name in weights["args"]}
     known = dataclasses.replace(args, **told)
     try:
-        network = DistributionalQNetwork(
-            math.prod(spaces.observation_space.shape),
-            int(spaces.action_space.n),
-            known.n_atoms,
-            known.v_min,
-            known.v_max,
-        )
+        network = _network_for(spaces, known)
         explores = float(known.end_e)
     except (TypeError, ValueError, RuntimeError) as error:
         raise Misfit(f"its args say {told}, which is no distribution of returns") from error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -20,17 +21,17 @@ class View(QWidget):
         super().__init__()
         self.context = context
 
+    @abstractmethod
     def enter(self) -> None:
         """It has become visible."""
-        raise NotImplementedError
 
+    @abstractmethod
     def leave(self) -> None:
         """It is hidden now."""
-        raise NotImplementedError
 
+    @abstractmethod
     def close_view(self) -> None:
         """For good: nothing may stay running."""
-        raise NotImplementedError
 
 
 class RunView(View):
@@ -39,17 +40,17 @@ class RunView(View):
     title: ClassVar[str]
 
     @staticmethod
+    @abstractmethod
     def wanted(run: RunRecord, facts: RunFacts) -> bool:
         """Whether the tab has something to show: else it does not exist."""
-        raise NotImplementedError
 
+    @abstractmethod
     def show_run(self, run: RunRecord) -> None:
         """Another run was selected."""
-        raise NotImplementedError
 
+    @abstractmethod
     def update_run(self, run: RunRecord) -> None:
         """The same run has news."""
-        raise NotImplementedError
 
 
 class RunsView(View):
@@ -58,10 +59,10 @@ class RunsView(View):
     closed = Signal()
     """The person wants to go back."""
 
+    @abstractmethod
     def show_runs(self, runs: Sequence[RunRecord]) -> None:
         """These runs were chosen."""
-        raise NotImplementedError
 
+    @abstractmethod
     def update_runs(self, runs: Sequence[RunRecord]) -> None:
         """Some of them have news."""
-        raise NotImplementedError
