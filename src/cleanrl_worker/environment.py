@@ -18,6 +18,8 @@ def training_environment(config: CleanRLWorkerConfig, run_dir: Path) -> dict[str
         "CLEANRL_RUN_DIR": str(run_dir),
         "WANDB_RUN_ID": config.run_id,
         "PYTHONUNBUFFERED": "1",
+        # What draws with SDL, live pictures of classic control too, would else take SIGTERM for itself.
+        "SDL_NO_SIGNAL_HANDLERS": "1",
     }
     return surroundings() | own | _wandb(config.extras)
 

@@ -52,6 +52,15 @@ def test_training_is_watched_paused_and_ended(client: Client) -> None:
     assert list_segments() == []
 
 
+def test_a_script_that_was_looked_at_ends_by_the_signal_that_asks_it_to(client: Client) -> None:
+    params = {"env_id": "CartPole-v1", "pause": 0.001}
+    run = client.submit(script_config("plays.py", steps=1_000_000, params=params))
+    with LiveGrid(run.run_id) as grid:
+        look_until(grid, lambda grid: grid.picture() is not None)
+        end(client, run)
+    assert client.get(run.run_id).exit_code == 128 + signal.SIGTERM
+
+
 def test_what_a_killed_supervisor_left_is_swept(client: Client) -> None:
     run = client.submit(script_config("plays.py", steps=1_000_000, params={"pause": 0.001}))
     started = wait_for_status(client, run.run_id, "EXEC")
