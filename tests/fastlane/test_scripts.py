@@ -92,6 +92,19 @@ def test_a_viewer_sees_the_environment_of_a_plain_script(shell: bool) -> None:
         assert playing.grid.status() == SlotStatus("live")
 
 
+def test_the_second_picture_already_has_the_step_rate() -> None:
+    rates: dict[tuple[int, int], float] = {}
+
+    def seen(grid: LiveGrid) -> bool:
+        rates.update({(slot, frame.number): frame.step_rate_hz for slot, frame in grid.frames().items()})
+        return len(rates) > 8
+
+    with Playing(*FOREVER, "--vector", "sync", "--num-envs", "2") as playing:
+        playing.look_until(seen)
+    later = [rate for (_, number), rate in rates.items() if number > 1]
+    assert all(0.0 < rate < 100_000.0 for rate in later), rates
+
+
 @pytest.mark.parametrize("vector", ["sync", "async"])
 def test_every_environment_of_a_vector_has_a_slot(vector: str) -> None:
     with Playing(*FOREVER, "--vector", vector, "--num-envs", "8") as playing:

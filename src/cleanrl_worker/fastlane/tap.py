@@ -41,6 +41,33 @@ class _Firsts:
     longest_wait = 5.0
 
 
+class _Pace:
+    """True steps per second of the whole run of late, the same number for all taps of a process."""
+
+    window = 0.5
+    longest = 10.0
+    """A rate over a longer time, in which nobody looked, says little of now."""
+
+    def __init__(self) -> None:
+        self._counted, self._since, self._rate = 0, monotonic(), 0.0
+        self._rough = True
+
+    def rate(self, total: int, now: float) -> float:
+        """The newest rate, when `total` steps have been taken; a rough one until a window is full."""
+        elapsed = now - self._since
+        full = elapsed >= self.window
+        if elapsed > 0.0 and (full or (self._rough and self._counted)):
+            self._rate = (total - self._counted) / elapsed
+        if full or not self._counted:
+            # What came before the first step was not stepping: the first window begins with it.
+            self._rough = elapsed > self.longest or not self._counted
+            self._counted, self._since = total, now
+        return self._rate
+
+
+_paces: weakref.WeakKeyDictionary[Segment, _Pace] = weakref.WeakKeyDictionary()
+
+
 class Tap:
     """A claimed slot of the run's segment. `mark` is non-zero while, and a little after, somebody looks."""
 
@@ -58,11 +85,11 @@ class Tap:
         self._watched = 1
         self.due_at = self._was_due = 0.0
         self._rendered = 0
-        self._counted, self._counted_at, self._rate = 0, 0.0, 0.0
         self._take_slot(segment, slot)
 
     def _take_slot(self, segment: Segment, slot: int) -> None:
         self._segment = segment
+        self._pace = _paces.setdefault(segment, _Pace())
         self._writer = SlotWriter(segment, slot)
         self.mark = self._writer.mark
         self.steps = self._writer.steps
@@ -105,8 +132,9 @@ class Tap:
         if frame is None:
             return
         rolling = running_return if self.rolling_return is None else self.rolling_return
+        rate = self._pace.rate(total_steps(self._segment), now)
         try:
-            self._writer.publish(frame, last_reward, rolling, self._step_rate(now), self._mission())
+            self._writer.publish(frame, last_reward, rolling, rate, self._mission())
         except Exception as error:
             self.refuse(str(error))
             return
@@ -128,17 +156,6 @@ class Tap:
             self.due_at = float("inf")
         else:
             self._take_slot(segment, slot)
-
-    def _step_rate(self, now: float) -> float:
-        """True steps per second of the whole run, since the last half second or so."""
-        total = total_steps(self._segment)
-        elapsed = now - self._counted_at
-        if self._counted_at == 0.0 or elapsed > 10.0:
-            self._counted, self._counted_at = total, now
-        elif elapsed >= 0.5:
-            self._rate = (total - self._counted) / elapsed
-            self._counted, self._counted_at = total, now
-        return self._rate
 
     def _take_picture(self) -> Any:
         """The picture, not larger than is wanted; None when there is none to be had, which is said once."""
