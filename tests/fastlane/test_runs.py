@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from conftest import RunMosaic
+from mosaic.cli.looking import first_picture
 from mosaic.client import Client, train_config
+from mosaic.fastlane import slots
 from mosaic.fastlane.grid import LiveGrid
 from mosaic.fastlane.layout import FOLDER_VARIABLE
-from mosaic.fastlane.segment import list_segments
+from mosaic.fastlane.segment import Segment, create_segment, list_segments, remove_segment
+from mosaic.fastlane.writer import SlotWriter
 from support.runs import end, script_config, wait_for_status
 
 
@@ -78,6 +83,29 @@ def test_without_room_for_frames_a_run_goes_on_unseen(
     run = client.submit(script_config("plays.py", steps=20))
     assert client.wait(run.run_id, timeout=60).outcome == "completed"
     assert "cannot be made" in run_mosaic("logs", run.run_id, "--supervisor").stdout
+
+
+def test_a_snapshot_has_every_environment_however_slowly_they_begin_to_draw(
+    client: Client, run_mosaic: RunMosaic, tmp_path: Path
+) -> None:
+    params = {"env_id": "Slow-v0", "vector": "sync", "num_envs": 3, "pause": 0.001}
+    run = client.submit(script_config("plays.py", steps=1_000_000, params=params))
+    done = run_mosaic("snapshot", run.run_id, str(tmp_path / "now.png"), "--json")
+    end(client, run)
+    assert json.loads(done.stdout)["environments"] == 3
+
+
+def test_a_snapshot_does_not_wait_for_an_environment_that_nobody_plays(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mosaic.cli.looking.PATIENCE_SECONDS", 0.2)
+    segment = Segment(create_segment("RUN", "grid"))
+    assert [slots.claim(segment, slots.Owner.myself()) for _ in range(2)] == [0, 1]
+    with LiveGrid("RUN") as grid:
+        SlotWriter(segment, 0).publish(np.zeros((4, 6, 3), np.uint8), 0.0, 0.0, 0.0)
+        assert first_picture(grid, "RUN").shape == (4, 6, 3)
+        assert (grid.shown, grid.awaited) == ([0], [1])
+    remove_segment("RUN")
 
 
 def test_snapshot_and_record_say_why_there_is_nothing(client: Client, run_mosaic: RunMosaic) -> None:

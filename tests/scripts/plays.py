@@ -20,11 +20,12 @@ class Colours(gym.Env):
     metadata = {"render_modes": ["rgb_array"], "render_fps": 30}  # noqa: RUF012
     drawn = 0
 
-    def __init__(self, render_mode=None, broken=False):
+    def __init__(self, render_mode=None, broken=False, first_seconds=0.0):
         self.render_mode = render_mode
         self.observation_space = spaces.Box(0.0, 1.0, (1,), np.float32)
         self.action_space = spaces.Discrete(2)
         self._broken = broken
+        self._first_seconds = first_seconds
         self._step = 0
 
     def reset(self, *, seed=None, options=None):
@@ -39,6 +40,8 @@ class Colours(gym.Env):
     def render(self):
         if self._broken:
             raise RuntimeError("no screen")
+        time.sleep(self._first_seconds)
+        self._first_seconds = 0.0
         Colours.drawn += 1
         return np.full((40, 60, 3), self._step % 256, np.uint8)
 
@@ -51,6 +54,7 @@ class Blind(Colours):
 
 gym.register("None-v0", entry_point=Colours)
 gym.register("Broken-v0", entry_point=Colours, kwargs={"broken": True})
+gym.register("Slow-v0", entry_point=Colours, kwargs={"first_seconds": 0.1})
 gym.register("Blind-v0", entry_point=Blind)
 
 

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
 WAIT_SECONDS = 20.0
 """The first picture may take a while: a renderer has to start, and an update may lie between two steps."""
+PATIENCE_SECONDS = 6.0
+"""For the next environment's first: those of one process draw theirs one by one, at most 5 s apart."""
 _PAUSE_SECONDS = 0.01
-_SETTLE_SECONDS = 0.5
 
 
 @contextmanager
@@ -35,18 +36,21 @@ def looking_at(run: RunRecord) -> Iterator[LiveGrid]:
 
 
 def first_picture(grid: LiveGrid, run_id: str) -> Any:
-    """The first picture, complete as soon as every environment had the time to draw."""
+    """The picture of all environments, or of those that drew when no other comes any more."""
     deadline = time.monotonic() + WAIT_SECONDS
-    settled = None
+    seen = 0
     while time.monotonic() < deadline:
-        if grid.look() and settled is None:
-            settled = time.monotonic() + _SETTLE_SECONDS
-        if settled is not None and time.monotonic() >= settled:
-            return grid.picture()
+        grid.look()
+        if len(grid.shown) > seen:
+            seen, deadline = len(grid.shown), time.monotonic() + PATIENCE_SECONDS
+        if seen and not grid.awaited:
+            break
         status = grid.status()
-        if status.state in ("no picture", "ended"):
+        if status.state in ("no picture", "ended") and not seen:
             raise MosaicError(f"There is no picture of run {run_id}: {status.reason}.")
         time.sleep(_PAUSE_SECONDS)
+    if seen:
+        return grid.picture()
     status = grid.status()
     raise MosaicError(
         f"Run {run_id} gave no picture within {WAIT_SECONDS:.0f} s: {status.reason or status.state}."

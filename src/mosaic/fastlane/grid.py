@@ -64,6 +64,14 @@ class LiveGrid:
         """The slots of which there is a picture."""
         return sorted(self._frames)
 
+    @property
+    def awaited(self) -> list[int]:
+        """The slots whose environment has drawn nothing yet and has not said that it never will."""
+        reader = self._reader
+        if reader is None or reader.ended:
+            return []
+        return [slot for slot in reader.slots() if reader.status(slot).state == "waiting"]
+
     def frames(self) -> dict[int, Frame]:
         """The newest frame of each slot that has one, for whoever lays them out otherwise."""
         return {slot: self._frames[slot] for slot in self.shown}

@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> int:
     with looking_at(found) as grid:
         picture = first_picture(grid, found.run_id)
         metrics, missions = grid.metrics(), grid.missions()
+        shown, late = len(grid.shown), len(grid.awaited)
     try:
         write_atomic(args.file, encode_png(picture))
     except OSError as error:
@@ -47,9 +48,9 @@ def run(args: argparse.Namespace) -> int:
     height, width = picture.shape[:2]
     if args.json:
         numbers = {**(vars(metrics) if metrics else {}), "missions": missions}
-        print_json(
-            {"run_id": found.run_id, "file": str(args.file), "width": width, "height": height, **numbers}
-        )
+        place = {"run_id": found.run_id, "file": str(args.file), "width": width, "height": height}
+        print_json({**place, "environments": shown, **numbers})
         return 0
-    say(f"{words.place(args.file)}: {width} × {height} pixels")
+    part = f", {shown} of {shown + late} environments: the others have drawn nothing yet" if late else ""
+    say(f"{words.place(args.file)}: {width} × {height} pixels{part}")
     return 0
