@@ -18,7 +18,7 @@ from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.training.evaluator import FIRST_SEED
 from mosaic.analytics.event_files import EventReader
 from mosaic.contract.errors import MosaicError, UserError
-from support.foreign_models import FOREIGN
+from support.foreign_models import FOREIGN, THEIRS, their_parts
 
 SHORT = {
     "ppo": ("CartPole-v1", "--total-timesteps=512"),
@@ -98,6 +98,50 @@ def test_files_of_other_scripts_load_and_play(kind: str, deterministic: bool, tm
         for action in policy.act(obs, deterministic):
             assert envs.action_space.contains(action)
     assert policy.notes == ((NO_STATISTICS,) if kind == "gaussian" else ())
+
+
+@pytest.mark.parametrize("algo", THEIRS)
+def test_our_files_load_in_cleanrls_classes_and_theirs_in_ours(
+    algo: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    make, best_action = THEIRS[algo]
+    ours = train(algo)
+    networks = make()
+    parts = their_parts(torch.load(ours, weights_only=True))
+    assert len(parts) == len(networks)
+    for net, weights in zip(networks, parts, strict=True):
+        # Strict: every name and every shape, bounds and spreads too.
+        net.load_state_dict(weights)
+    theirs = tmp_path / "theirs.cleanrl_model"
+    states: Any = tuple(net.state_dict() for net in networks)
+    states = states if len(states) > 1 else states[0]
+    if algo == "c51":
+        states = {"model_weights": states, "args": {"n_atoms": 21, "v_min": -100, "v_max": 100}}
+    torch.save(states, theirs)
+    # Theirs have no statistics, so that ours are played without them too.
+    models = [
+        dataclasses.replace(open_model(ours), statistics=None),
+        open_model(theirs, algo, SHORT[algo][0]),
+    ]
+    with models[0].make_envs(1) as envs:
+        obs = np.stack([envs.observation_space.sample() for _ in range(50)]).astype(np.float32)
+        obs = np.clip(obs, -5.0, 5.0)
+        actions = [np.stack(model.load_policy(envs).act(obs)) for model in models]
+        returns = [model.entry.evaluate(model.load_policy(envs), envs, 2, 7).returns for model in models]
+    with torch.no_grad():
+        expected = best_action(networks[0], torch.from_numpy(obs)).numpy()
+    for found in actions:
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert returns[0] == returns[1]
+
+
+def test_bounds_of_older_files_may_have_no_row(tmp_path: Path) -> None:
+    older = (FOREIGN["ddpg"][1]()[0], FOREIGN["ddpg"][1]()[1])
+    assert older[0]["action_scale"].shape == (1,)
+    model = open_foreign(tmp_path, older, "Pendulum-v1", "ddpg_continuous_action")
+    with model.make_envs(1) as envs:
+        assert envs.action_space.contains(model.load_policy(envs).act(np.zeros((1, 3), np.float32))[0])
 
 
 def test_a_policy_without_its_statistics_says_so_and_plays_otherwise(

@@ -200,11 +200,14 @@ def test_model_files_have_the_known_names(tmp_path: Path, algo: str, kernels: st
         assert len(critics) == (2 if algo == "td3" else 1)
         for critic in critics:
             QNetwork(3, 1).load_state_dict(critic)
-        Actor(3, low, high).load_state_dict(weights)
+        # CleanRL's DDPG stores its bounds as a row.
+        bounds = (low[None], high[None]) if algo == "ddpg" else (low, high)
+        Actor(3, *bounds).load_state_dict(weights)
         layers = {"fc1", "fc2", "fc_mu"}
     buffers = {"action_scale", "action_bias"}
     assert weights.keys() == {f"{layer}.{part}" for layer in layers for part in ("weight", "bias")} | buffers
-    assert weights["action_scale"].tolist() == [2.0] and weights["action_bias"].tolist() == [0.0]
+    assert weights["action_scale"].flatten().tolist() == [2.0]
+    assert weights["action_bias"].flatten().tolist() == [0.0]
     scalars = read_scalars(tmp_path)
     assert {"losses/qf1_values", "losses/qf1_loss", "losses/actor_loss", "time/update"} <= scalars.keys()
     assert ("losses/alpha" in scalars) == (algo == "sac")

@@ -34,7 +34,7 @@ class Actor(_BoundedActor):
 
     def __init__(self, obs_size: int, low: Tensor, high: Tensor) -> None:
         super().__init__(obs_size, low, high)
-        self.fc_mu = nn.Linear(HIDDEN, len(low))
+        self.fc_mu = nn.Linear(HIDDEN, low.numel())
 
     def forward(self, obs: Tensor) -> Tensor:
         return torch.tanh(self.fc_mu(self.features(obs))) * self.action_scale + self.action_bias
@@ -45,8 +45,8 @@ class GaussianActor(_BoundedActor):
 
     def __init__(self, obs_size: int, low: Tensor, high: Tensor) -> None:
         super().__init__(obs_size, low, high)
-        self.fc_mean = nn.Linear(HIDDEN, len(low))
-        self.fc_logstd = nn.Linear(HIDDEN, len(low))
+        self.fc_mean = nn.Linear(HIDDEN, low.numel())
+        self.fc_logstd = nn.Linear(HIDDEN, low.numel())
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and log standard deviation before squashing."""

@@ -60,7 +60,9 @@ class Networks:
     """The policy, the Q network, their optimizers and their targets."""
 
     def __init__(self, obs_size: int, actions: BoxActions, device: torch.device) -> None:
-        self.actor = Actor(obs_size, *actions.bounds).to(device)
+        # One row of bounds, as in the model files of CleanRL's script; those of TD3 and SAC have no rows.
+        low, high = (bound.unsqueeze(0) for bound in actions.bounds)
+        self.actor = Actor(obs_size, low, high).to(device)
         self.critics = nn.ModuleList(QNetwork(obs_size, actions.size) for _ in range(1)).to(device)
         self.actor_optimizer = Adam(self.actor, eps=1e-8)
         self.critic_optimizer = Adam(self.critics, eps=1e-8)

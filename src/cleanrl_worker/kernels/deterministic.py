@@ -42,7 +42,7 @@ class DeterministicKernel:
         (layers,) = view_layers(actor, optimizer.weights, optimizer.gradient)
         (target_layers,) = view_layers(actor, nets.actor_target.weights)
         memory = Memory(batch, HIDDEN)
-        self._actor = Net(layers, ["fc_mu"], memory, Scratch(batch, HIDDEN, len(actor.action_scale)))
+        self._actor = Net(layers, ["fc_mu"], memory, Scratch(batch, HIDDEN, actor.action_scale.numel()))
         self._target = Net(target_layers, ["fc_mu"], memory)
         self._acting = Net(layers, ["fc_mu"], Memory(settings.num_envs, HIDDEN))
         self._critics = Critics(nets.critics, nets.critic_optimizer, nets.critic_target, 1, batch)
