@@ -31,6 +31,7 @@ NEWS_SECONDS = 1.9
 """Heartbeats with news come every two seconds; the first of a run, which somebody watches, every second."""
 FIRST_NEWS_SECONDS = 0.9
 _FIRST_BEATS = 6
+_STDERR_LINES = 20
 LAST_WORD_SECONDS = 60.0
 """How long to try to write the last event when the disk is full."""
 
@@ -133,7 +134,8 @@ class Reporter:
                 # A full disk is often what the script died of, and takes its last words too.
                 cause = f"{cause}; {trouble}"
         if status == "failed":
-            payload |= {"exit_code": code, "cause": cause, "stderr": last_lines(self._paths.stderr)}
+            said = last_lines(self._paths.stderr)[-_STDERR_LINES:]
+            payload |= {"exit_code": code, "cause": cause, "stderr": said}
         self._say_last(status, payload)
         return code
 
