@@ -66,13 +66,13 @@ def policies_in(folder: Path) -> list[PolicyFacts]:
         return found
     paths = RunPaths(folder)
     last = max(policy.step or 0 for policy in found)
-    earned = _last_return(paths)
-    best = {policy.step: policy.last_return for policy in found if policy.last_return is not None}
+    earned = _mean_return(paths)
+    best = {policy.step: policy.mean_return for policy in found if policy.mean_return is not None}
     return [
         replace(
             policy,
             run_id=folder.name,
-            last_return=best.get(policy.step, earned if policy.step == last else None),
+            mean_return=best.get(policy.step, earned if policy.step == last else None),
         )
         for policy in found
     ]
@@ -133,7 +133,7 @@ def _describe(path: Path) -> PolicyFacts:
         if not is_model:
             origin = read_origin(path)
             return _with_args(
-                replace(facts, algo=origin.algo, step=origin.step, last_return=origin.score), origin.args
+                replace(facts, algo=origin.algo, step=origin.step, mean_return=origin.score), origin.args
             )
         card = read_card(path)
         if card is not None:
@@ -145,10 +145,10 @@ def _with_args(facts: PolicyFacts, args: Mapping[str, Any]) -> PolicyFacts:
     return replace(facts, env_id=args.get("env_id"), seed=args.get("seed"))
 
 
-def _last_return(paths: RunPaths) -> float | None:
-    """What the run earned last: by its manifest, or while it trains by its last heartbeat."""
+def _mean_return(paths: RunPaths) -> float | None:
+    """What the run's last episodes earned: by its manifest, or while it trains by its last heartbeat."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        return _number(json.loads(paths.manifest.read_bytes())["headline"]["last_return"])
+        return _number(json.loads(paths.manifest.read_bytes())["headline"]["mean_return"])
     with contextlib.suppress(OSError):
         with paths.events.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
@@ -157,7 +157,7 @@ def _last_return(paths: RunPaths) -> float | None:
             with contextlib.suppress(ValueError, KeyError, TypeError):
                 event = json.loads(line)
                 if event["event"] == "heartbeat":
-                    return _number(event["payload"]["last_return"])
+                    return _number(event["payload"]["mean_return"])
     return None
 
 

@@ -56,7 +56,7 @@ def test_a_training_run() -> None:
     assert headline == Headline(
         step=250,
         total_steps=1000,
-        sps=950.0,
+        sps=80.0,
         last_return=40.0,
         mean_return=30.0,
         episodes=2,
@@ -79,11 +79,20 @@ def test_stable_baselines_names_are_understood() -> None:
     assert (headline.progress, headline.time_shares) == (None, {})
 
 
-def test_speed_comes_from_steps_over_time_when_nobody_tells_it() -> None:
+def test_speed_is_steps_over_the_last_seconds_whatever_the_script_calls_it() -> None:
     slow = [(step, step / 10, 0.0) for step in range(1000)]
     fast = [(1000 + step, 100 + step / 50, 0.0) for step in range(5000)]
     assert headline_of(chunk({"losses/a": slow + fast, "losses/b": slow})).sps == pytest.approx(50, rel=0.01)
+    since_start = [(6000, 200.0, 31.0)]
+    told = headline_of(chunk({"losses/a": slow + fast, "charts/SPS": since_start}))
+    assert told.sps == pytest.approx(50, rel=0.01)
     assert headline_of(chunk({"losses/a": slow[:1]})).sps is None
+    assert headline_of(chunk({"losses/a": slow[:1], "charts/SPS": [(0, 0.0, 12.0)]})).sps == 12.0
+
+
+def test_a_script_that_writes_seldom_has_a_speed_too() -> None:
+    rows = [(0, 0.0, 0.0), (600, 60.0, 0.0), (3000, 120.0, 0.0)]
+    assert headline_of(chunk({"losses/a": rows})).sps == pytest.approx(40)
 
 
 def test_evaluation_that_is_newer_than_training_shows() -> None:

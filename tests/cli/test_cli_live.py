@@ -105,7 +105,7 @@ def test_several_runs_have_a_row_each(width: int) -> None:
 def test_numbers_that_are_not_known_yet_are_dashes() -> None:
     run = record(status="EXEC", headline={"step": 100, "progress": None, "last_return": None})
     text = drawn(Board.of([run]))
-    assert "last –   mean –" in text
+    assert "mean –   last –" in text
     assert "left" not in text
 
 
@@ -262,7 +262,7 @@ def test_a_plain_line_holds_the_numbers() -> None:
     line = plain_line(next(iter(board.rows.values())), several=True)
     assert line == (
         "ppo on CartPole-v1, seed 1: training  62 %, 310,272 of 500,000 steps, 15,300 steps/s, "
-        "return 500.0 (mean 487.3), 0:12 left"
+        "mean return 487.3 (last 500.0), 0:12 left"
     )
 
 

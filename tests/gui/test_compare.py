@@ -53,7 +53,7 @@ def test_seeds_are_one_line_and_other_settings_another(
     qtbot.waitUntil(lambda: chart.plot.lines[0].band is not None, timeout=WAIT)
     assert chart.plot.lines[1].band is None
     header = [view.table.horizontalHeaderItem(at).text() for at in range(view.table.columnCount())]
-    assert header == ["Runs", "Seeds", "Return", "Steps", "State", "total_timesteps"]
+    assert header == ["Runs", "Seeds", "Mean return", "Steps", "State", "total_timesteps"]
     assert view.table.item(0, 1).text() == "1–3"
     assert view.table.item(1, 5).text() == "60"
 

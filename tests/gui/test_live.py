@@ -48,7 +48,7 @@ def view(tmp_path: Path) -> Iterator[LiveView]:
 
 
 def test_frames_are_shown_with_their_numbers(view: LiveView, writers: list[SlotWriter], qtbot: QtBot) -> None:
-    view.show_run(record(RUN))
+    view.show_run(record(RUN, headline={"mean_return": 487.3, "sps": 21_940.0}))
     view.enter()
     for writer in writers:
         writer.publish(np.full((40, 60, 3), 200, np.uint8), 1.0, 42.0, 900.0)
@@ -56,8 +56,8 @@ def test_frames_are_shown_with_their_numbers(view: LiveView, writers: list[SlotW
     qtbot.waitUntil(lambda: view.panel.state.text() == "connected")
     assert [(name.text(), value.text()) for name, value in view.panel._values] == [
         ("reward", "1.00"),
-        ("return", "42.0"),
-        ("steps/s", "900"),
+        ("mean return", "487.3"),
+        ("steps/s", "21,940"),
     ]
     picture = view.panel.view.grab().toImage()
     places = view.panel.view.places()
@@ -93,7 +93,7 @@ def test_an_ended_run_keeps_its_last_picture_with_a_word_over_it(
 def test_an_environment_without_a_picture_says_why(
     view: LiveView, writers: list[SlotWriter], qtbot: QtBot
 ) -> None:
-    view.show_run(record(RUN))
+    view.show_run(record(RUN, headline={"mean_return": 487.3, "sps": 21_940.0}))
     view.enter()
     for writer in writers:
         writer.no_picture("render() gave None")

@@ -14,15 +14,17 @@ from support.gui_records import record
 _BATCH = EvalScores(3, 50, 112.3, 110, 90.1, 142.6, 12.0, (0, 0), 0, 0, 0, 0, 0, 1.0)
 
 
-def test_the_hud_of_training_has_reward_return_and_speed() -> None:
-    hud = hud_of(SlotStatus("live"), Metrics(1.0, 487.3, 21_940.0), evaluates=False)
-    assert hud.numbers == (("reward", "1.00"), ("return", "487.3"), ("steps/s", "21,940"))
+def test_the_hud_of_training_has_the_reward_and_the_return_and_speed_that_stand_everywhere() -> None:
+    run = record(headline={"mean_return": 487.3, "last_return": 12.0, "sps": 21_940.0})
+    hud = hud_of(run, SlotStatus("live"), Metrics(1.0, 42.0, 900.0))
+    assert hud.numbers == (("reward", "1.00"), ("mean return", "487.3"), ("steps/s", "21,940"))
     assert (hud.state, hud.role, hud.batch) == ("connected", "good", "")
 
 
 def test_the_hud_of_an_evaluation_says_so_and_has_its_newest_batch() -> None:
     summary = EvalSummary({}, 200, _BATCH, (_BATCH,))
-    hud = hud_of(SlotStatus("live"), Metrics(1.0, 2.0, 3.0), evaluates=True, summary=summary)
+    run = record(asked={"extras": {"mode": "policy_eval"}})
+    hud = hud_of(run, SlotStatus("live"), Metrics(1.0, 2.0, 3.0), summary)
     assert hud.numbers[0][0] == "reward (Eval)"
     assert hud.batch == "eval batch 3 · 50 episodes · mean 112.3 ± 12.0 · min 90.1 · max 142.6"
     assert batch_line(None) == "eval: the first batch is being played"

@@ -21,7 +21,7 @@ _HEAD = {
 def test_a_run_that_trains_has_five_numbers() -> None:
     run = record(headline=_HEAD, started_at=1000.0)
     told = {one.name: (one.value, one.detail) for one in headlines(run, per_step=1.0, now=1100.0)}
-    assert told["Return, last 100 episodes"] == ("487.3", "1.00 per step · 1,204 episodes")
+    assert told["Mean return"] == ("487.3", "last 500.0 · 1,204 episodes · 1.00 per step")
     assert told["Steps per second"][0] == "21,940"
     assert told["Progress"] == ("74 %", "370,688 of 500,000 steps")
     assert told["Time left"][0] == "0:05"

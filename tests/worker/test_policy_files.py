@@ -33,9 +33,9 @@ def var(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         assert ppo.main([*base, "--eval-episodes=2", *flags]) == 0
         paths.run(run_id).logs.mkdir()
     (paths.runs / EMPTY / "logs").mkdir(parents=True)
-    beat = {"event": "heartbeat", "payload": {"last_return": 21.0}}
+    beat = {"event": "heartbeat", "payload": {"last_return": 9.0, "mean_return": 21.0}}
     paths.run(FIRST).events.write_text(json.dumps(beat) + "\nnot JSON\n")
-    paths.run(SECOND).manifest.write_text(json.dumps({"headline": {"last_return": 17.5}}))
+    paths.run(SECOND).manifest.write_text(json.dumps({"headline": {"last_return": 1.0, "mean_return": 17.5}}))
     monkeypatch.chdir(tmp_path)
     return paths.root
 
@@ -86,11 +86,11 @@ def test_all_policies_are_listed_with_what_they_are_of(var: Path) -> None:
     first = [facts for facts in found if facts.run_id == FIRST]
     names = [Path(facts.path).name for facts in first]
     assert names[0] == "ppo.cleanrl_model" and "best.npz" in names and "step-000000000200.npz" in names
-    earned = {Path(facts.path).name: facts.last_return for facts in first}
+    earned = {Path(facts.path).name: facts.mean_return for facts in first}
     assert earned["ppo.cleanrl_model"] in (21.0, earned["best.npz"])
     best = next(facts for facts in found if facts.run_id == SECOND and facts.best and facts.is_model)
     score = next(facts for facts in found if facts.run_id == SECOND and facts.best and not facts.is_model)
-    assert best.last_return == score.last_return is not None
+    assert best.mean_return == score.mean_return is not None
 
 
 def test_a_file_that_does_not_read_is_listed_without_what_it_says(var: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gym_gui.models.facts import is_evaluation
 from gym_gui.models.words import number, sentence, steps
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
@@ -32,16 +33,21 @@ class Absence:
 
 
 def hud_of(
-    status: SlotStatus, metrics: Metrics | None, evaluates: bool, summary: EvalSummary | None = None
+    run: RunRecord, status: SlotStatus, metrics: Metrics | None, summary: EvalSummary | None = None
 ) -> Hud:
-    """The HUD of a run; `summary` is that of an evaluation."""
+    """The HUD of a run; `summary` is that of an evaluation.
+
+    Return and speed are those of the run's headline, as everywhere: what comes with a picture is smoothed
+    otherwise, and of the environments in it alone.
+    """
     numbers: tuple[tuple[str, str], ...] = ()
+    evaluates = is_evaluation(run)
     if metrics is not None:
         mark = " (Eval)" if evaluates else ""
         numbers = (
             (f"reward{mark}", number(metrics.last_reward)),
-            ("return", number(metrics.rolling_return)),
-            ("steps/s", steps(metrics.step_rate_hz)),
+            ("mean return", number(run.headline.get("mean_return"))),
+            ("steps/s", steps(run.headline.get("sps"))),
         )
     word = "connected" if status.state == "live" else status.state
     return Hud(numbers, batch_line(summary) if evaluates else "", word, _ROLES.get(status.state, "dim"))

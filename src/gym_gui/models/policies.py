@@ -48,8 +48,8 @@ def describe(facts: PolicyFacts) -> str:
     parts = [name.capitalize()]
     if facts.step is not None:
         parts.append(f"{words.steps(facts.step)} steps")
-    if facts.last_return is not None:
-        parts.append(f"return {words.number(facts.last_return)}")
+    if facts.mean_return is not None:
+        parts.append(f"mean return {words.number(facts.mean_return)}")
     return " · ".join(parts)
 
 

@@ -31,6 +31,6 @@ def policy_row(facts: PolicyFacts) -> ListRow:
         key=facts.path,
         title=" · ".join(known) or os.path.basename(facts.path),
         about=" · ".join(parts),
-        aside="" if facts.last_return is None else words.number(facts.last_return),
+        aside="" if facts.mean_return is None else words.number(facts.mean_return),
         faint=facts.algo is None,
     )

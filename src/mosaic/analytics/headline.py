@@ -21,13 +21,19 @@ _NOT_SHARES = frozenset({"fps", "iterations", "time_elapsed", "total_timesteps"}
 
 @dataclass(frozen=True)
 class Headline:
-    """Where a run stands; what is not known is None."""
+    """Where a run stands; what is not known is None.
+
+    These are the only definitions of its return and its speed: whatever shows one of them shows these.
+    """
 
     step: int = 0
     total_steps: int | None = None
     sps: float | None = None
+    """Steps per second over the last ten seconds, by the times in its event files; what the script itself
+    calls its speed, which may be since its start, only while that cannot be told."""
     last_return: float | None = None
     mean_return: float | None = None
+    """Of the last 100 episodes; of all while there are fewer."""
     episodes: int = 0
     progress: float | None = None
     phase: str = STARTING
@@ -75,11 +81,11 @@ class HeadlineTracker:
         step = sum(source.main_clock().step for source in sources) if self._add_up else clock.step
         episodes = main.training_episodes if main.training_episodes.count else main.evaluation_episodes
         mean = episodes.mean()
-        rates = [main.latest[tag] for tag in _RATE_TAGS if tag in main.latest]
+        rate, told = clock.rate(), [main.latest[tag] for tag in _RATE_TAGS if tag in main.latest]
         return Headline(
             step=step,
             total_steps=self.total_steps,
-            sps=rates[0] if rates else clock.rate(),
+            sps=rate if rate is not None else next(iter(told), None),
             last_return=_finite(episodes.last()),
             mean_return=main.latest.get(_MEAN_RETURN_TAG) if mean is None else mean,
             episodes=episodes.count,

@@ -11,7 +11,7 @@ from mosaic.analytics.event_files import ScalarChunk, Series
 
 RETURNS_KEPT = 100
 MARKS_KEPT = 4096
-RATE_WINDOW_SECONDS = 30.0
+RATE_WINDOW_SECONDS = 10.0
 _SAMPLES_KEPT = 256
 _SAMPLE_SECONDS = 0.25
 
@@ -79,10 +79,12 @@ class StepClock:
         self._samples.clear()
 
     def rate(self) -> float | None:
-        if not self._samples:
+        """Steps per second over the last ten seconds; where a script writes less often, since it wrote before."""
+        if len(self._samples) < 2:
             return None
         end_time, end_step = self._samples[-1]
-        start_time, start_step = next(s for s in self._samples if s[0] >= end_time - RATE_WINDOW_SECONDS)
+        within = next(at for at, one in enumerate(self._samples) if one[0] >= end_time - RATE_WINDOW_SECONDS)
+        start_time, start_step = self._samples[min(within, len(self._samples) - 2)]
         if end_time <= start_time or end_step < start_step:
             return None
         return (end_step - start_step) / (end_time - start_time)

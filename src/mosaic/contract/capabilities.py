@@ -125,7 +125,8 @@ class PolicyFacts:
     env_id: str | None = None
     seed: int | None = None
     step: int | None = None
-    last_return: float | None = None
+    mean_return: float | None = None
+    """What it earned: its evaluation's mean, else that of its run's last episodes."""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -54,7 +54,7 @@ def table_of(
 ) -> CompareTable:
     """The groups side by side."""
     rows = differences(groups, defaults)
-    columns = ("Runs", "Seeds", "Return", "Steps", "State", *(row.name for row in rows))
+    columns = ("Runs", "Seeds", "Mean return", "Steps", "State", *(row.name for row in rows))
     return CompareTable(
         columns,
         tuple(

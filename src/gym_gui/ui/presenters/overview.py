@@ -50,16 +50,14 @@ def _return(run: RunRecord, per_step: float | None) -> Headline:
     head = run.headline
     episodes = head.get("episodes") or 0
     told = []
-    if per_step is not None:
-        told.append(f"{words.number(per_step)} per step")
+    if head.get("last_return") is not None:
+        told.append(f"last {words.number(head['last_return'])}")
     if episodes:
         told.append(f"{words.steps(episodes)} episode{'s' * (episodes != 1)}")
-    mean = head.get("mean_return")
-    value = words.number(mean if mean is not None else head.get("last_return"))
-    count = min(100, episodes)
-    name = f"Return, last {count} episodes" if count > 1 else "Return"
+    if per_step is not None:
+        told.append(f"{words.number(per_step)} per step")
     nothing = "no episode was recorded" if run.ended else "no episode has ended yet"
-    return Headline(name, value, " · ".join(told) or nothing)
+    return Headline("Mean return", words.number(head.get("mean_return")), " · ".join(told) or nothing)
 
 
 def _speed(run: RunRecord) -> Headline:

@@ -84,7 +84,7 @@ class LivePanel(QWidget):
         if self._run is None or self._run.run_id != run.run_id:
             self.view.clear()
             self._run = run
-            self._show_hud(hud_of(SlotStatus("waiting"), None, is_evaluation(run)))
+            self._show_hud(hud_of(run, SlotStatus("waiting"), None))
             if self.looking:
                 self.start()
         self.update_run(run)
@@ -124,7 +124,7 @@ class LivePanel(QWidget):
         if now - self._told_at >= _HUD_SECONDS or status.state != self._state:
             self._told_at, self._state = now, status.state
             self.caption.setText(caption(len(news.pictures), news.frames_per_second))
-            self._show_hud(hud_of(status, news.metrics, is_evaluation(run), news.summary))
+            self._show_hud(hud_of(run, status, news.metrics, news.summary))
 
     def _say(self, absence: Absence) -> None:
         self.absent.setText(absence.title)

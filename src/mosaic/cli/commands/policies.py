@@ -87,7 +87,7 @@ def _table(policies: Sequence[PolicyFacts]) -> Table:
     table.add_column("kind", no_wrap=True)
     table.add_column("algo", no_wrap=True)
     table.add_column("environment")
-    for title in ("seed", "step", "return", "size", "age"):
+    for title in ("seed", "step", "mean return", "size", "age"):
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("file")
     for facts in policies:
@@ -100,7 +100,7 @@ def _table(policies: Sequence[PolicyFacts]) -> Table:
             Text(facts.env_id or "–", no_wrap=True, overflow="ellipsis"),
             "–" if facts.seed is None else str(facts.seed),
             words.whole(facts.step),
-            words.short(facts.last_return),
+            words.short(facts.mean_return),
             bytes_text(facts.size),
             words.age(facts.modified).removesuffix(" ago"),
             Text(Path(facts.path).name, no_wrap=True, overflow="ellipsis"),

@@ -132,7 +132,7 @@ def _table(runs: list[RunRecord]) -> Table:
         table.add_column(title, no_wrap=True, overflow="ellipsis")
     table.add_column("seed", justify="right", no_wrap=True)
     table.add_column("state", no_wrap=True)
-    for title in ("done", "return", "age"):
+    for title in ("done", "mean return", "age"):
         table.add_column(title, justify="right", no_wrap=True)
     for run in runs:
         asked, state = run.worker_config, Row.from_record(run).state

@@ -87,7 +87,7 @@ def _numbers(run: RunRecord) -> list[tuple[str, str]]:
     if not head.get("step"):
         return []
     total = f" of {words.whole(head['total_steps'])}" if head.get("total_steps") else ""
-    returns = f"last {words.short(head.get('last_return'))}   mean {words.short(head.get('mean_return'))}"
+    returns = f"mean {words.short(head.get('mean_return'))}   last {words.short(head.get('last_return'))}"
     return [
         ("steps", f"{words.whole(head['step'])}{total}   {words.whole(head.get('sps'))} per second"),
         ("return", f"{returns}   {words.whole(head.get('episodes'))} episodes"),

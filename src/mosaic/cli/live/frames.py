@@ -48,13 +48,12 @@ class FramesView(LiveView):
 
 
 def live_line(grid: LiveGrid) -> str:
-    """What stands under the picture: whether it is live, and the numbers that came with it."""
+    """What stands under the picture: whether it is live, and the reward of its step; the panel has the rest."""
     status, metrics = grid.status(), grid.metrics()
     said = f"{status.state}: {status.reason}" if status.reason else status.state
     if metrics is None or status.state != "live":
         return said
-    reward, rolling = words.short(metrics.last_reward), words.short(metrics.rolling_return)
-    return f"{said}   reward {reward}   return {rolling}   {words.whole(metrics.step_rate_hz)} steps/s"
+    return f"{said}   reward {words.short(metrics.last_reward)}"
 
 
 def mission_lines(missions: Sequence[str]) -> list[str]:

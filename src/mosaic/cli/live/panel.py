@@ -38,7 +38,7 @@ def many_runs(rows: list[Row]) -> RenderableType:
     table.add_column("id", no_wrap=True, style="dim", min_width=max(map(len, ids.values())))
     table.add_column("state", no_wrap=True, min_width=9)
     table.add_column("", ratio=1, min_width=4)
-    for title in ("done", "left", "steps/s", "last", "mean"):
+    for title in ("done", "left", "steps/s", "mean return", "last"):
         table.add_column(title, justify="right", no_wrap=True)
     for row in rows:
         head = row.headline
@@ -51,8 +51,8 @@ def many_runs(rows: list[Row]) -> RenderableType:
             words.percent(head.get("progress")),
             "" if left is None else words.clock(left),
             words.whole(head.get("sps")),
-            words.short(head.get("last_return")),
             words.short(head.get("mean_return")),
+            words.short(head.get("last_return")),
         )
     above = Text(rows[0].title if alike else f"{len(rows)} runs", style="bold")
     notes = [*_notes(rows, ids, alike), f"folders: {words.place(Path(rows[0].run_dir).parent)}"]
@@ -132,7 +132,7 @@ def _numbers(row: Row) -> RenderableType:
         )
         table.add_row(
             "return",
-            f"last {words.short(head.get('last_return'))}   mean {words.short(head.get('mean_return'))}   "
+            f"mean {words.short(head.get('mean_return'))}   last {words.short(head.get('last_return'))}   "
             f"{words.whole(head.get('episodes'))} episodes",
         )
     elapsed = row.elapsed()

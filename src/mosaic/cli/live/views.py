@@ -107,7 +107,7 @@ def plain_line(row: Row, several: bool) -> str:
     parts.append(f"{words.whole(head.get('sps'))} steps/s")
     if head.get("last_return") is not None:
         parts.append(
-            f"return {words.short(head['last_return'])} (mean {words.short(head.get('mean_return'))})"
+            f"mean return {words.short(head.get('mean_return'))} (last {words.short(head['last_return'])})"
         )
     left = row.seconds_left()
     if left is not None:
