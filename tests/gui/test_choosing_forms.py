@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
@@ -127,3 +128,44 @@ def test_an_empty_var_folder_says_what_makes_checkpoints(qtbot: QtBot, context: 
     form = open_form(qtbot, context, CleanRLResumeForm)
     assert "no checkpoint yet" in form.source_picker.empty_text
     assert "Nothing is chosen" in form.footer.told
+
+
+def test_what_the_arrows_come_to_is_what_is_run(qtbot: QtBot, context: Context, policies: list[Path]) -> None:
+    form = open_form(qtbot, context, CleanRLPolicyForm, {"policy": str(policies[0])})
+    search = form.source_picker.list.search
+    qtbot.keyClicks(search, "pendulum")
+    assert form.presenter.order().policy == str(policies[0]), "searching chooses nothing"
+    qtbot.keyClick(search, Qt.Key.Key_Down)
+    with qtbot.waitSignal(form.desk.checked, timeout=WAIT_MS):
+        form.check()
+    assert form.report is not None and form.report.ok, form.report
+    assert form.report.configs[0]["metadata"]["worker"]["config"]["env_id"] == "Pendulum-v1"
+    assert form.source_picker.name.text() == str(policies[1])
+
+
+def test_a_row_that_is_being_read_stays_marked(qtbot: QtBot, context: Context, policies: list[Path]) -> None:
+    form = open_form(qtbot, context, CleanRLPolicyForm, {"policy": str(policies[0])})
+    picker = form.source_picker
+    at = next(n for n, row in enumerate(picker.list.model.rows) if row.key == str(policies[1]))
+    area = picker.list.view.visualRect(picker.list.model.index(at))
+    qtbot.mouseClick(picker.list.view.viewport(), Qt.MouseButton.LeftButton, pos=area.center())
+    form.switches["repeat"].click()
+    assert [index.row() for index in picker.list.view.selectedIndexes()] == [at]
+    qtbot.waitUntil(lambda: form.presenter.facts.path == str(policies[1]), timeout=WAIT_MS)
+
+
+def test_a_change_makes_the_result_of_the_check_old(
+    qtbot: QtBot, context: Context, policies: list[Path]
+) -> None:
+    form = open_form(qtbot, context, CleanRLPolicyForm, {"policy": str(policies[0])})
+    result = form.side.result
+    check(qtbot, form)
+    assert result.headline.text().startswith("✓")
+    form.switches["repeat"].click()
+    assert result.headline.text().startswith("Out of date") and result.headline.property("role") == "warn"
+    with qtbot.waitSignal(form.desk.checked, timeout=WAIT_MS):
+        form.check()
+        form.switches["repeat"].click()
+    assert result.headline.text().startswith("Out of date"), "what was asked is not what stands there now"
+    check(qtbot, form)
+    assert result.headline.text().startswith("✓")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
+from gym_gui.ui.widgets.cleanrl_policy_form import CleanRLPolicyForm
 from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
-from support.forms import type_into
+from support.forms import Told, type_into
 from support.window import Driver
 
 
@@ -41,3 +42,34 @@ def test_a_run_goes_from_the_form_to_its_end_and_back_into_a_form(driver: Driver
     assert form.presenter.params.changes() == {"eval_episodes": 0}
     QTest.keyClick(form, Qt.Key.Key_Escape)
     driver.until(lambda: window.cover.form is None)
+
+
+def test_train_goes_back_to_the_form_that_has_changes_in_it(driver: Driver) -> None:
+    window, told = driver.window, Told(driver.window.context.notifications)
+    window.toolbar.form_wanted.emit("train")
+    form = opened(driver)
+    type_into(driver.qtbot, form.steps.editor, "777")
+
+    window.toolbar.form_wanted.emit("train")
+    driver.until(lambda: "still has the changes" in " ".join(told.texts))
+    assert window.cover.form is form, "what was typed stands"
+
+    window.toolbar.form_wanted.emit("policy")
+    driver.until(lambda: isinstance(window.cover.form, CleanRLPolicyForm))
+    other = window.cover.form
+    assert isinstance(other, CleanRLPolicyForm)
+    driver.until(lambda: other.footer.check.isEnabled())
+    other.switches["repeat"].click()
+    window.toolbar.form_wanted.emit("train")
+    driver.until(lambda: window.cover.form is form)
+    assert form.steps.editor.text() == "777"  # type: ignore[attr-defined]
+    window.toolbar.form_wanted.emit("policy")
+    driver.until(lambda: window.cover.form is other)
+
+    QTest.keyClick(other, Qt.Key.Key_Escape)
+    window.toolbar.form_wanted.emit("train")
+    driver.until(lambda: window.cover.form is form)
+    shown = told.notes[-1]
+    assert shown.action is not None
+    shown.action[1]()
+    assert opened(driver).steps.editor.text() == "500,000"  # type: ignore[attr-defined]

@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from gym_gui.context import Context
 from gym_gui.models.runs import RunBook
 from gym_gui.services.daemon_link import DaemonLink
-from gym_gui.services.notifications import Notifications
+from gym_gui.services.notifications import Notification, Notifications
 from gym_gui.services.tasks import Tasks
 from gym_gui.settings import Settings
 from gym_gui.ui.widgets.form_frame import FormFrame
@@ -29,8 +29,12 @@ class Told:
     """What the services of a form have told."""
 
     def __init__(self, notifications: Notifications) -> None:
-        self.texts: list[str] = []
-        notifications.posted.connect(lambda one: self.texts.append(one.text))
+        self.notes: list[Notification] = []
+        notifications.posted.connect(self.notes.append)
+
+    @property
+    def texts(self) -> list[str]:
+        return [one.text for one in self.notes]
 
 
 @contextmanager

@@ -34,8 +34,8 @@ class Cover(QStackedWidget):
         self._page = page
         self._comparison_kind = comparison
         self.form: WorkerForm | None = None
-        self._left: WorkerForm | None = None
-        """The form that was closed last with changes in it; it can be had back."""
+        self._left: dict[type[WorkerForm], WorkerForm] = {}
+        """Of each kind the form that was closed last with changes in it; it can be had back."""
         self.comparison: RunsView | None = None
         self._compared: list[str] = []
         self.addWidget(runs)
@@ -69,21 +69,43 @@ class Cover(QStackedWidget):
         menu.popup(QCursor.pos())
 
     def _show_form(self, worker: WorkerCapabilities, kind: type[WorkerForm], prefill: dict[str, Any]) -> None:
-        if not self._drop_form():
-            return
+        if not prefill and self._has_kept(kind):
+            anew = ("Begin anew", lambda: self._begin_anew(worker, kind))
+            self._context.notifications.tell("The form still has the changes you made in it.", action=anew)
+        elif self._drop_form():
+            self._make_form(worker, kind, prefill)
+
+    def _begin_anew(self, worker: WorkerCapabilities, kind: type[WorkerForm]) -> None:
+        """A form of this kind without the changes of the one that is open."""
+        if self._drop_form(done=type(self.form) is kind):
+            self._make_form(worker, kind, {})
+
+    def _make_form(self, worker: WorkerCapabilities, kind: type[WorkerForm], prefill: dict[str, Any]) -> None:
         self._drop_comparison()
         self.form = kind(self._context, worker, prefill)
         self.form.submitted.connect(self._submitted)
         self.form.closed.connect(self.uncover)
         self._put_over(self.form)
 
-    def _show_left(self) -> None:
-        """The form as it was left."""
-        form = self._left
-        if form is not None and self._drop_form():
-            self._drop_comparison()
-            self.form, self._left = form, None
-            self._put_over(form)
+    def _has_kept(self, kind: type[WorkerForm]) -> bool:
+        """Show the form of a kind that has changes in it, if there is one: open, or closed before."""
+        if type(self.form) is kind and self.form.has_changes:
+            self.form.setFocus()
+            return True
+        return self._show_left(kind)
+
+    def _show_left(self, kind: type[WorkerForm]) -> bool:
+        """The form as it was left; False when there is none, or what is open has to stay."""
+        form = self._left.pop(kind, None)
+        if form is None:
+            return False
+        if not self._drop_form():
+            self._left[kind] = form
+            return False
+        self._drop_comparison()
+        self.form = form
+        self._put_over(form)
+        return True
 
     def _submitted(self, runs: Sequence[RunRecord]) -> None:
         self.uncover(done=True)
@@ -140,10 +162,11 @@ class Cover(QStackedWidget):
             return True
         self.removeWidget(form)
         form.hide()
-        if self._left is not None:
-            self._left.deleteLater()
-        self._left = form
-        back = ("Open it again", self._show_left)
+        kind = type(form)
+        if kind in self._left:
+            self._left[kind].deleteLater()
+        self._left[kind] = form
+        back = ("Open it again", lambda: self._show_left(kind))
         self._context.notifications.tell("The form was closed with changes in it.", action=back)
         return True
 

@@ -69,8 +69,8 @@ class CleanRLScriptForm(ChoosingFrame[ScriptForm]):
 
     def refresh(self) -> None:
         presenter = self.presenter
-        chosen = str(presenter.head["name"]) if presenter.head else ""
-        self.source_picker.show_chosen(chosen, presenter.run.said("script"), presenter.trouble)
+        named = presenter.run.said("script")
+        self.source_picker.show_chosen(named if presenter.head else "", named, presenter.trouble)
         self.told.show_facts(presenter.told())
         self.env_id.set_placeholder(presenter.environment_hint())
         self.steps.set_placeholder(presenter.steps_hint())

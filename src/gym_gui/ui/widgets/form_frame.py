@@ -84,6 +84,7 @@ class FormFrame(WorkerForm, Generic[P]):
         self.report = None
         self._edits += 1
         if self._filled:
+            self.side.result.mark_old()
             self.refresh()
             self._show_state()
 
@@ -174,6 +175,8 @@ class FormFrame(WorkerForm, Generic[P]):
         # What was changed while the worker was asked is not what it has answered to.
         self.report = report if self._asked_at == self._edits else None
         self.side.result.show_report(report)
+        if self.report is None:
+            self.side.result.mark_old()
         self.side.open(RESULT)
         self._show_state()
 

@@ -16,6 +16,7 @@ from gym_gui.ui.widgets.fields.layouts import ScrollColumn
 Fact = tuple[str, str]
 
 _NOTHING = "Nothing was checked yet. “Check only” asks the worker whether this can run, and starts nothing."
+_OLD = "Out of date · the form was changed after this check"
 
 
 class ResultView(ScrollColumn):
@@ -49,6 +50,14 @@ class ResultView(ScrollColumn):
         installs = [("install with", one.command) for one in report.missing]
         self._show_facts([*installs, *report.facts, *report.changes])
 
+    def mark_old(self) -> None:
+        """The form was changed: what stands here is no longer about it."""
+        if self.headline.text() != _NOTHING:
+            self.headline.setText(_OLD)
+            restyle(self.headline, role="warn")
+            restyle(self.sentence, role="dim")
+            self.copy.hide()
+
     def show_problem(self, text: str) -> None:
         """What went wrong without a report."""
         self.headline.setText("✗ Not yet")
@@ -59,6 +68,7 @@ class ResultView(ScrollColumn):
 
     def _say(self, text: str) -> None:
         self.sentence.setText(text)
+        restyle(self.sentence, role="")
         self.sentence.setVisible(bool(text))
 
     def _show_facts(self, facts: Sequence[Fact]) -> None:

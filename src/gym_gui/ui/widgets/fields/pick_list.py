@@ -96,9 +96,11 @@ class RowDelegate(QStyledItemDelegate):
 
 
 class PickList(QWidget):
-    """Search field and list. `chosen` tells the key of a row that was clicked, or taken with Enter."""
+    """Search field and list. `chosen` tells the key of a row that was clicked, or taken with Enter, and
+    `marked` that of a row which keys or mouse have come to."""
 
     chosen = Signal(str)
+    marked = Signal(str)
     searched = Signal(str)
 
     def __init__(self, placeholder: str) -> None:
@@ -107,6 +109,7 @@ class PickList(QWidget):
         self.search.setPlaceholderText(placeholder)
         self.search.setAccessibleName(placeholder)
         self.search.setClearButtonEnabled(True)
+        self._showing = False
         self.model = RowModel()
         self.view = QListView()
         self.view.setModel(self.model)
@@ -116,6 +119,7 @@ class PickList(QWidget):
         self.view.setAccessibleName("Choices")
         self.view.clicked.connect(self._choose)
         self.view.activated.connect(self._choose)
+        self.view.selectionModel().selectionChanged.connect(self._tell_marked)
         self.search.textChanged.connect(self.searched)
         self.search.returnPressed.connect(self._choose_first)
         self.search.installEventFilter(self)
@@ -127,10 +131,12 @@ class PickList(QWidget):
 
     def show_rows(self, rows: Sequence[ListRow], selected: str = "") -> None:
         """Show rows, one of them selected."""
+        self._showing = True
         self.model.show(rows)
         at = next((number for number, row in enumerate(rows) if row.key == selected), -1)
         if at >= 0:
             self.view.setCurrentIndex(self.model.index(at))
+        self._showing = False
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The arrows move in the list while one types."""
@@ -142,9 +148,13 @@ class PickList(QWidget):
     def _choose(self, index: QModelIndex) -> None:
         self.chosen.emit(self.model.rows[index.row()].key)
 
+    def _tell_marked(self) -> None:
+        # Not `currentIndex`: a list that is given the keyboard makes its first row current, unseen.
+        for index in self.view.selectedIndexes():
+            if not self._showing:
+                self.marked.emit(self.model.rows[index.row()].key)
+
     def _choose_first(self) -> None:
-        index = self.view.currentIndex()
-        if not index.isValid() and self.model.rows:
-            index = self.model.index(0)
-        if index.isValid():
-            self._choose(index)
+        for index in self.view.selectedIndexes() or [self.model.index(0)]:
+            if index.isValid():
+                self._choose(index)

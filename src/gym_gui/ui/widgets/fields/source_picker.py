@@ -15,7 +15,10 @@ from gym_gui.ui.widgets.fields.pick_list import PickList
 
 
 class SourcePicker(QWidget):
-    """`chosen` tells a path, name or id; who listens reads what is behind it and calls `show_chosen`."""
+    """`chosen` tells a path, name or id; who listens reads what is behind it and calls `show_chosen`.
+
+    A row is chosen as soon as it is marked, so that what is marked is what will run.
+    """
 
     chosen = Signal(str)
 
@@ -29,7 +32,8 @@ class SourcePicker(QWidget):
         """What is chosen, and what was last told to be."""
         self.list = PickList(search)
         self.list.searched.connect(self._search)
-        self.list.chosen.connect(self._tell)
+        self.list.marked.connect(self._tell)
+        self.list.chosen.connect(self._take_row)
         self.name = QLineEdit()
         self.name.editingFinished.connect(self.settle)
         self._field = FieldBox(title, self.name, help_text)
@@ -62,7 +66,13 @@ class SourcePicker(QWidget):
         self._search(self.list.search.text())
 
     def _search(self, text: str) -> None:
-        self.list.show_rows(matching(self._rows, text), self._now)
+        # What was just named is marked while it is read, and when it cannot be.
+        named = any(row.key == self._told for row in self._rows)
+        self.list.show_rows(matching(self._rows, text), self._told if named else self._now)
+
+    def _take_row(self, key: str) -> None:
+        if key != self._told:
+            self._tell(key)
 
     def settle(self) -> None:
         """Choose what was typed, if that was not done yet."""
