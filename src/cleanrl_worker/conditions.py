@@ -60,6 +60,13 @@ class Condition:
         """From 0 to 1, by the choice that is nearest to being met."""
         return max(min(clause.progress(counts) for clause in clauses) for clauses in self.choices)
 
+    def least_steps(self) -> int:
+        """The fewest steps after which it can hold: an episode has at least one, a return needs one."""
+        return min(
+            max(1 if clause.metric == RETURN else int(clause.least) for clause in clauses)
+            for clauses in self.choices
+        )
+
 
 def parse_condition(text: str) -> Condition:
     """The condition in a text; a UserError says what in it cannot be read. & binds tighter than |."""

@@ -66,6 +66,11 @@ class Schedule:
         """The environment that the curriculum leads to."""
         return self.stages[-1].env_id
 
+    def least_steps(self) -> int:
+        """The fewest steps that are gone when the last stage begins."""
+        before = (stage.condition for stage in self.stages[:-1])
+        return sum(condition.least_steps() for condition in before if condition is not None)
+
     def as_json(self) -> list[dict[str, str]] | dict[str, Any]:
         """The stages as plain data, the same for all ways to write them."""
         if self.sampler is not None:

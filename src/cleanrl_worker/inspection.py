@@ -9,7 +9,7 @@ from typing import Any
 
 from cleanrl_worker.checkpoint_files import Origin, find_origin
 from cleanrl_worker.config import CleanRLWorkerConfig, parse_worker_config
-from cleanrl_worker.modes import MODE_TARGETS, RESUME
+from cleanrl_worker.modes import MODE_TARGETS, RESUME, TRAIN
 from cleanrl_worker.playing import check_policy
 from cleanrl_worker.probing import Prober
 from cleanrl_worker.resuming import check_resume
@@ -23,7 +23,7 @@ from cleanrl_worker.schemas.catalog import (
 )
 from cleanrl_worker.scripts import Script, resolve_script
 from cleanrl_worker.shell_scripts import check_shell_script
-from cleanrl_worker.stage_checks import check_stages
+from cleanrl_worker.stage_checks import check_budget, check_stages
 from cleanrl_worker.task_sampler import EXTRA as SYLLABUS
 from mosaic.contract.errors import UserError
 from mosaic.contract.extras import is_installed, require_extra
@@ -123,7 +123,10 @@ def _find_stages(
     def find(env_id: str) -> EnvironmentEntry | None:
         return _find_entry(replace(config, env_id=env_id), script, prober, python)
 
-    return check_stages(schedule, config.algo, find)
+    known = check_stages(schedule, config.algo, find)
+    if config.mode == TRAIN:
+        check_budget(schedule, config.total_timesteps)
+    return known
 
 
 def _refuse_runtime_only(algo: str, params: Mapping[str, Any]) -> None:

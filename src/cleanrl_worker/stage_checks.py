@@ -31,6 +31,16 @@ def check_stages(
     return known
 
 
+def check_budget(schedule: Schedule, total_timesteps: int) -> None:
+    """Raise UserError when a run would end before the last stage begins."""
+    needed = schedule.least_steps()
+    if total_timesteps <= needed:
+        raise UserError(
+            f"The stages before the last one of the curriculum take {needed:,} steps, but the run has "
+            f"{total_timesteps:,}: give it more than {needed:,} steps, or shorten the stages."
+        )
+
+
 def check_spaces(first: EnvironmentEntry, entry: EnvironmentEntry, same_actions: bool = True) -> None:
     """Raise UserError when what was trained on one environment cannot go on with another.
 

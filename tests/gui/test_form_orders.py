@@ -136,6 +136,9 @@ def test_a_curriculum_leads_to_its_last_stage(form: TrainForm) -> None:
     assert worker["extras"]["curriculum_schedule"][0]["env_id"] == ("MiniGrid-DoorKey-5x5-v0")
     report = check_order(form.order(), form.source.catalog)
     assert report.ok and ("stage 1", "MiniGrid-DoorKey-5x5-v0 until steps>=100000") in report.facts
+    form.stages.choose("BABYAI_GOTO_CURRICULUM")
+    report = check_order(form.order(), form.source.catalog)
+    assert not report.ok and "give it more than 600,000 steps" in report.sentence
     form.choose("sac_continuous_action")
     assert form.problems(), "its actions are others"
 

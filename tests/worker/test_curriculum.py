@@ -123,8 +123,19 @@ def test_a_schedule_that_makes_no_sense_is_refused(given: Any, message: str) -> 
     assert message in str(caught.value)
 
 
+def test_the_fewest_steps_of_the_stages_before_the_last_are_known() -> None:
+    stages = [
+        {"env_id": FIVE, "condition": "steps>=900&episode_return>=0.5|episodes>=20"},
+        {"env_id": SIX},
+        {"env_id": SIX, "condition": "episode_return>=0.9|steps>=5000"},
+        {"env_id": EIGHT, "steps": 7000},
+    ]
+    schedule = parse_schedule(stages)
+    assert schedule is not None and schedule.least_steps() == 20 + 100_000 + 1
+
+
 def dry_run(extras: dict[str, Any], *arguments: str, algo: str = "ppo") -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "cleanrl_worker.cli", "--algo", algo, "--total-timesteps", "2048"]
+    command = [sys.executable, "-m", "cleanrl_worker.cli", "--algo", algo, "--total-timesteps", "500000"]
     command += [*arguments, "--extras", json.dumps(extras), "--dry-run", "--emit-summary"]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, env=dict(os.environ))
 
@@ -162,10 +173,15 @@ def test_the_dry_run_tells_the_stages_and_the_run_is_for_the_last_of_them(var: P
             f"Stage 1 of the curriculum ({FIVE})",
         ),
         ([{"env_id": FIVE}, {"env_id": SIX}], ("--env-id", EIGHT), "which is no stage of the curriculum"),
+        (
+            "BABYAI_GOTO_CURRICULUM",
+            (),
+            "The stages before the last one of the curriculum take 600,000 steps, but the run has 500,000",
+        ),
     ],
 )
 def test_the_dry_run_refuses_what_cannot_be_trained_on(
-    var: Path, stages: list[dict[str, Any]], arguments: tuple[str, ...], message: str
+    var: Path, stages: Any, arguments: tuple[str, ...], message: str
 ) -> None:
     done = dry_run({"curriculum_schedule": stages}, *arguments)
     assert done.returncode == 2
