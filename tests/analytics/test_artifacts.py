@@ -22,6 +22,8 @@ LAYOUT = {
     "runs/CartPole-v1__ppo__1__0/notes.txt": "other",
     "checkpoints/000100/weights.bin": "checkpoint",
     "videos/eval/0.mp4": "video",
+    "videos/rl-video-episode-0.meta.json": "other",
+    "videos/rl-video-episode-0.mp4": "video",
     "tensorboard_eval/events.out.tfevents.1.host.2.1": "events",
 }
 

@@ -15,11 +15,14 @@ PROVENANCE_NAME = "provenance.json"
 
 Kind = Literal["model", "checkpoint", "events", "video", "log", "manifest", "provenance", "other"]
 
-_KIND_OF_FOLDER: dict[str, Kind] = {"checkpoints": "checkpoint", "videos": "video", "logs": "log"}
+# Not `videos`: a recorder leaves notes of its own beside each film.
+_KIND_OF_FOLDER: dict[str, Kind] = {"checkpoints": "checkpoint", "logs": "log"}
 _KIND_OF_SUFFIX: dict[str, Kind] = {
     ".cleanrl_model": "model",
     ".mp4": "video",
     ".webm": "video",
+    ".mkv": "video",
+    ".avi": "video",
     ".gif": "video",
     ".log": "log",
 }
