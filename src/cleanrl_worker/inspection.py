@@ -101,10 +101,11 @@ def _find_entry(
     config: CleanRLWorkerConfig, script: Script, prober: Prober | None, python: str | None
 ) -> EnvironmentEntry | None:
     """What is known of the environment; UserError when nobody knows it."""
-    if not script.has_main or python is not None or prober is None:
-        # Another script or interpreter may know other environments: only it can tell.
-        return find_environment(config.env_id)
     kwargs = config.extras.get("env_kwargs")
+    if not script.has_main or python is not None or prober is None:
+        # Another script or interpreter may know other environments, and keyword arguments may change the
+        # spaces of a known one: only it can tell.
+        return None if kwargs else find_environment(config.env_id)
     if kwargs:
         return prober.environment(config.env_id, kwargs)
     return check_environment(config.env_id, probe=prober.environment)

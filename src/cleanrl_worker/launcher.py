@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import contextlib
 import ctypes
 import importlib
 import importlib.util
@@ -49,6 +50,7 @@ def main(argv: list[str]) -> int:
         return call_main(loaded)
     if options.exec is not None:
         return become([*options.exec, options.target, *options.arguments])
+    register_environment(options.arguments)
     return run_foreign(options.target)
 
 
@@ -98,6 +100,23 @@ def run_foreign(target: str) -> int:
     else:
         runpy.run_module(target, run_name="__main__", alter_sys=True)
     return 0
+
+
+def register_environment(arguments: list[str]) -> None:
+    """Import the package that registers the environment of a script which does not do so itself.
+
+    Scripts of the time when gymnasium imported such packages by itself do not. Where that fails, the script
+    says what it misses.
+    """
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("--env-id", default="")
+    env_id = parser.parse_known_args(arguments)[0].env_id
+    if env_id:
+        probe = load_file(os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe.py"))
+        # The script may have a module of that name itself.
+        del sys.modules["probe"]
+        with contextlib.suppress(Exception):
+            probe.import_family(env_id)
 
 
 def load_file(path: str) -> ModuleType:

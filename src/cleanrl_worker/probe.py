@@ -15,10 +15,9 @@ from typing import Any
 
 # Gymnasium 1.x knows these families only after their package was imported.
 FAMILY_PACKAGES = (
-    ("ALE/", "ale_py"),
-    ("MiniGrid-", "minigrid"),
-    ("BabyAI-", "minigrid"),
-    ("dm_control/", "shimmy"),
+    (r"ALE/|\w+NoFrameskip-v[04]$", "ale_py"),
+    (r"MiniGrid-|BabyAI-", "minigrid"),
+    (r"dm_control/", "shimmy"),
 )
 FAMILY_EXTRAS = {
     "atari": "atari",
@@ -61,8 +60,8 @@ def make_environment(env_id: str, kwargs: dict[str, Any]) -> Any:
 
 def import_family(env_id: str) -> None:
     """Import the package that registers `env_id`, where its name tells which one that is."""
-    for prefix, package in FAMILY_PACKAGES:
-        if env_id.startswith(prefix):
+    for pattern, package in FAMILY_PACKAGES:
+        if re.match(pattern, env_id):
             try:
                 importlib.import_module(package)
             except ImportError as error:

@@ -43,8 +43,11 @@ def test_an_entry_tells_spaces_and_limits() -> None:
     assert (cartpole.family, cartpole.extra, cartpole.max_episode_steps) == ("gymnasium", None, 500)
     assert cartpole.observation == {"kind": "box", "shape": [4], "dtype": "float32"}
     assert cartpole.action == {"kind": "discrete", "n": 2}
-    pong, ant = find_environment("ALE/Pong-v5"), find_environment("Ant-v5")
-    assert pong is not None and (pong.family, pong.extra) == ("atari", "atari")
+    ant = find_environment("Ant-v5")
+    for env_id in ("ALE/Pong-v5", "PongNoFrameskip-v4"):
+        pong = find_environment(env_id)
+        assert pong is not None and (pong.env_id, pong.family, pong.extra) == (env_id, "atari", "atari")
+    assert find_environment("PogNoFrameskip-v4") is None
     assert ant is not None and (ant.action["kind"], ant.action["low"]) == ("box", -1.0)
 
 
@@ -53,6 +56,9 @@ def test_an_unknown_id_gets_the_closest_one() -> None:
         check_environment("CartPol-v1")
     with pytest.raises(UserError, match="module:EnvId"):
         check_environment("zzzzzzzz")
+    with pytest.raises(UserError) as caught:
+        check_environment("ALE/Pog-v5")
+    assert "ALE/Pong" not in str(caught.value), "none of our algorithms trains there"
 
 
 def test_what_the_catalog_lacks_is_asked_of_the_training_side() -> None:
@@ -76,6 +82,14 @@ def test_an_algorithm_refuses_spaces_it_cannot_take() -> None:
         entry = find_environment(env_id)
         assert entry is not None
         with pytest.raises(UserError, match=f"{env_id} has {said}"):
+            check_fit("ppo", entry)
+
+
+def test_what_none_of_ours_can_train_points_to_what_can() -> None:
+    for env_id in ("ALE/Pong-v5", "PongNoFrameskip-v4"):
+        entry = find_environment(env_id)
+        assert entry is not None
+        with pytest.raises(UserError, match=f"`mosaic train ppo_atari.py {env_id}`.*obs_type"):
             check_fit("ppo", entry)
 
 

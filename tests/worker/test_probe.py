@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import cleanrl_worker.probe
+from cleanrl_worker.inspection import inspect
 from cleanrl_worker.schemas.catalog import EnvironmentEntry, find_environment
 
 PROBE = Path(cleanrl_worker.probe.__file__)
@@ -42,7 +43,7 @@ def ask(folder: Path, *words: str) -> tuple[int, Any]:
 
 
 def test_a_known_environment_is_described_as_in_the_catalog(tmp_path: Path) -> None:
-    for env_id in ("CartPole-v1", "ALE/Pong-v5", "MiniGrid-Empty-5x5-v0"):
+    for env_id in ("CartPole-v1", "ALE/Pong-v5", "PongNoFrameskip-v4", "MiniGrid-Empty-5x5-v0"):
         code, entry = ask(tmp_path, "env", env_id)
         assert code == 0
         assert EnvironmentEntry.from_json(env_id, entry) == find_environment(env_id)
@@ -102,3 +103,33 @@ def test_probe_reads_in_old_pythons_and_imports_nothing_of_ours() -> None:
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert names <= {*sys.stdlib_module_names, "gymnasium"}
+
+
+SCRIPT = """
+import sys
+import gymnasium
+assert "probe" not in sys.modules
+print(gymnasium.make(sys.argv[1].partition("=")[2]).observation_space.shape)
+"""
+
+
+def test_a_script_that_imports_no_family_gets_its_environment(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    launcher = PROBE.with_name("launcher.py")
+    command = [
+        sys.executable,
+        launcher,
+        tmp_path / "script.py",
+        "--env-id=BreakoutNoFrameskip-v4",
+        "--seed=1",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (0, "(210, 160, 3)\n"), done.stderr
+
+
+def test_keyword_arguments_that_change_the_spaces_are_not_judged_by_the_catalog(tmp_path: Path) -> None:
+    config = {"run_id": "r", "algo": "ppo", "env_id": "ALE/Pong-v5", "total_timesteps": 9}
+    config["extras"] = {"env_kwargs": {"obs_type": "ram"}}
+    told = inspect(config, None, tmp_path).entry
+    assert told is not None and told.observation["shape"] == [128]
+    assert inspect(config, None, None).entry is None, "the daemon asks nobody, and knows only the pictures"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +16,7 @@ from cleanrl_worker.schemas.model import AlgoSchema
 from cleanrl_worker.schemas.spaces import action_kind, observation_kind
 from mosaic.contract.errors import UserError, closest
 
+_OLD_ATARI = re.compile(r"(\w+)NoFrameskip-v[04]")
 CATALOG_FILE = Path(__file__).with_name("environments.json")
 
 
@@ -43,7 +45,9 @@ def load_environments() -> Mapping[str, EnvironmentEntry]:
 
 def find_environment(env_id: str) -> EnvironmentEntry | None:
     """The catalog's entry, or None when the catalog does not have this id."""
-    return load_environments().get(env_id)
+    old = _OLD_ATARI.fullmatch(env_id)
+    entry = load_environments().get(f"ALE/{old[1]}-v5" if old else env_id)
+    return replace(entry, env_id=env_id) if entry is not None and old else entry
 
 
 def check_environment(
@@ -64,7 +68,7 @@ def check_environment(
     try:
         return probe(env_id)
     except UserError as error:
-        near = closest(env_id, load_environments())
+        near = closest(env_id, _trainable())
         if near:
             raise UserError(f"There is no environment '{env_id}'{near}") from error
         raise
@@ -96,17 +100,34 @@ def _either(names: tuple[str, ...]) -> str:
 
 
 def _advice(entry: EnvironmentEntry, kind: str) -> str:
-    for algo in algorithms():
-        schema = load_schema(algo)
-        if schema and all(kind in allowed for _, allowed, kind in _roles(schema, entry)):
-            return f"use {algo} there"
+    fitting = _fitting(entry)
+    if fitting:
+        return f"use {fitting} there"
+    if entry.family == "atari":
+        own_script = f"`mosaic train ppo_atari.py {entry.env_id}`"
+        memory = '--env-kwargs \'{"obs_type": "ram"}\''
+        return f"give CleanRL's ppo_atari.py as a file ({own_script}), or train ppo on its RAM ({memory})"
     if kind == "image":
-        return "choose an environment with vector observations"
+        return "choose an environment with vector observations, or give a script of your own as a file"
     return "choose another environment"
 
 
+def _fitting(entry: EnvironmentEntry) -> str:
+    """The first of our algorithms that can train on an environment; empty for none."""
+    for algo in algorithms():
+        schema = load_schema(algo)
+        if schema and all(kind in allowed for _, allowed, kind in _roles(schema, entry)):
+            return algo
+    return ""
+
+
+def _trainable() -> list[str]:
+    """What is recommended to somebody who names an environment that nobody knows."""
+    return [name for name, entry in load_environments().items() if _fitting(entry)]
+
+
 def _unknown(env_id: str) -> UserError:
-    hint = closest(env_id, load_environments())
+    hint = closest(env_id, _trainable())
     return UserError(
         f"There is no environment '{env_id}'{hint or '; write module:EnvId for one of your own modules.'}"
     )

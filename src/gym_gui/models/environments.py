@@ -9,13 +9,11 @@ from gym_gui.models.list_row import ListRow
 from mosaic.contract.capabilities import EnvironmentFacts, FormCatalog
 
 FAMILY_NAMES = {
-    "atari": "Atari",
     "babyai": "BabyAI",
     "dm_control": "DeepMind Control",
     "gymnasium": "Gymnasium",
     "minigrid": "MiniGrid",
     "mujoco": "MuJoCo",
-    "procgen": "Procgen",
 }
 ALL_FAMILIES = ""
 
@@ -87,6 +85,14 @@ def find_misfits(catalog: FormCatalog, facts: Iterable[EnvironmentFacts]) -> dic
         algo: {one.env_id: reason for one in known if (reason := catalog.misfit(algo, one.env_id))}
         for algo in catalog.algorithms()
     }
+
+
+def trainable(
+    facts: Iterable[EnvironmentFacts], misfits: Mapping[str, Mapping[str, str]]
+) -> list[EnvironmentFacts]:
+    """Those on which at least one algorithm can train; nobody is offered the others."""
+    hopeless = set.intersection(*map(set, misfits.values())) if misfits else set()
+    return [one for one in facts if one.env_id not in hopeless]
 
 
 def environments_for(

@@ -21,17 +21,17 @@ _PINNED = "torch"
 """Kept as it is by every installation: another build of it is gigabytes."""
 
 PURPOSES = {
-    "atari": "Atari games (ALE/…, …NoFrameskip-v4)",
+    "atari": "Atari games (ALE/…, …NoFrameskip-v4) in scripts of your own",
     "benchmarks": "the pictures and the other libraries of the scripts in benchmarks/",
-    "box2d": "LunarLander, BipedalWalker, CarRacing",
+    "box2d": "LunarLander and BipedalWalker",
     "classic": "drawing the classic control and toy text environments",
     "curriculum": "curricula of Syllabus-RL, which draw the tasks of a run",
     "dm_control": "DeepMind Control tasks (dm_control/…)",
-    "envpool": "EnvPool's fast batches of environments",
+    "envpool": "EnvPool's fast batches of environments in scripts of your own",
     "gui": "the window (`mosaic gui`)",
     "minigrid": "MiniGrid and BabyAI grid worlds",
     "mujoco": "MuJoCo robots (Ant, HalfCheetah, Walker2d, …)",
-    "procgen": "Procgen games, in EnvPool's build",
+    "procgen": "Procgen games, in EnvPool's build, in scripts of your own",
     "video": "videos of episodes while a run trains",
     "wandb": "tracking with Weights & Biases",
 }

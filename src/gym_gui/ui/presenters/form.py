@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from gym_gui.models.environments import EnvironmentList, environments_for, find_misfits
+from gym_gui.models.environments import EnvironmentList, environments_for, find_misfits, trainable
 from gym_gui.models.form_state import FormState
 from gym_gui.models.requirements import Requirement, installed_sets
 from mosaic.contract.capabilities import EnvironmentFacts, FormCatalog, WorkerCapabilities
@@ -58,7 +58,8 @@ class FormSource:
 
     def environments_for(self, algo: str) -> EnvironmentList:
         """The environments as an algorithm sees them now."""
-        return environments_for(self.environments, self.misfits.get(algo, {}), self.installed)
+        offered = trainable(self.environments, self.misfits)
+        return environments_for(offered, self.misfits.get(algo, {}), self.installed)
 
     def extra_of(self, env_id: str) -> str:
         """The optional set that an environment needs; empty for none."""

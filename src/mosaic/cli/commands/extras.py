@@ -24,7 +24,7 @@ def parser(argv: Sequence[str]) -> Parser:
         "extras",
         "[list | install NAMES] [options]",
         "List or install the optional sets of packages that some environments and trackers need.",
-        examples=("", "install atari", "install atari,mujoco"),
+        examples=("", "install mujoco", "install minigrid,video"),
     )
     parser.add_argument(
         "action", metavar="ACTION", nargs="?", default="list", help=f"{' or '.join(_ACTIONS)} (list)"
