@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -65,8 +66,40 @@ class Showing(gymnasium.Env[Any, Any]):
         return self.observation_space.sample()
 
 
+class Dice(gymnasium.Env[Any, Any]):
+    """Shows random numbers of a generator of some kind, and ends at random."""
+
+    observation_space, action_space = spaces.Box(0.0, 1.0, (2,), np.float64), spaces.Discrete(2)
+
+    def __init__(self, kind: str) -> None:
+        self.kind = kind
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        super().reset(seed=seed)
+        if self.kind == "unseeded":
+            self.dice: Any = random.SystemRandom()
+        elif seed is not None:
+            self.np_random: Any = (
+                np.random.RandomState(seed) if self.kind == "legacy" else random.Random(seed)
+            )
+        if self.kind != "unseeded":
+            self.dice = self.np_random
+        return self._show(), {}
+
+    def step(self, action: Any) -> Any:
+        return self._show(), self.dice.random(), bool(self.dice.random() < 0.1), False, {}
+
+    def _show(self) -> Any:
+        return np.array([self.dice.random(), self.dice.gauss(0, 1) if self.kind == "python" else 0.5])
+
+
+DICE = ("legacy", "python", "unseeded")
+
+
 @pytest.fixture(autouse=True)
 def registered() -> Iterator[None]:
+    for kind in DICE:
+        gymnasium.register(f"Dice-{kind}-v0", Dice, kwargs={"kind": kind})
     for shown in SHOWN:
         gymnasium.register(f"Showing{shown}-v0", Showing, kwargs={"shown": shown})
     gymnasium.register(
@@ -75,6 +108,8 @@ def registered() -> Iterator[None]:
         kwargs={"shown": "Parts", "action_space": spaces.MultiDiscrete([[3, 2], [2, 4]])},
     )
     yield
+    for kind in DICE:
+        del gymnasium.registry[f"Dice-{kind}-v0"]
     for shown in SHOWN:
         del gymnasium.registry[f"Showing{shown}-v0"]
     del gymnasium.registry["Choices-v0"]
@@ -212,6 +247,8 @@ def play(envs: VectorEnv, random: np.random.Generator, steps: int) -> bytes:
         ("ppo", "MiniGrid-Dynamic-Obstacles-6x6-v0", 60),
         ("ppo", "BabyAI-GoToRedBall-v0", 150),
         ("ppo", "Choices-v0", 40),
+        ("ppo", "Dice-legacy-v0", 40),
+        ("ppo", "Dice-python-v0", 40),
         ("ppo", "Taxi-v4", 250),
         ("sac_continuous_action", "InvertedPendulum-v5", 100),
         ("sac_continuous_action", "HalfCheetah-v5", 1060),
@@ -229,3 +266,17 @@ def test_environments_come_back_to_the_byte(tmp_path: Path, algo: str, env_id: s
         play(envs, np.random.default_rng(2), 30)
         envs.load(decode(tmp_path / "state.npz"))
         assert play(envs, np.random.default_rng(1), 120) == expected
+
+
+def test_an_environment_that_does_not_repeat_itself_begins_new_episodes_and_says_so(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with make_envs("ppo", "Dice-unseeded-v0", 2) as envs:
+        obs = np.zeros((2, 2))
+        envs.reset(11, out=obs)
+        play(envs, np.random.default_rng(0), 40)
+        (tmp_path / "state.npz").write_bytes(encode(envs.state()))
+        envs.load(decode(tmp_path / "state.npz"))
+        assert len(play(envs, np.random.default_rng(1), 120)) > 0
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("Dice-unseeded-v0 does not repeat an episode from its seed")

@@ -19,10 +19,10 @@ from cleanrl_worker.training.drawn_tasks import DrawnTasks
 from cleanrl_worker.training.making import EnvMaker
 from cleanrl_worker.training.observations import array_observations
 from cleanrl_worker.training.quick_discrete import quicken
-from cleanrl_worker.training.replaying import EpisodeTape, random_state
+from cleanrl_worker.training.replaying import EpisodeTape, checksum, random_state
 from cleanrl_worker.training.stage_envs import StageEnvs
 from cleanrl_worker.training.state import State
-from cleanrl_worker.training.video import RecordedEnv
+from cleanrl_worker.training.video import RecordedEnv, warn
 
 
 @dataclass(frozen=True)
@@ -93,8 +93,7 @@ class VectorEnv:
 
     def restart(self, index: int, seed: int, out: NDArray[Any]) -> None:
         """Start an episode in one environment from a seed, and write its observation to `out`."""
-        self._tapes[index].begin(seed=seed)
-        obs = self._envs[index].reset(seed=seed)[0]
+        obs = self._reset(index, seed)
         out[index] = self._read(obs) if self._read else obs
         self._returns[index], self._lengths[index] = 0.0, 0
 
@@ -162,13 +161,23 @@ class VectorEnv:
 
     def _begin_episode(self, index: int) -> Any:
         """Start the next episode, of the next stage if the curriculum has gone on; gives its observation."""
-        env, tape, curriculum = self._envs[index], self._tapes[index], self._curriculum
+        curriculum, number = self._curriculum, self._tapes[index].number + 1
         if curriculum is not None and self._turn(curriculum, index):
-            seed = curriculum.first_seed(self._seed, index, tape.number + 1)
-            tape.begin(seed=seed)
-            return self._envs[index].reset(seed=seed)[0]
-        tape.begin(random=random_state(env))
-        return env.reset()[0]
+            return self._reset(index, curriculum.first_seed(self._seed, index, number))
+        random = random_state(self._envs[index])
+        if random is None:
+            # A generator that nobody can read: a seed for each episode makes it one that can be repeated.
+            seeds = np.random.SeedSequence((self._seed, index, number)).generate_state(1)
+            return self._reset(index, int(seeds[0]) >> 1)
+        return self._reset(index, None, random)
+
+    def _reset(self, index: int, seed: int | None, random: State | None = None) -> Any:
+        """Start an episode from a seed, or from what the generator is at now; gives its observation."""
+        tape = self._tapes[index]
+        tape.begin(seed, random)
+        obs = self._envs[index].reset(seed=seed)[0]
+        tape.first = checksum(self._read(obs) if self._read else obs)
+        return obs
 
     def _turn(self, curriculum: Curriculum | DrawnTasks, index: int) -> bool:
         """Let an environment be of the stage that the curriculum is in; False when it is already."""
@@ -201,8 +210,9 @@ class VectorEnv:
 
     def state(self) -> State:
         """What brings the environments back here: how each episode began, and the actions since."""
-        episodes = {"episodes": [tape.state() for tape in self._tapes]}
-        return episodes if self._curriculum is None else {**episodes, "curriculum": self._curriculum.state()}
+        tapes = zip(self._tapes, self._returns, strict=True)
+        held = {"seed": self._seed, "episodes": [tape.state(total) for tape, total in tapes]}
+        return held if self._curriculum is None else {**held, "curriculum": self._curriculum.state()}
 
     def load(self, state: State) -> None:
         """Play each episode again up to where it was."""
@@ -210,11 +220,23 @@ class VectorEnv:
             self._recorder.drop()
         if self._curriculum is not None and "curriculum" in state:
             self._load_curriculum(self._curriculum, state["curriculum"])
+        self._seed = state.get("seed", self._seed)
+        changed = False
         for index, (env, tape, held) in enumerate(
             zip(self._envs, self._tapes, state["episodes"], strict=True)
         ):
             tape.load(held)
-            self._returns[index], self._lengths[index] = tape.replay(env), len(tape.actions)
+            total = tape.replay(env, self._read)
+            if total is None:
+                changed, total = True, 0.0
+                self._begin_episode(index)
+            self._returns[index], self._lengths[index] = total, len(tape.actions)
+        if changed:
+            spec = self._whole[0].spec
+            warn(
+                f"{spec.id if spec else 'The environment'} does not repeat an episode from its seed: the run "
+                "goes on with new episodes, and will not end with the same bytes as one never stopped."
+            )
 
     def _load_curriculum(self, curriculum: Curriculum | DrawnTasks, state: State) -> None:
         """Let each environment be the one that its episode was in."""

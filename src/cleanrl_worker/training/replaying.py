@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import zlib
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
+from numpy.typing import NDArray
 
 from cleanrl_worker.training.state import State
 
@@ -19,8 +22,11 @@ class EpisodeTape:
         """How many episodes came before this one."""
         self.steps_before = 0
         """How many steps those had together."""
+        self.first: int | None = None
+        """The checksum of the first observation."""
         self._seed: int | None = None
         self._random: State | None = None
+        self._total: float | None = None
 
     def begin(self, seed: int | None = None, random: State | None = None) -> None:
         """A new episode begins from a seed, or from the state that the generator has now."""
@@ -29,8 +35,11 @@ class EpisodeTape:
         self.steps_before += len(self.actions)
         self.actions.clear()
 
-    def state(self) -> State:
+    def state(self, total: float) -> State:
+        """The episode, with the reward of its actions together."""
         return {
+            "first": self.first,
+            "total": total,
             "seed": self._seed,
             "random": self._random,
             "actions": np.array(self.actions),
@@ -40,6 +49,8 @@ class EpisodeTape:
 
     def load(self, state: State) -> None:
         self._seed, self._random = state["seed"], state["random"]
+        # Checkpoints from before these two were kept have neither.
+        self.first, self._total = state.get("first"), state.get("total")
         actions = state["actions"]
         # Single choices were plain numbers when they were taken, and an environment may tell the difference.
         whole = actions.ndim == 1 and np.issubdtype(actions.dtype, np.integer)
@@ -47,26 +58,47 @@ class EpisodeTape:
         # A checkpoint from before episodes were counted starts counting here.
         self.number, self.steps_before = state.get("number", 0), state.get("steps_before", 0)
 
-    def replay(self, env: gymnasium.Env[Any, Any]) -> float:
-        """Bring `env` to where the episode was; gives the reward so far."""
+    def replay(self, env: gymnasium.Env[Any, Any], read: Callable[[Any], Any] | None) -> float | None:
+        """Bring `env` to where the episode was; gives the reward so far.
+
+        None when it took another course: not everything that is random in it comes from its seed.
+        """
         if self._random is None:
-            env.reset(seed=self._seed)
+            obs = env.reset(seed=self._seed)[0]
         else:
             set_random_state(env, self._random)
-            env.reset()
+            obs = env.reset()[0]
+        if self.first not in (None, checksum(read(obs) if read else obs)):
+            return None
         total = 0.0
         for action in self.actions:
-            total += float(env.step(action)[1])
-        return total
+            _, reward, terminated, truncated, _ = env.step(action)
+            if terminated or truncated:
+                return None
+            total += float(reward)
+        return total if self._total in (None, total) else None
 
 
-def random_state(env: gymnasium.Env[Any, Any]) -> State:
-    """The state of the environment's own generator."""
-    return dict(env.unwrapped.np_random.bit_generator.state)
+def checksum(obs: NDArray[Any]) -> int:
+    """What an observation is known by."""
+    return zlib.crc32(np.ascontiguousarray(obs).data)
+
+
+def random_state(env: gymnasium.Env[Any, Any]) -> State | None:
+    """The state of the environment's own generator; None when it is not one of numpy's."""
+    generator = getattr(env.unwrapped, "np_random", None)
+    if isinstance(generator, np.random.Generator):
+        return dict(generator.bit_generator.state)
+    # The older kind, which DM Control has.
+    return generator.get_state(legacy=False) if isinstance(generator, np.random.RandomState) else None
 
 
 def set_random_state(env: gymnasium.Env[Any, Any], state: State) -> None:
-    kind = getattr(np.random, state["bit_generator"])
-    generator = np.random.Generator(kind())
-    generator.bit_generator.state = state
-    env.unwrapped.np_random = generator
+    bits = getattr(np.random, state["bit_generator"])()
+    if "has_gauss" in state:
+        legacy = np.random.RandomState(bits)
+        legacy.set_state(state)
+        env.unwrapped.np_random = legacy  # type: ignore[assignment]
+    else:
+        bits.state = state
+        env.unwrapped.np_random = np.random.Generator(bits)
