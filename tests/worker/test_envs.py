@@ -252,6 +252,7 @@ def play(envs: VectorEnv, random: np.random.Generator, steps: int) -> bytes:
         ("ppo", "Taxi-v4", 250),
         ("sac_continuous_action", "InvertedPendulum-v5", 100),
         ("sac_continuous_action", "HalfCheetah-v5", 1060),
+        ("sac_continuous_action", "dm_control/cartpole-swingup-v0", 1060),
     ],
 )
 def test_environments_come_back_to_the_byte(tmp_path: Path, algo: str, env_id: str, steps: int) -> None:

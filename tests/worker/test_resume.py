@@ -98,6 +98,7 @@ def curriculum(stages: list[dict[str, object]]) -> str:
         ("ddpg_continuous_action", "Pendulum-v1", OFF_POLICY),
         ("td3_continuous_action", "Pendulum-v1", (*OFF_POLICY, "--num-envs=3")),
         ("sac_continuous_action", ROBOT, OFF_POLICY),
+        ("ppo_continuous_action", "dm_control/pendulum-swingup-v0", (*ROLLOUTS, "--total-timesteps=5000")),
         ("ppo", GRID, ("--total-timesteps=4000", "--checkpoint-every=500", curriculum(ROOMS))),
         ("pqn", "CartPole-v0", (curriculum(CARTS),)),
         ("dqn", "CartPole-v0", (*CHUNKS, "--num-envs=3", curriculum(CARTS))),

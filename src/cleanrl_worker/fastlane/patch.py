@@ -96,6 +96,8 @@ def _can_render(spec: Any) -> bool:
         creator: Any = entry if callable(entry) else registration.load_env_creator(entry)
         if hasattr(creator, "metadata"):
             return "rgb_array" in creator.metadata.get("render_modes", ())
-        return "render_mode" in inspect.signature(creator).parameters
+        taken = inspect.signature(creator).parameters
+        # A function that takes any argument hands it on, as DM Control's do.
+        return "render_mode" in taken or any(one.kind is one.VAR_KEYWORD for one in taken.values())
     except Exception:
         return False

@@ -18,7 +18,7 @@ from cleanrl_worker.probe import describe_environment
 from cleanrl_worker.schemas.catalog import CATALOG_FILE
 from mosaic.contract.atomic import write_atomic
 
-PACKAGES = ("ale_py", "minigrid")
+PACKAGES = ("ale_py", "minigrid", "shimmy")
 SOURCES = ("gymnasium.envs.classic_control", "gymnasium.envs.toy_text", "gymnasium.envs.box2d", "minigrid")
 # Published results are of version 4, so it stays beside its successor.
 KEPT_VERSIONS = {"gymnasium.envs.mujoco": (4, 5)}
@@ -57,11 +57,14 @@ def describe_all(known: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_listed(env_id: str) -> bool:
-    """Whether an id belongs in the catalog: not superseded, and not an alias of an Atari game."""
+    """Whether an id belongs in the catalog: a newest version, of Atari one id for each game."""
     spec = gymnasium.registry[env_id]
     source = str(spec.entry_point)
     if source.startswith("ale_py"):
         return spec.namespace == "ALE"
+    if spec.namespace == "dm_control":
+        # The suite; the others show pictures, or take minutes for what the suite does in seconds.
+        return "domain_name" in getattr(spec.entry_point, "keywords", {})
     for prefix, versions in KEPT_VERSIONS.items():
         if source.startswith(prefix):
             return spec.version in versions
