@@ -104,6 +104,35 @@ def test_counts_follow_the_runs_and_the_words() -> None:
     assert listing.counts()["all"] == 0
 
 
+def test_counts_are_of_runs_and_a_filter_means_one_run() -> None:
+    first, second, third = seeds(1, 1, 2, 3)
+    listing = listing_of(first, replace(second, outcome="failed"), third, made_run(9))
+    assert listing.counts() == {"all": 4, "running": 0, "waiting": 0, "failed": 1}
+    listing.set_filter(RunFilter("failed", "seed:1"))
+    assert listing.keys == [], "no run is both"
+    listing.set_filter(RunFilter("failed", "seed:2"))
+    assert len(listing.keys) == 1
+
+
+def test_a_place_in_the_queue_is_counted_anew_when_the_queue_moves() -> None:
+    waiting = [
+        live(made_run(at, place=float(at)), "INIT", reason=f"waits behind {at - 1} runs in the queue")
+        for at in range(1, 5)
+    ]
+    book = RunBook()
+    listing = Listing(book)
+    listing.update(book.update(waiting))
+    assert [int(run_id) for run_id in book.queue()] == [1, 2, 3, 4]
+    stale = listing.update(book.update([live(waiting[0])]))
+    assert waiting[3].run_id in stale
+    row = listing.row(waiting[3].run_id)
+    assert row is not None
+    assert row.reason == "Waits behind 2 runs in the queue"
+    book.update([replace(waiting[3], priority=5), live(waiting[1])])
+    assert [int(run_id) for run_id in book.queue()] == [4, 3]
+    assert book.get(waiting[2].run_id) == replace(waiting[2], reason="waits behind 1 run in the queue")
+
+
 def test_a_row_says_how_a_run_is() -> None:
     running = live(made_run(1), headline={"mean_return": 487.25, "progress": 0.741, "step": 370_688})
     row = listing_of(running).row(running.run_id)

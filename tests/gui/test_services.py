@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from gym_gui.services.daemon_link import DaemonLink
@@ -22,9 +24,11 @@ from gym_gui.services.run_metrics import RunMetrics
 from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import Tasks
 from gym_gui.settings import Settings
+from gym_gui.ui.widgets.notification_area import NotificationArea, NotificationHistory
 from mosaic.client import Client, train_config
 from mosaic.contract.errors import UnavailableError, UserError
 from support.runs import end, long_config, wait_for_status
+from support.window import Driver, live, made_run
 
 PATIENCE_MS = 90_000
 
@@ -207,3 +211,45 @@ def test_the_program_opens_the_window_and_a_signal_closes_it(client: Client, var
     assert "G101" in log.read_text()
     assert wait_for_status(client, run.run_id, "EXEC")
     end(client, run)
+
+
+def test_only_the_newest_message_is_seen_and_the_history_has_all(qtbot: QtBot) -> None:
+    over = QWidget()
+    qtbot.addWidget(over)
+    over.resize(900, 600)
+    over.show()
+    told = Notifications()
+    area, history = NotificationArea(told, over, 40), NotificationHistory(told, over, 40)
+    told.tell("It cannot be done: " + "a long story " * 20, "bad")
+    told.tell("A run has ended.", "good", aside=True)
+    assert [card.isVisible() for card in area.cards] == [False, True]
+    assert area.cards[-1].more.text() == "1 more"
+    assert area.geometry().bottom() <= 600 - 40
+    area.cards[-1].close_card()
+    (card,) = area.cards
+    assert card.isVisible() and not card.more.isVisible(), "what was not dismissed comes back"
+    area.dismiss()
+    assert not area.isVisible()
+    history.muted.connect(lambda muted: setattr(area, "muted", muted))
+    history.mute.setChecked(True)
+    told.tell("Another has ended.", aside=True)
+    assert area.cards == []
+    told.tell("This is an answer.")
+    assert len(area.cards) == 1
+    history.open()
+    assert history.texts()[:2] == ["This is an answer.", "Another has ended."]
+    QTest.keyClick(history, Qt.Key.Key_Escape)
+    assert not history.isVisible()
+    area.dismiss()
+
+
+def test_runs_that_end_together_are_told_of_in_one_sentence(driver: Driver) -> None:
+    window = driver.window
+    window._runs_changed([live(made_run(at)) for at in range(4)])
+    window._runs_changed([made_run(0), made_run(1), made_run(2, outcome="failed", reason="it fell")])
+    window._runs_changed([made_run(3)])
+    driver.until(lambda: driver.told() == ["4 runs ended: 3 completed, 1 failed."])
+    assert window.status.messages.text() == "Messages 1"
+    window.history.open()
+    assert window.status.messages.text() == "Messages"
+    assert driver.told() == []

@@ -14,12 +14,13 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from gym_gui.app import Desktop, catch_faults
+from gym_gui.models.facts import RunFacts
 from gym_gui.settings import Settings
 from gym_gui.theme import theme
 from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
 from mosaic.client import Client
 from support.runs import end, long_config, script_config, wait_for_status
-from support.window import Driver, made_run
+from support.window import Driver, live, made_run
 
 LEFT = Qt.MouseButton.LeftButton
 
@@ -41,6 +42,7 @@ def test_the_first_start_trains_cartpole_in_one_click(driver: Driver) -> None:
     assert titles[0] == "Overview"
     driver.until(lambda: "Live" in [window.page.bar.tabText(at) for at in range(window.page.bar.count())])
     click(window.page.header.cancel)
+    click(window.page.header.confirm.go)
     driver.until_state("Cancelled")
 
 
@@ -55,9 +57,16 @@ def test_a_run_is_paused_continued_and_cancelled_from_its_head(driver: Driver) -
     assert header.pausing.text() == "Resume"
     click(header.pausing)
     driver.until_state("Running")
+    place = header.cancel.geometry()
     click(header.cancel)
+    assert header.confirm.isVisible()
+    click(header.confirm.keep)
+    assert not header.confirm.isVisible()
+    click(header.cancel)
+    click(header.confirm.go)
     driver.until_state("Cancelled")
     assert not header.cancel.isVisible()
+    assert not header.evaluate.geometry().intersects(place), "it must not come under the mouse"
 
 
 def test_the_seeds_of_one_configuration_are_one_row_and_are_cancelled_together(driver: Driver) -> None:
@@ -67,6 +76,7 @@ def test_the_seeds_of_one_configuration_are_one_row_and_are_cancelled_together(d
     assert sorted(chip.text() for chip in window.page.header.seed_buttons.values()) == ["1", "2"]
     assert window.page.header.cancel.text() == "Cancel 2 runs"
     click(window.page.header.cancel)
+    click(window.page.header.confirm.go)
     driver.until(lambda: all(run.ended for run in window.context.runs))
     assert {run.outcome for run in window.context.runs} == {"cancelled"}
 
@@ -137,6 +147,76 @@ def test_the_window_fits_a_small_screen_whatever_the_names(driver: Driver) -> No
     window.resize(1024, 700)
     assert (window.width(), window.height()) == (1024, 700)
     assert window.page.header.more.visibleRegion().boundingRect().width() > 20
+
+
+def test_a_filter_hides_rows_and_leaves_what_is_watched(driver: Driver) -> None:
+    window = driver.window
+    window._runs_changed([made_run(at, algo="dqn" if at % 2 else "ppo") for at in range(10)])
+    window.select_run(made_run(4).run_id)
+    window.panel.field.setText("algo:dqn")
+    driver.until(lambda: window.panel.model.rowCount() == 5)
+    assert driver.run.run_id == made_run(4).run_id
+    assert window.panel.list.chosen_ids() == []
+    window.panel.field.clear()
+    driver.until(lambda: window.panel.model.rowCount() == 10)
+    assert window.panel.list.chosen_ids() == [made_run(4).run_id]
+    QTest.keyClick(window.panel.list, Qt.Key.Key_Down)
+    assert driver.run.run_id == made_run(3).run_id
+
+
+def test_removed_runs_leave_filter_and_selection_as_they_are(driver: Driver) -> None:
+    window = driver.window
+    window._runs_changed([made_run(at, algo="dqn" if at % 2 else "ppo") for at in range(10)])
+    window.panel.field.setText("algo:dqn")
+    driver.until(lambda: window.panel.model.rowCount() == 5)
+    window.select_run(made_run(5).run_id)
+    window._runs_removed([made_run(9).run_id])
+    assert driver.run.run_id == made_run(5).run_id
+    window._runs_removed([made_run(5).run_id])
+    assert driver.run.run_id == made_run(3).run_id, "the next row takes its place"
+    assert window.panel.list.chosen_ids() == [made_run(3).run_id]
+    assert window.panel.field.text() == "algo:dqn"
+    assert window.panel.model.rowCount() == 3
+
+
+def test_the_buttons_are_for_all_marked_runs_in_sight_or_not(driver: Driver) -> None:
+    window, header = driver.window, driver.window.page.header
+    window._runs_changed([made_run(at) for at in range(40)])
+    window._runs_changed([live(made_run(at)) for at in (38, 39)])
+    rows = window.panel.list
+    rows.setFocus()
+    QTest.keyClick(rows, Qt.Key.Key_Home)
+    for _ in range(19):
+        QTest.keyClick(rows, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
+    assert len(rows.chosen_ids()) == 20
+    assert "20 runs chosen" in header.meta.text()
+    assert header.cancel.text() == "Cancel 2 runs"
+    assert header.entries["remove"].text() == "Remove 18 runs…"
+    asked: list[int] = []
+    window.actions_on_runs.remove = lambda runs: asked.append(len(runs))  # type: ignore[method-assign]
+    header.entries["remove"].trigger()
+    click(header.confirm.go)
+    assert asked == [20], "those that live are left out where runs are removed"
+    QTest.keyClick(rows, Qt.Key.Key_Down)
+    assert header.entries["remove"].text() == "Remove…"
+
+
+@pytest.mark.parametrize("purpose", ["policy", "resume"])
+def test_a_form_by_key_is_for_the_run_that_is_shown(
+    driver: Driver, purpose: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    window = driver.window
+    opened: list[dict[str, object]] = []
+    monkeypatch.setattr(window.cover, "open_form", lambda _purpose, prefill: opened.append(prefill))
+    window._runs_changed([made_run(1), live(made_run(2))])
+    window.select_run(made_run(1).run_id)
+    window.page._take_facts(made_run(1).run_id, RunFacts(has_policy=True))
+    click(getattr(window.toolbar, purpose))
+    window._do(purpose)
+    window.page._take_facts(made_run(1).run_id, RunFacts())
+    click(getattr(window.toolbar, purpose))
+    named = {"run_id": made_run(1).run_id, "run_dir": made_run(1).run_dir}
+    assert opened == [named, named, {}], "a run without a policy is not offered"
 
 
 def test_train_again_repeats_the_last_configuration(driver: Driver) -> None:
@@ -239,6 +319,8 @@ def test_the_finder_does_what_the_head_of_the_run_offers(driver: Driver) -> None
         window.finder.open()
         QTest.keyClicks(window.finder.field, words)
         QTest.keyClick(window.finder.field, Qt.Key.Key_Return)
+        if window.page.header.confirm.isVisible():
+            click(window.page.header.confirm.go)
         driver.until_state(state)
     assert "cancel" not in window.page.header.offers()
 

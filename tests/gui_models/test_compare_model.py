@@ -21,6 +21,15 @@ def test_runs_that_differ_in_seed_and_notes_alone_are_one_group() -> None:
     assert group.label == "ppo · CartPole-v1"
 
 
+def test_two_runs_of_one_seed_are_one_seed() -> None:
+    repeated = record("01RUNC", asked={"seed": 1}, headline={"mean_return": 300.0, "step": 50})
+    groups = group_runs([record("01RUNA", asked={"seed": 1}), record("01RUNB", asked={"seed": 2}), repeated])
+    (group,) = groups
+    assert [run.run_id for run in group.one_for_each_seed] == ["01RUNC", "01RUNB"]
+    assert note_of(groups, True).startswith("lines are the mean of up to 2 seeds")
+    assert note_of(group_runs([record("01RUNA", asked={"seed": 1}), repeated]), True) == ""
+
+
 def test_another_parameter_is_another_group_named_by_it() -> None:
     groups = group_runs(
         [trained("01RUNA", 1), trained("01RUNB", 1, learning_rate=0.001), trained("01RUNC", 2)]

@@ -30,6 +30,7 @@ COMMANDS = (
     Found("script", "Run a script…", "Ctrl+J"),
     Found("compare", "Compare the chosen runs", "Ctrl+D"),
     Found("filter", "Filter the runs", "Ctrl+F"),
+    Found("messages", "Show all messages", "Ctrl+M"),
     Found("theme", "Change between light and dark", "Ctrl+Shift+L"),
     Found("theme_system", "Follow the theme of the system", ""),
     Found("log", "Open the window's log", ""),

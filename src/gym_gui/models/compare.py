@@ -34,6 +34,16 @@ class Group:
     def seeds(self) -> list[int | None]:
         return [settings_of(run).get("seed") for run in self.runs]
 
+    @property
+    def one_for_each_seed(self) -> tuple[RunRecord, ...]:
+        """What means are made of: of runs of one seed, which repeat each other, the one that got furthest."""
+        found: dict[object, RunRecord] = {}
+        for run, seed in zip(self.runs, self.seeds, strict=True):
+            key = run.run_id if seed is None else seed
+            if _reached(run) >= _reached(found.get(key, run)):
+                found[key] = run
+        return tuple(found.values())
+
 
 @dataclass(frozen=True)
 class Difference:
@@ -42,6 +52,10 @@ class Difference:
     name: str
     values: tuple[str, ...]
     defaults: tuple[bool, ...]
+
+
+def _reached(run: RunRecord) -> float:
+    return float(run.headline.get("step") or 0)
 
 
 def settings_of(run: RunRecord) -> dict[str, Any]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 
 from gym_gui.models.filters import STATES, RunFilter, in_state
 from gym_gui.models.run_rows import Row, Shape, child_row, group_row, shape_of
 from gym_gui.models.runs import RunBook, RunGroup
 
-_NOWHERE: frozenset[str] = frozenset()
+_NONE = (0,) * len(STATES)
 
 
 class Listing:
@@ -19,11 +18,9 @@ class Listing:
         self._book = book
         self._filter = RunFilter()
         self._opened: set[str] = set()
-        self._states: dict[str, frozenset[str]] = {}
-        """For each group the states that its runs are in."""
-        self._found: set[str] = set()
-        """The groups that the words of the filter find."""
-        self._counts: Counter[str] = Counter()
+        self._tallies: dict[str, tuple[int, ...]] = {}
+        """For each group how many of the runs that the words of the filter find are in each of `STATES`."""
+        self._counts = list(_NONE)
         self._rows: dict[str, Row] = {}
         self._shapes: dict[str, Shape] = {}
         self.keys: list[str] = []
@@ -55,7 +52,7 @@ class Listing:
         stale = set()
         moved = False
         for key in changed:
-            moved |= self._take_states(key) or key in self._opened
+            moved |= self._take_tally(key) or key in self._opened
             for row in (key, *(self._children(key) if key in self._opened else ())):
                 self._rows.pop(row, None)
                 self._shapes.pop(row, None)
@@ -85,8 +82,8 @@ class Listing:
         return shape
 
     def counts(self) -> dict[str, int]:
-        """How many groups are in each state, of those that the words find."""
-        return {state: self._counts[state] for state in STATES}
+        """How many runs are in each state, of those that the words find."""
+        return dict(zip(STATES, self._counts, strict=True))
 
     def group_key_of(self, run_id: str) -> str | None:
         """The row of a run's group."""
@@ -111,36 +108,32 @@ class Listing:
             return child_row(group, group.runs[run_id], self._book.get)
         return group_row(group, key in self._opened, self._book.get)
 
-    def _take_states(self, key: str) -> bool:
+    def _take_tally(self, key: str) -> bool:
         """Look at a group again; gives whether the rows are others now."""
-        old = self._states.pop(key, _NOWHERE) if key in self._found else _NOWHERE
-        self._states.pop(key, None)
-        self._found.discard(key)
-        self._counts.subtract(old)
-        group = self._book.group(key)
-        if group is None:
-            return bool(old)
-        runs = list(group.runs.values())
-        new = self._states[key] = frozenset(s for s in STATES if any(in_state(run, s) for run in runs))
-        if not self._finds(group):
-            return bool(old)
-        self._found.add(key)
-        self._counts.update(new)
-        return (self._filter.state in old) != (self._filter.state in new)
+        old, new = self._tallies.pop(key, _NONE), self._tally(key)
+        if new != _NONE:
+            self._tallies[key] = new
+        self._counts = [count - gone + come for count, gone, come in zip(self._counts, old, new, strict=True)]
+        place = STATES.index(self._filter.state)
+        return bool(old[place]) != bool(new[place])
 
     def _find_words(self) -> None:
         """Look through all groups for other words."""
-        groups = ((key, self._book.group(key)) for key in self._states)
-        self._found = {key for key, group in groups if group is not None and self._finds(group)}
-        self._counts = Counter(state for key in self._found for state in self._states[key])
+        tallies = ((key, self._tally(key)) for key in self._book.group_keys())
+        self._tallies = {key: tally for key, tally in tallies if tally != _NONE}
+        self._counts = [sum(counts) for counts in zip(*self._tallies.values(), strict=True)] or list(_NONE)
 
-    def _finds(self, group: RunGroup) -> bool:
+    def _tally(self, key: str) -> tuple[int, ...]:
+        group = self._book.group(key)
+        if group is None:
+            return _NONE
         text_of, finds = self._book.text_of, self._filter.finds
-        return any(finds(run, text_of(run.run_id)) for run in group.runs.values())
+        found = [run for run in group.runs.values() if finds(run, text_of(run.run_id))]
+        return tuple(sum(in_state(run, state) for run in found) for state in STATES) if found else _NONE
 
     def _lay_out(self) -> None:
-        state, states, found, opened = self._filter.state, self._states, self._found, self._opened
-        keys = [key for key in self._book.group_keys() if key in found and state in states[key]]
+        place, tallies, opened = STATES.index(self._filter.state), self._tallies, self._opened
+        keys = [key for key in self._book.group_keys() if tallies.get(key, _NONE)[place]]
         if opened:
             keys = [row for key in keys for row in (key, *(self._children(key) if key in opened else ()))]
         self.keys = keys

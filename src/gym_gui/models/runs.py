@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gym_gui.models.filters import RunFilter, search_text
+from gym_gui.models.words import BEHIND, behind
 from mosaic.client import RunRecord
 
 _TOGETHER_SECONDS = 60.0
@@ -56,6 +57,8 @@ class RunBook:
         self._group_of: dict[str, str] = {}
         self._newest_of_config: dict[str, str] = {}
         self._texts: dict[str, str] = {}
+        self._queue: dict[str, tuple[int, float, str]] = {}
+        """What decides the place of each run that waits."""
         self._ordered = True
 
     def __len__(self) -> int:
@@ -68,7 +71,9 @@ class RunBook:
     def update(self, records: Iterable[RunRecord]) -> set[str]:
         """Take in new and changed runs; gives the keys of the groups that changed."""
         changed = set()
+        queue = dict(self._queue)
         for run in sorted(records, key=_age):
+            self._take_place(run)
             key = self._group_of.get(run.run_id)
             if key is None:
                 key = self._place(run)
@@ -76,6 +81,27 @@ class RunBook:
                 self._groups[key].runs[run.run_id] = run
             changed.add(key)
         self._keep_order()
+        return changed if queue == self._queue else changed | self._count_queue()
+
+    def queue(self) -> list[str]:
+        """The runs that wait, the first to start first."""
+        return sorted(self._queue, key=self._queue.__getitem__)
+
+    def _take_place(self, run: RunRecord) -> None:
+        if run.status == "INIT":
+            self._queue[run.run_id] = (-run.priority, run.place, run.run_id)
+        else:
+            self._queue.pop(run.run_id, None)
+
+    def _count_queue(self) -> set[str]:
+        """Say anew how many runs each waits behind: the daemon tells it when it is asked, and not again."""
+        changed = set()
+        for ahead, run_id in enumerate(self.queue()):
+            group = self._groups[self._group_of[run_id]]
+            run = group.runs[run_id]
+            if ahead and (run.reason or "").startswith(BEHIND) and run.reason != behind(ahead):
+                group.runs[run_id] = replace(run, reason=behind(ahead))
+                changed.add(group.key)
         return changed
 
     def remove(self, run_ids: Iterable[str]) -> set[str]:
@@ -86,6 +112,7 @@ class RunBook:
             if key is None:
                 continue
             changed.add(key)
+            self._queue.pop(run_id, None)
             del self._groups[key].runs[run_id], self._texts[run_id]
             if not self._groups[key].runs:
                 del self._groups[key]

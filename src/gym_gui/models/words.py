@@ -153,6 +153,15 @@ def short_id(run_id: str) -> str:
     return f"{run_id[:8]}…{run_id[-5:]}" if len(run_id) > 16 else run_id
 
 
+BEHIND = "waits behind "
+"""How the reason of a run begins that has others before it in the queue."""
+
+
+def behind(ahead: int) -> str:
+    """Why a run waits that has so many before it, in the words of the daemon."""
+    return f"{BEHIND}{'1 run' if ahead == 1 else f'{ahead} runs'} in the queue"
+
+
 def sentence(text: str) -> str:
     """The same with a capital letter."""
     return text[:1].upper() + text[1:]

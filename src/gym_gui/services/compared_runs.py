@@ -203,13 +203,14 @@ def _lines(
 ) -> list[Line]:
     lines = []
     for group in groups:
-        read = [(run, sources[run.run_id].curve(tag)) for run in group.runs if run.run_id in sources]
+        runs = group.one_for_each_seed if averaged else group.runs
+        read = [(run, sources[run.run_id].curve(tag)) for run in runs if run.run_id in sources]
         curves = [(run, curve) for run, curve in read if len(curve)]
         if averaged and len(curves) > 1:
             lines.append(mean_line(group.label, group.colour, [curve for _, curve in curves], options))
             continue
         for run, curve in curves:
             seed = words.seeds_text([run.worker_config.get("seed")])
-            name = f"{group.label} · {seed}" if len(group.runs) > 1 and seed else group.label
+            name = f"{group.label} · {seed}" if len(runs) > 1 and seed else group.label
             lines.append(line_of(curve, options, name, group.colour))
     return lines

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -14,7 +15,11 @@ from gym_gui.services.sparklines import Sparklines
 from mosaic.client import RunRecord
 
 _USAGE_MS = 2000
+_TOGETHER_MS = 600
+"""Runs that end within so long are told of in one sentence."""
 _KINDS = {"completed": "good", "failed": "bad", "timed_out": "bad", "cancelled": "info"}
+
+_WORST = ("bad", "good", "info")
 
 
 class News(QObject):
@@ -29,6 +34,9 @@ class News(QObject):
         self._timer = QTimer(self, interval=_USAGE_MS)
         self._timer.timeout.connect(self._read_usage)
         self._timer.start()
+        self._ended: list[RunRecord] = []
+        self._telling = QTimer(self, singleShot=True, interval=_TOGETHER_MS)
+        self._telling.timeout.connect(self._tell_ends)
         self._read_usage()
 
     def take(self, records: Sequence[RunRecord]) -> set[str]:
@@ -36,7 +44,8 @@ class News(QObject):
         for run in records:
             before = self._context.runs.get(run.run_id)
             if before is not None and run.ended and not before.ended:
-                self._tell_end(run)
+                self._ended.append(run)
+                self._telling.start()
             self._sparklines.take(run)
         return self._context.runs.update(records)
 
@@ -50,12 +59,26 @@ class News(QObject):
         kept = self._context.settings.get("last_configs")
         if kept:
             asked = kept[0]["metadata"]["worker"]["config"]
-            several = f", {len(kept)} seeds" if len(kept) > 1 else ""
+            seeds = {one["metadata"]["worker"]["config"].get("seed") for one in kept}
+            several = f", {len(seeds)} seeds" if len(seeds) > 1 else ""
             return f"{asked.get('algo')} on {asked.get('env_id')}{several}"
         return "The newest training" if len(self._context.runs) else None
 
     def close(self) -> None:
         self._timer.stop()
+        self._telling.stop()
+
+    def _tell_ends(self) -> None:
+        ended, self._ended = self._ended, []
+        if len(ended) == 1:
+            self._tell_end(ended[0])
+            return
+        counts = Counter(words.state_of(run).word.lower() for run in ended)
+        told = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+        worst = min(ended, key=lambda run: _WORST.index(_KINDS.get(run.outcome or "", "info")))
+        kind = _KINDS.get(worst.outcome or "", "info")
+        action = ("Show", lambda: self._context.select_run(worst.run_id))
+        self._context.notifications.tell(f"{len(ended)} runs ended: {told}.", kind, action, aside=True)
 
     def _tell_end(self, run: RunRecord) -> None:
         outcome = run.outcome or ""
@@ -67,7 +90,7 @@ class News(QObject):
         elif outcome in ("failed", "timed_out") and run.reason:
             text += f": {with_titles(run.reason, self._context.runs.get).rstrip('.')}"
         action = ("Show", lambda: self._context.select_run(run.run_id))
-        self._context.notifications.tell(f"{text}.", _KINDS.get(outcome, "info"), action)
+        self._context.notifications.tell(f"{text}.", _KINDS.get(outcome, "info"), action, aside=True)
 
     def _read_usage(self) -> None:
         self._context.tasks.run(read_usage, self.usage.emit, lambda _: None, owner=self)

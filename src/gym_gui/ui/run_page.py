@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QVBoxLayout, QWidget
@@ -10,7 +11,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from gym_gui.context import Context
 from gym_gui.models.facts import RunFacts, read_facts
 from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.header import header_words
+from gym_gui.ui.presenters.header import can_evaluate, can_resume, header_words
 from gym_gui.ui.run_actions import RunActions
 from gym_gui.ui.run_tabs import RunTabs
 from gym_gui.ui.views.base import RunView
@@ -33,6 +34,8 @@ class RunPage(QWidget):
         self._actions = actions
         self.run: RunRecord | None = None
         self._whole = False
+        self._marked: list[RunRecord] = []
+        """Where several rows of the list are marked, all of their runs: the buttons are for them."""
         self._facts = RunFacts()
         self.header = RunHeader()
         self.header.asked.connect(self._act)
@@ -86,10 +89,38 @@ class RunPage(QWidget):
     def show_header(self) -> None:
         """Say anew how the run and its group are."""
         if self.run is not None:
-            group = self._group()
-            meant = group if self._whole else [self.run]
-            told = header_words(self.run, meant, group, self._facts, self._context.runs.get)
+            told = header_words(
+                self.run,
+                self._meant(),
+                self._group(),
+                bool(self._marked),
+                self._facts,
+                self._context.runs.get,
+            )
             self.header.show_words(told, self.run.run_id)
+
+    def set_marked(self, runs: Sequence[RunRecord]) -> None:
+        """These runs are marked together, and meant by the buttons; none when a single row is."""
+        if [run.run_id for run in runs] != [run.run_id for run in self._marked]:
+            self.header.confirm.hide()
+        self._marked = list(runs)
+        self.show_header()
+
+    def prefill(self, purpose: str) -> dict[str, Any]:
+        """What a form for a purpose is to know of the run that is shown; nothing where it cannot use it."""
+        run, facts = self.run, self._facts
+        wanted = {"policy": can_evaluate, "resume": can_resume}.get(purpose)
+        if run is None or wanted is None or not wanted(run, facts):
+            return {}
+        return {"run_id": run.run_id, "run_dir": run.run_dir}
+
+    def _meant(self) -> list[RunRecord]:
+        """The runs that the buttons are for."""
+        if self._marked:
+            found = (self._context.runs.get(run.run_id) for run in self._marked)
+            return [run for run in found if run is not None]
+        assert self.run is not None
+        return self._group() if self._whole else [self.run]
 
     def set_covered(self, covered: bool) -> None:
         """Whether something lies over the page: then nothing in it works."""
@@ -150,7 +181,7 @@ class RunPage(QWidget):
         """Do what a button of the header says."""
         if self.run is None:
             return
-        run, meant = self.run, self._group() if self._whole else [self.run]
+        run, meant = self.run, self._meant()
         context, actions = self._context, self._actions
         named = {"run_id": run.run_id, "run_dir": run.run_dir}
         doing: dict[str, Callable[[], None]] = {

@@ -29,7 +29,7 @@ from gym_gui.ui.views.base import RunsView, RunView
 from gym_gui.ui.widgets import run_panel, status_bar
 from gym_gui.ui.widgets.empty_state import EmptyState
 from gym_gui.ui.widgets.finder import Finder
-from gym_gui.ui.widgets.notification_area import NotificationArea
+from gym_gui.ui.widgets.notification_area import NotificationArea, NotificationHistory
 from gym_gui.ui.widgets.run_panel import RunPanel
 from gym_gui.ui.widgets.status_bar import StatusBar
 from gym_gui.ui.widgets.toolbar import Toolbar
@@ -37,6 +37,7 @@ from mosaic.client import RunRecord
 
 SIZE = (1440, 900)
 LEAST = (960, 620)
+_KEYS = (("Ctrl+F", "filter"), ("Ctrl+M", "messages"), ("Ctrl+Shift+L", "theme"), ("Ctrl+Q", "quit"))
 
 
 class Window(QMainWindow):
@@ -71,7 +72,9 @@ class Window(QMainWindow):
         self.status = StatusBar()
         self._lay_out(comparison)
         self.finder = Finder(self._whole, self.context.runs, self._run_commands)
-        self.notification_area = NotificationArea(notifications, self._whole, status_bar.HEIGHT + SPACE[2])
+        margin = status_bar.HEIGHT + SPACE[2]
+        self.notification_area = NotificationArea(notifications, self._whole, margin)
+        self.history = NotificationHistory(notifications, self._whole, margin)
         self._connect()
         self._restore()
         self._show_empty()
@@ -106,8 +109,8 @@ class Window(QMainWindow):
         link.state_changed.connect(self._daemon_changed)
         self.news.usage.connect(self.status.show_usage)
         self.panel.chosen.connect(self._chosen)
-        self.panel.marked.connect(lambda ids: self.toolbar.set_chosen(len(ids)))
-        self.toolbar.form_wanted.connect(lambda purpose: self.open_form(purpose, {}))
+        self.panel.marked.connect(self._marked)
+        self.toolbar.form_wanted.connect(self._open_for_shown)
         self.toolbar.again_wanted.connect(self.actions_on_runs.train_again)
         self.toolbar.compare_wanted.connect(self.compare)
         self.toolbar.find_wanted.connect(self.finder.open)
@@ -116,17 +119,30 @@ class Window(QMainWindow):
         self.actions_on_runs.queued.connect(self._show_queued)
         self.cover.submitted.connect(self.actions_on_runs.submitted)
         self.finder.chosen.connect(self._found)
-        for keys, name in (("Ctrl+F", "filter"), ("Ctrl+Shift+L", "theme"), ("Ctrl+Q", "quit")):
+        self.context.notifications.posted.connect(lambda _: self.status.count_message())
+        self.status.messages.clicked.connect(self.history.open)
+        self.notification_area.history_wanted.connect(self.history.open)
+        self.history.opened.connect(self.status.messages_read)
+        self.history.opened.connect(self.notification_area.dismiss)
+        self.history.muted.connect(self._mute)
+        for keys, name in _KEYS:
             QShortcut(QKeySequence(keys), self).activated.connect(lambda name=name: self._do(name))
 
     def open_form(self, purpose: str, prefill: dict[str, Any]) -> None:
         """Show a worker's form over the window."""
         self.cover.open_form(purpose, prefill)
 
+    def _open_for_shown(self, purpose: str) -> None:
+        """Show a form, for the run that is shown where that run will do."""
+        self.open_form(purpose, self.page.prefill(purpose))
+
     def compare(self) -> None:
         """Show the marked runs side by side."""
-        runs = [self.context.runs.get(run_id) for run_id in self.panel.list.chosen_ids()]
-        self.cover.compare([run for run in runs if run is not None])
+        self.cover.compare(self.panel.marked_runs())
+
+    def _marked(self, ids: Sequence[str]) -> None:
+        self.toolbar.set_chosen(len(ids))
+        self.page.set_marked(self.panel.marked_runs() if self.panel.several else [])
 
     def select_run(self, run_id: str) -> None:
         """Show a run, now or as soon as the daemon has told of it."""
@@ -166,7 +182,7 @@ class Window(QMainWindow):
         groups = self.news.take(records)
         self.panel.update_groups(groups)
         self.cover.update_runs(records)
-        self._update_page(records, groups)
+        self._update_page(groups)
         self.toolbar.set_again(self.news.again_words())
         if self._wanted is not None and self.context.runs.get(self._wanted) is not None:
             self.select_run(self._wanted)
@@ -178,27 +194,33 @@ class Window(QMainWindow):
         if self.page.run is None:
             self._show_empty()
 
-    def _update_page(self, records: Sequence[RunRecord], groups: set[str]) -> None:
+    def _update_page(self, groups: set[str]) -> None:
         shown = self.page.run
         if shown is None:
             return
-        record = next((run for run in records if run.run_id == shown.run_id), None)
         group = self.context.runs.group_of(shown.run_id)
-        if record is not None:
+        if group is None or group.key not in groups:
+            return
+        record = group.runs[shown.run_id]
+        if record is not shown:
             self.page.update_run(record)
-        elif group is not None and group.key in groups:
+        else:
             self.page.show_header()
 
     def _runs_removed(self, run_ids: Sequence[str]) -> None:
+        gone, shown = set(run_ids), self.page.run
+        beside = self.panel.list.beside(gone)
         self.panel.update_groups(self.news.forget(run_ids))
-        if self.page.run is not None and self.page.run.run_id in run_ids:
-            self.page.clear()
-            keys = self.context.runs.group_keys()
-            newest = self.context.runs.group(keys[0]) if keys else None
-            if newest is not None:
-                self.select_run(newest.first.run_id)
-            else:
-                self._show_empty()
+        self._marked(self.panel.list.chosen_ids())
+        if shown is None or shown.run_id not in gone:
+            return
+        self.page.clear()
+        run = self.context.runs.get(beside or "")
+        if run is None:
+            self._show_empty()
+        else:
+            self.panel.list.select(run.run_id)
+            self._show(run, self.panel.stands_for_group(run.run_id))
 
     def _daemon_changed(self, state: str) -> None:
         self.status.show_daemon(state, self.context.link.reason)
@@ -231,18 +253,24 @@ class Window(QMainWindow):
             "again": self.actions_on_runs.train_again,
             "compare": self.compare,
             "filter": self._filter,
+            "messages": self.history.open,
             "theme": lambda: choose(self.context, next_theme()),
             "theme_system": lambda: choose(self.context, None),
             "log": self.actions_on_runs.open_log,
             "quit": self.close,
         }
-        commands.get(name, lambda: self.open_form(name, {}))()
+        commands.get(name, lambda: self._open_for_shown(name))()
 
     def _filter(self) -> None:
         self.cover.uncover()
         self.panel.field.setFocus()
 
+    def _mute(self, muted: bool) -> None:
+        self.notification_area.muted = muted
+        self.context.settings.set("muted", muted or None)
+
     def _restore(self) -> None:
+        self.history.mute.setChecked(bool(self.context.settings.get("muted")))
         geometry = self.context.settings.get("geometry")
         self.resize(*SIZE)
         if geometry:

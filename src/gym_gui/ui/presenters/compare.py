@@ -76,7 +76,7 @@ def _seeds(group: Group) -> str:
 
 
 def _returns(group: Group) -> str:
-    known = [run.headline.get("mean_return") for run in group.runs]
+    known = [run.headline.get("mean_return") for run in group.one_for_each_seed]
     values = [float(value) for value in known if value is not None]
     if not values:
         return words.NONE
@@ -97,7 +97,7 @@ def _states(group: Group) -> str:
 
 def note_of(groups: Sequence[Group], grouped: bool) -> str:
     """What the lines of the charts are."""
-    most = max((len(group.runs) for group in groups), default=0)
+    most = max((len(group.one_for_each_seed) for group in groups), default=0)
     if grouped and most > 1:
         return f"lines are the mean of up to {most} seeds, bands one standard deviation around it"
     return ""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gym_gui.models import words
-from gym_gui.models.facts import RunFacts
+from gym_gui.models.facts import RunFacts, is_evaluation
 from gym_gui.models.run_rows import Finder, overall_state, reason_text
 from gym_gui.models.words import State, title_of
 from mosaic.client import RunRecord
@@ -25,10 +25,14 @@ class HeaderWords:
     reason: str
     pausing: str | None
     """`Pause` or `Resume`; None when neither makes sense."""
-    can_cancel: bool
+    pauses: int
+    """How many runs that is for."""
+    cancels: int
+    removes: int
+    plays: bool
+    """Whether it is a training, whose policy can be evaluated once there is one."""
     can_evaluate: bool
     can_resume_training: bool
-    can_remove: bool
     seeds: tuple[tuple[str, str], ...]
     """For a group of several: id and seed of each run. The list has them where they are too many."""
     count: int
@@ -36,26 +40,47 @@ class HeaderWords:
 
 
 def header_words(
-    run: RunRecord, meant: Sequence[RunRecord], group: Sequence[RunRecord], facts: RunFacts, find: Finder
+    run: RunRecord,
+    meant: Sequence[RunRecord],
+    group: Sequence[RunRecord],
+    marked: bool,
+    facts: RunFacts,
+    find: Finder,
 ) -> HeaderWords:
-    """The header for `run`. The buttons are for those `meant`: the run alone, or its whole group."""
-    state = overall_state(meant)
-    statuses = {one.status for one in meant}
-    seeds = words.seeds_text([one.worker_config.get("seed") for one in meant])
-    meta = (seeds, _since(run), words.short_id(run.run_id))
+    """The header for `run`. The buttons are for those `meant`: it, its group, or all that are `marked`."""
+    shown = [run] if marked else meant
+    state = overall_state(shown)
+    statuses = [one.status for one in meant]
+    seeds = words.seeds_text([one.worker_config.get("seed") for one in shown])
+    chosen = f"{len(meant)} runs chosen" if marked else ""
+    meta = (chosen, seeds, _since(run), words.short_id(run.run_id))
+    pausing = "Pause" if "EXEC" in statuses else "Resume" if "PAUSE" in statuses else None
+    ended = sum(one.ended for one in meant)
     return HeaderWords(
         title=title_of(run),
         state=state,
         meta=" · ".join(filter(None, meta)),
-        reason=reason_text(meant, state, find),
-        pausing="Pause" if "EXEC" in statuses else "Resume" if "PAUSE" in statuses else None,
-        can_cancel=not all(one.ended for one in meant),
-        can_evaluate=facts.has_policy and not facts.is_evaluation,
-        can_resume_training=facts.has_policy and run.ended and not facts.is_evaluation,
-        can_remove=all(one.ended for one in meant),
+        reason=reason_text(shown, state, find),
+        pausing=pausing,
+        pauses=statuses.count("EXEC" if pausing == "Pause" else "PAUSE"),
+        cancels=len(meant) - ended,
+        removes=ended if marked or ended == len(meant) else 0,
+        plays=not is_evaluation(run),
+        can_evaluate=can_evaluate(run, facts),
+        can_resume_training=can_resume(run, facts),
         seeds=tuple((one.run_id, _seed(one)) for one in group) if 1 < len(group) <= _MOST_SEEDS else (),
         count=len(meant),
     )
+
+
+def can_evaluate(run: RunRecord, facts: RunFacts) -> bool:
+    """Whether the run has a policy of its own to play."""
+    return facts.has_policy and not is_evaluation(run)
+
+
+def can_resume(run: RunRecord, facts: RunFacts) -> bool:
+    """Whether a training may go on from what the run has left."""
+    return can_evaluate(run, facts) and run.ended
 
 
 def _seed(run: RunRecord) -> str:

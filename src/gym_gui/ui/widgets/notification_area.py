@@ -1,25 +1,34 @@
-"""The one place where the window speaks up."""
+"""The one place where the window speaks up: a card for the newest, and a list of all that was told."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt, QTimer
-from PySide6.QtWidgets import QFrame, QHBoxLayout, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
+from gym_gui.models import words
 from gym_gui.services.notifications import Notification, Notifications
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import button, cast_shadow, label
+from gym_gui.ui.widgets.basics import button, cast_shadow, label, line
 from gym_gui.ui.widgets.status_bar import Dot
 
-_MOST = 4
-_WIDTH = 400
+_MOST = 50
+_WIDTH, _HISTORY_HEIGHT = 440, 420
 _SECONDS = {"info": 6, "good": 6, "warn": 12, "bad": 0}
 """0 stays until it is dismissed."""
 _ROLES = {"info": "accent", "good": "good", "warn": "warn", "bad": "bad"}
 _WORDS = {"info": "Note", "good": "Done", "warn": "Attention", "bad": "Error"}
 
 
+def _mark(told: Notification) -> Dot:
+    dot = Dot()
+    dot.set_role(_ROLES[told.kind])
+    dot.setAccessibleName(_WORDS[told.kind])
+    return dot
+
+
 class NotificationCard(QFrame):
-    """One notification, with what can be done about it."""
+    """One notification, with what can be done about it, and how many there are under it."""
 
     def __init__(self, area: NotificationArea, told: Notification) -> None:
         super().__init__()
@@ -27,29 +36,34 @@ class NotificationCard(QFrame):
         self._area = area
         self.setProperty("role", "raised")
         cast_shadow(self)
-        dot = Dot()
-        dot.set_role(_ROLES[told.kind])
-        dot.setAccessibleName(_WORDS[told.kind])
         text = label(told.text, selectable=True, wraps=True)
         text.setAccessibleName(f"{_WORDS[told.kind]}: {told.text}")
         text.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
+        self.more = button("", role="link")
+        self.more.clicked.connect(area.history_wanted)
         self.dismiss = button("Dismiss", role="quiet")
-        self.dismiss.clicked.connect(self.close_card)
+        self.dismiss.clicked.connect(area.dismiss)
         row = QHBoxLayout(self)
         row.setContentsMargins(SPACE[2], SPACE[1], SPACE[1], SPACE[1])
         row.setSpacing(SPACE[1])
-        row.addWidget(dot, 0, Qt.AlignmentFlag.AlignVCenter)
+        row.addWidget(_mark(told), 0, Qt.AlignmentFlag.AlignVCenter)
         row.addWidget(text, 1)
         self.action = None
         if told.action is not None:
             self.action = button(told.action[0], role="link")
             self.action.clicked.connect(self._act)
             row.addWidget(self.action)
+        row.addWidget(self.more)
         row.addWidget(self.dismiss)
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self.close_card)
         if _SECONDS[told.kind]:
             self._timer.start(_SECONDS[told.kind] * 1000)
+
+    def show_under(self, count: int) -> None:
+        """Say how many others wait behind this one."""
+        self.more.setText(f"{count} more")
+        self.more.setVisible(count > 0)
 
     def _act(self) -> None:
         if self.told.action is not None:
@@ -66,25 +80,31 @@ class NotificationCard(QFrame):
 
 
 class NotificationArea(QWidget):
-    """Cards above the left lower corner of the window that it lies on, newest below.
+    """A single card above the left lower corner of the window that it lies on, however much was told.
 
-    The right one has the buttons of the forms.
+    The right corner has the buttons of the forms.
     """
+
+    history_wanted = Signal()
 
     def __init__(self, notifications: Notifications, over: QWidget, margin: int) -> None:
         super().__init__(over)
         self._over = over
         self._margin = margin
+        self.muted = False
+        """Whether what comes by itself, such as the end of a run, is kept in the history only."""
         self.cards: list[NotificationCard] = []
+        """Those that are open, of which the last is to be seen."""
         self._column = QVBoxLayout(self)
         self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(SPACE[1])
         self.setFixedWidth(_WIDTH)
         self.hide()
         over.installEventFilter(self)
         notifications.posted.connect(self.show_notification)
 
     def show_notification(self, told: Notification) -> None:
+        if self.muted and told.aside:
+            return
         # The same again takes the place of the first: an error that repeats must not fill the window.
         for card in [card for card in self.cards if card.told.text == told.text]:
             self.drop(card)
@@ -103,6 +123,11 @@ class NotificationArea(QWidget):
             card.deleteLater()
             self._place()
 
+    def dismiss(self) -> None:
+        """Close all: the history has them."""
+        for card in list(self.cards):
+            card.close_card()
+
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize:
             self._place()
@@ -112,9 +137,112 @@ class NotificationArea(QWidget):
         self.setVisible(bool(self.cards))
         if not self.cards:
             return
+        for card in self.cards:
+            card.setVisible(card is self.cards[-1])
+        self.cards[-1].show_under(len(self.cards) - 1)
         self._column.activate()
         height = max(self._column.totalHeightForWidth(_WIDTH), self._column.totalMinimumSize().height())
         self.resize(_WIDTH, height)
-        area = self._over.rect()
-        self.move(SPACE[3], area.bottom() - height - self._margin)
+        self.move(SPACE[3], self._over.rect().bottom() - height - self._margin)
         self.raise_()
+
+
+class NotificationHistory(QFrame):
+    """All that was told since the window was opened, newest first; Esc or a click elsewhere takes it away."""
+
+    muted = Signal(bool)
+    opened = Signal()
+
+    def __init__(self, notifications: Notifications, over: QWidget, margin: int) -> None:
+        super().__init__(over)
+        self._notifications = notifications
+        self._over = over
+        self._margin = margin
+        self.setProperty("role", "card")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        cast_shadow(self)
+        self.mute = QCheckBox("Do not pop up when runs end")
+        self.mute.toggled.connect(self.muted)
+        self.close_button = button("Close", role="quiet")
+        self.close_button.clicked.connect(self.hide)
+        head = QHBoxLayout()
+        head.setContentsMargins(SPACE[2], SPACE[1], SPACE[1], SPACE[1])
+        head.setSpacing(SPACE[2])
+        head.addWidget(label("Messages", "strong"))
+        head.addStretch(1)
+        head.addWidget(self.mute)
+        head.addWidget(self.close_button)
+        self._area = QScrollArea()
+        self._area.setWidgetResizable(True)
+        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(1, 1, 1, 1)
+        column.setSpacing(0)
+        column.addLayout(head)
+        column.addWidget(line())
+        column.addWidget(self._area, 1)
+        notifications.posted.connect(self._posted)
+        over.installEventFilter(self)
+        self.hide()
+
+    def open(self) -> None:
+        """Show it in the lower left corner of the window, or take it away when it is there."""
+        if self.isVisible():
+            self.hide()
+            return
+        self._fill()
+        self._place()
+        self.show()
+        self.raise_()
+        self.setFocus()
+        self.opened.emit()
+
+    def texts(self) -> list[str]:
+        """What it has to tell, newest first."""
+        return [told.text for told in reversed(self._notifications.history)]
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.hide()
+        else:
+            super().keyPressEvent(event)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize and self.isVisible():
+            self._place()
+        return False
+
+    def _posted(self, told: Notification) -> None:
+        if self.isVisible():
+            self._fill()
+            self.opened.emit()
+
+    def _place(self) -> None:
+        height = min(_HISTORY_HEIGHT, self._over.height() - 2 * self._margin - SPACE[4])
+        self.setGeometry(SPACE[3], self._over.rect().bottom() - height - self._margin, _WIDTH, height)
+
+    def _fill(self) -> None:
+        page = QWidget()
+        column = QVBoxLayout(page)
+        column.setContentsMargins(SPACE[2], SPACE[1], SPACE[2], SPACE[1])
+        column.setSpacing(SPACE[1])
+        for told in reversed(self._notifications.history):
+            column.addLayout(self._row(told))
+        if not self._notifications.history:
+            column.addWidget(label("Nothing was told yet.", "dim"))
+        column.addStretch(1)
+        self._area.setWidget(page)
+
+    def _row(self, told: Notification) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(SPACE[1])
+        row.addWidget(_mark(told), 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(label(told.text, selectable=True, wraps=True), 1, Qt.AlignmentFlag.AlignTop)
+        if told.action is not None:
+            name, act = told.action
+            link = button(name, role="link")
+            link.clicked.connect(self.hide)
+            link.clicked.connect(act)
+            row.addWidget(link, 0, Qt.AlignmentFlag.AlignTop)
+        row.addWidget(label(words.clock(told.at), "faint"), 0, Qt.AlignmentFlag.AlignTop)
+        return row

@@ -104,6 +104,8 @@ class RowsView(QAbstractItemView):
         last, now, page = len(self._tops) - 2, max(0, self.currentIndex().row()), self.viewport().height()
         if last < 0:
             return QModelIndex()
+        if not self.currentIndex().isValid():
+            return self.model().index(0, 0)
         wanted = {
             _Action.MoveUp: now - 1,
             _Action.MovePrevious: now - 1,

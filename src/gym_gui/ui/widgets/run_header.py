@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from gym_gui.theme import SPACE
@@ -38,8 +38,11 @@ class RunHeader(QWidget):
         self.pausing = button("Pause", "Ctrl+P")
         self.pausing.set_compact(True)
         self.pausing.clicked.connect(self._ask_pausing)
-        self.cancel = self._button("Cancel", "cancel", "danger")
-        self.evaluate = self._button("Evaluate", "evaluate")
+        self.cancel = button("Cancel", role="danger")
+        self.cancel.clicked.connect(lambda: self.ask("cancel"))
+        # It is there from the beginning, so that it never comes to stand where Cancel was a moment ago.
+        self.evaluate = button("Evaluate")
+        self.evaluate.clicked.connect(lambda: self.asked.emit("evaluate"))
         self.more = button("⋯")
         self.more.setAccessibleName("More")
         self.more.setMenu(self._menu())
@@ -49,9 +52,9 @@ class RunHeader(QWidget):
         self._shown_seeds: tuple[tuple[str, str], ...] = ()
         self.seed_buttons: dict[str, Button] = {}
         self._pausing: str | None = None
-        self._count = 1
-        self.confirm = ConfirmRemoval()
-        self.confirm.confirmed.connect(lambda: self.asked.emit("remove"))
+        self._told: HeaderWords | None = None
+        self.confirm = Confirm()
+        self.confirm.confirmed.connect(self.asked)
         first = QHBoxLayout()
         first.setSpacing(SPACE[1] + 2)
         first.addWidget(self.title)
@@ -76,13 +79,19 @@ class RunHeader(QWidget):
         self.reason.setVisible(bool(told.reason))
         self._pausing = told.pausing
         self.pausing.setVisible(told.pausing is not None)
-        self.pausing.setText(_for_all(told.pausing or "Pause", told.count))
-        self.cancel.setVisible(told.can_cancel)
-        self.cancel.setText(_for_all("Cancel", told.count))
-        self._count = told.count
-        self.evaluate.setVisible(told.can_evaluate)
+        self.pausing.setText(_for_all(told.pausing or "Pause", told.pauses))
+        self.cancel.setVisible(told.cancels > 0)
+        self.cancel.setText(_for_all("Cancel", told.cancels))
+        self._told = told
+        if self.confirm.about == "cancel" and not told.cancels:
+            self.confirm.hide()
+        self.evaluate.setVisible(told.plays)
+        self.evaluate.setEnabled(told.can_evaluate)
+        self.evaluate.setToolTip("" if told.can_evaluate else "It has saved no policy yet.")
+        self.entries["again"].setText("Run again" if told.count == 1 else f"Run all {told.count} again")
         self.entries["resume_training"].setEnabled(told.can_resume_training)
-        self.entries["remove"].setEnabled(told.can_remove)
+        self.entries["remove"].setEnabled(told.removes > 0)
+        self.entries["remove"].setText(f"{_for_all('Remove', told.removes)}…")
         self._show_seeds(told.seeds, "" if told.count > 1 else run_id)
 
     def offers(self) -> dict[str, str]:
@@ -91,13 +100,15 @@ class RunHeader(QWidget):
             return {}
         pausing = "pause" if self._pausing == "Pause" else "go_on"
         buttons = {pausing: self.pausing, "cancel": self.cancel, "evaluate": self.evaluate}
-        found = {name: one.text() for name, one in buttons.items() if one.isVisible()}
+        found = {name: one.text() for name, one in buttons.items() if one.isVisible() and one.isEnabled()}
         return found | {name: entry.text() for name, entry in self.entries.items() if entry.isEnabled()}
 
     def ask(self, name: str) -> None:
         """Ask for something as its button does."""
         if name in self.entries:
             self.entries[name].trigger()
+        elif name == "cancel" and self._told is not None:
+            self.confirm.ask(name, self._told.cancels)
         else:
             self.asked.emit(name)
 
@@ -122,11 +133,6 @@ class RunHeader(QWidget):
     def _ask_pausing(self) -> None:
         self.asked.emit("pause" if self._pausing == "Pause" else "go_on")
 
-    def _button(self, text: str, name: str, role: str | None = None) -> Button:
-        made = button(text, role=role)
-        made.clicked.connect(lambda: self.asked.emit(name))
-        return made
-
     def _menu(self) -> QMenu:
         menu = QMenu(self)
         self.entries: dict[str, QAction] = {}
@@ -142,8 +148,8 @@ class RunHeader(QWidget):
         return menu
 
     def _chosen(self, name: str) -> None:
-        if name == "remove":
-            self.confirm.ask(self._count)
+        if name == "remove" and self._told is not None:
+            self.confirm.ask(name, self._told.removes, self._told.count - self._told.removes)
         else:
             self.asked.emit(name)
 
@@ -152,16 +158,18 @@ def _for_all(word: str, count: int) -> str:
     return f"{word} {count} runs" if count > 1 else word
 
 
-class ConfirmRemoval(Card):
-    """Asks once more, in place, before files go for good."""
+class Confirm(Card):
+    """Asks once more, in place, before something is done that cannot be undone."""
 
-    confirmed = Signal()
+    confirmed = Signal(str)
+    """The name of what was asked about."""
 
     def __init__(self) -> None:
         super().__init__("raised", margin=SPACE[1])
+        self.about = ""
         self._text = label("", wraps=True)
-        self.go = button("Remove for good", role="danger")
-        self.keep = button("Keep")
+        self.go = button("", role="danger")
+        self.keep = button("")
         self.go.clicked.connect(self._confirm)
         self.keep.clicked.connect(self.hide)
         row = QHBoxLayout()
@@ -173,12 +181,29 @@ class ConfirmRemoval(Card):
         self.column.addLayout(row)
         self.hide()
 
-    def ask(self, count: int) -> None:
-        what = "this run" if count == 1 else f"these {count} runs"
-        self._text.setText(f"Remove {what} with all files: curves, checkpoints, videos and logs?")
+    def ask(self, name: str, count: int, left: int = 0) -> None:
+        """Ask about `cancel` or `remove`; `left` is how many of the chosen runs it does not concern."""
+        self.about = name
+        what = "this run" if count == 1 else f"these {count:,} runs"
+        if name == "remove":
+            stay = f" The other {left:,} still live and stay." if left else ""
+            text = f"Remove {what} with all files: curves, checkpoints, videos and logs?{stay}"
+            self.go.setText("Remove for good")
+            self.keep.setText("Keep")
+        else:
+            text = f"Cancel {what}? What was trained so far is kept, and can be resumed from its checkpoint."
+            self.go.setText("Cancel the run" if count == 1 else f"Cancel {count:,} runs")
+            self.keep.setText("Let it go on" if count == 1 else "Let them go on")
+        self._text.setText(text)
         self.show()
         self.keep.setFocus()
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.hide()
+        else:
+            super().keyPressEvent(event)
+
     def _confirm(self) -> None:
         self.hide()
-        self.confirmed.emit()
+        self.confirmed.emit(self.about)

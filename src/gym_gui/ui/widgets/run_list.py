@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, Qt, QTimer, Signal
+from collections.abc import Container
+
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, Qt, QTimer, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
 
 from gym_gui.models.run_rows import Row
@@ -31,6 +33,9 @@ class RunList(RowsView):
         self._book = book
         self._sparklines = sparklines
         self._quiet = False
+        self._current: str | None = None
+        """The row that was chosen last; a filter may hide it, but takes no other in its place."""
+        self._kept: list[str] = []
         self._delegate = RunDelegate(self._curve, self)
         self.setModel(model)
         self.setItemDelegate(self._delegate)
@@ -40,6 +45,7 @@ class RunList(RowsView):
         self._look.timeout.connect(self.look)
         for signal in (model.modelReset, model.rowsInserted, model.rowsRemoved, model.dataChanged):
             signal.connect(self.measure)
+        model.following.connect(self._follow)
         sparklines.changed.connect(model.redraw)
         self.measure()
 
@@ -52,18 +58,61 @@ class RunList(RowsView):
 
     def select(self, run_id: str) -> None:
         """Show this run as the chosen one, where the list has it."""
-        place = self._rows.place(self._rows.listing.key_of(run_id))
+        self._current = self._rows.listing.key_of(run_id)
+        place = self._rows.place(self._current)
         if place is not None:
             self._quiet = True
             only = QItemSelectionModel.SelectionFlag.ClearAndSelect
             self.selectionModel().setCurrentIndex(self._rows.index(place), only)
             self._quiet = False
+            self.scrollTo(self._rows.index(place))
+        self._tell_marked()
 
     def chosen_ids(self) -> list[str]:
         """The runs of all chosen rows, each once, in the order of the list."""
+        return list(dict.fromkeys(run_id for row in self.chosen_rows() for run_id in row.run_ids))
+
+    def chosen_rows(self) -> list[Row]:
+        """The chosen rows from above."""
         places = sorted(index.row() for index in self.selectionModel().selectedIndexes())
-        rows = filter(None, map(self._rows.row, places))
-        return list(dict.fromkeys(run_id for row in rows for run_id in row.run_ids))
+        return list(filter(None, map(self._rows.row, places)))
+
+    def beside(self, run_ids: Container[str]) -> str | None:
+        """The run to show when these are gone: of the next row that stays, else of the one before."""
+        start = self._rows.place(self._current) or 0
+        for place in (*range(start, self._rows.rowCount()), *range(start - 1, -1, -1)):
+            row = self._rows.row(place)
+            staying = [run_id for run_id in row.run_ids if run_id not in run_ids] if row is not None else []
+            if staying:
+                return staying[0]
+        return None
+
+    def _follow(self, begins: bool) -> None:
+        """Rows come and go: what was chosen stays so, as far as it is still there, and nothing else is."""
+        if begins:
+            self._quiet = True
+            self._kept = [row.key for row in self.chosen_rows()]
+            return
+        chosen = self.selectionModel()
+        places = [place for key in self._kept if (place := self._rows.place(key)) is not None]
+        group, _, run_id = (self._current or "").partition("/")
+        closed = self._rows.place(self._current) is None and self._rows.place(group) is not None
+        if closed:
+            self._current = group
+        current = self._rows.place(self._current)
+        flag = QItemSelectionModel.SelectionFlag
+        index = QModelIndex() if current is None else self._rows.index(current)
+        chosen.setCurrentIndex(index, flag.NoUpdate)
+        chosen.clearSelection()
+        for place in places or ([] if current is None else [current]):
+            chosen.select(self._rows.index(place), flag.Select)
+        self._quiet = False
+        self._tell_marked()
+        if closed:
+            self.chosen.emit(run_id, True)
+
+    def _tell_marked(self) -> None:
+        self.marked.emit(self.chosen_ids())
 
     def look(self) -> None:
         """Ask for the curves of the rows on the screen."""
@@ -86,15 +135,16 @@ class RunList(RowsView):
     def currentChanged(self, current: Index, previous: Index) -> None:
         super().currentChanged(current, previous)
         row = self._rows.row(current.row()) if current.isValid() else None
-        if row is None:
+        if row is None or self._quiet:
             return
         self.scrollTo(current)
-        if not self._quiet:
-            self.chosen.emit(row.run_id, not row.child)
+        self._current = row.key
+        self.chosen.emit(row.run_id, not row.child)
 
     def selectionChanged(self, selected: QItemSelection, deselected: QItemSelection) -> None:
         super().selectionChanged(selected, deselected)
-        self.marked.emit(self.chosen_ids())
+        if not self._quiet:
+            self._tell_marked()
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         index = self.indexAt(event.position().toPoint())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 
 from gym_gui.models.filters import RunFilter
 from gym_gui.models.listing import Listing
@@ -18,6 +18,9 @@ Index = QModelIndex | QPersistentModelIndex
 
 class RunListModel(QAbstractListModel):
     """Thousands of rows, of which only those on the screen are ever put into words."""
+
+    following = Signal(bool)
+    """True before rows come and go, False when all of them are in place."""
 
     def __init__(self, listing: Listing) -> None:
         super().__init__()
@@ -82,6 +85,11 @@ class RunListModel(QAbstractListModel):
         new = self.listing.keys
         if new == self._keys:
             return
+        self.following.emit(True)
+        self._move_to(new)
+        self.following.emit(False)
+
+    def _move_to(self, new: list[str]) -> None:
         staying = set(new)
         gone = list(_ranges([at for at, key in enumerate(self._keys) if key not in staying]))
         before = self._places.keys()

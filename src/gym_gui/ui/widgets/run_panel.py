@@ -21,6 +21,7 @@ from gym_gui.theme import SPACE
 from gym_gui.ui.widgets.basics import Button, button, label, line
 from gym_gui.ui.widgets.run_list import RunList
 from gym_gui.ui.widgets.run_list_model import RunListModel
+from mosaic.client import RunRecord
 
 WIDTH = 316
 _TYPING_MS = 150
@@ -35,6 +36,7 @@ class RunPanel(QFrame):
     def __init__(self, book: RunBook, sparklines: Sparklines) -> None:
         super().__init__()
         self.setProperty("role", "side")
+        self._book = book
         self.model = RunListModel(Listing(book))
         self.list = RunList(self.model, book, sparklines)
         self.list.chosen.connect(self.chosen)
@@ -114,6 +116,15 @@ class RunPanel(QFrame):
         if self.model.place(self.model.listing.key_of(run_id)) is None and not self._shows_all():
             self.show_all()
         self.list.select(run_id)
+
+    @property
+    def several(self) -> bool:
+        """Whether more than one row is marked."""
+        return len(self.list.chosen_rows()) > 1
+
+    def marked_runs(self) -> list[RunRecord]:
+        """The runs of all marked rows."""
+        return [run for run_id in self.list.chosen_ids() if (run := self._book.get(run_id)) is not None]
 
     def stands_for_group(self, run_id: str) -> bool:
         """Whether the row of a run is that of its whole group."""
