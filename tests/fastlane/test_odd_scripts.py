@@ -94,12 +94,17 @@ tell([env.render_mode, grid.status().reason])
     assert run_script(BEGIN + code) == [None, "it cannot render pictures"]
 
 
-@pytest.mark.parametrize("taken", ["render_mode=None", "**kwargs"])
-def test_a_function_that_takes_a_render_mode_is_asked_for_pictures(taken: str) -> None:
-    handed = "**kwargs" if taken == "**kwargs" else "render_mode=render_mode"
+@pytest.mark.parametrize(
+    ("taken", "made"),
+    [
+        ("render_mode=None", 'gym.make("None-v0", render_mode=render_mode)'),
+        ("**anything", "plays.Colours(**anything)"),
+    ],
+)
+def test_a_function_that_takes_a_render_mode_is_asked_for_pictures(taken: str, made: str) -> None:
     code = f"""
 def make({taken}):
-    return gym.make("None-v0", {handed})
+    return {made}
 gym.register("Nested-v0", entry_point=make)
 env = play(gym.make("Nested-v0"))
 tell([env.render_mode, env.spec.kwargs, len(owners()), grid.status().state])
