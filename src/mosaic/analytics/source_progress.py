@@ -79,7 +79,7 @@ class StepClock:
         self._samples.clear()
 
     def rate(self) -> float | None:
-        """Steps per second over the last ten seconds; where a script writes less often, since it wrote before."""
+        """Steps per second over the last ten seconds, or since a script wrote before if that is longer."""
         if len(self._samples) < 2:
             return None
         end_time, end_step = self._samples[-1]

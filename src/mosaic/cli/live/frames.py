@@ -48,7 +48,7 @@ class FramesView(LiveView):
 
 
 def live_line(grid: LiveGrid) -> str:
-    """What stands under the picture: whether it is live, and the reward of its step; the panel has the rest."""
+    """What stands under the picture: whether it is live, and its last reward; the panel has the rest."""
     status, metrics = grid.status(), grid.metrics()
     said = f"{status.state}: {status.reason}" if status.reason else status.state
     if metrics is None or status.state != "live":
