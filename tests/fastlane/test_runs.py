@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from cleanrl_worker.fastlane.tap import Tap
 from conftest import RunMosaic
-from mosaic.cli.looking import first_picture
+from mosaic.cli.looking import first_picture, reason_of
 from mosaic.client import Client, train_config
 from mosaic.fastlane import slots
 from mosaic.fastlane.grid import LiveGrid
-from mosaic.fastlane.layout import FOLDER_VARIABLE
+from mosaic.fastlane.layout import FOLDER_VARIABLE, lacking_package, lacks_package
+from mosaic.fastlane.reader import SlotStatus
 from mosaic.fastlane.segment import Segment, create_segment, list_segments, remove_segment
 from mosaic.fastlane.writer import SlotWriter
+from support.records import plain_record
 from support.runs import end, script_config, wait_for_status
 
 
@@ -103,7 +109,7 @@ def test_a_snapshot_does_not_wait_for_an_environment_that_nobody_plays(
     assert [slots.claim(segment, slots.Owner.myself()) for _ in range(2)] == [0, 1]
     with LiveGrid("RUN") as grid:
         SlotWriter(segment, 0).publish(np.zeros((4, 6, 3), np.uint8), 0.0, 0.0, 0.0)
-        assert first_picture(grid, "RUN").shape == (4, 6, 3)
+        assert first_picture(grid, plain_record("RUN")).shape == (4, 6, 3)
         assert (grid.shown, grid.awaited) == ([0], [1])
     remove_segment("RUN")
 
@@ -115,3 +121,40 @@ def test_snapshot_and_record_say_why_there_is_nothing(client: Client, run_mosaic
         done = run_mosaic(command, run.run_id, name, check=False)
         assert done.returncode == 2
         assert done.stderr.count("\n") == 1
+
+
+def test_a_missing_package_is_told_with_the_command_for_the_interpreter_of_the_run() -> None:
+    lacks = SlotStatus("no picture", lacks_package("pygame"))
+    assert "run `mosaic extras install classic`" in reason_of(lacks, None)
+    assert "run `/their/python -m pip install pygame`" in reason_of(lacks, "/their/python")
+    assert "-m pip install oddlib`" in reason_of(SlotStatus("no picture", lacks_package("oddlib")), None)
+    assert reason_of(SlotStatus("no picture", "it's odd"), None) == "it's odd"
+
+
+def test_a_package_that_is_installed_while_a_script_trains_brings_its_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(tmp_path)])
+
+    def render() -> Any:
+        try:
+            module = importlib.import_module("draws_for_this_test")
+        except ImportError as error:
+            raise RuntimeError("not here: pip install it") from error
+        return module.picture()
+
+    segment = Segment(create_segment("RUN", "grid"))
+    tap = Tap(segment, slots.claim(segment, slots.Owner.myself()) or 0, render, "Odd-v0", str)
+    with LiveGrid("RUN") as grid:
+        grid.look()
+        tap.show(0.0)
+        assert grid.status() == SlotStatus("no picture", lacks_package("draws_for_this_test"))
+        assert lacking_package(grid.status().reason) == "draws_for_this_test"
+        assert tap.due_at < float("inf"), "it tries again"
+        source = "import numpy\ndef picture(): return numpy.zeros((4, 6, 3), numpy.uint8)\n"
+        (tmp_path / "draws_for_this_test.py").write_text(source)
+        tap.show(0.0)
+        assert grid.look() and grid.picture().shape == (4, 6, 3)
+        assert grid.status().state == "live"
+    tap.close()
+    remove_segment("RUN")

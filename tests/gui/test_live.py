@@ -15,6 +15,7 @@ from gym_gui.ui.views.live import LiveView
 from gym_gui.ui.widgets.frame_view import FrameView
 from mosaic.analytics.eval_summary import EvalScores, EvalSummary
 from mosaic.fastlane import slots
+from mosaic.fastlane.layout import lacks_package
 from mosaic.fastlane.segment import Segment, create_segment, remove_segment
 from mosaic.fastlane.writer import SlotWriter
 from support.gui_context import shown, view_context
@@ -99,6 +100,34 @@ def test_an_environment_without_a_picture_says_why(
         writer.no_picture("render() gave None")
     qtbot.waitUntil(lambda: view.panel.state.text() == "no picture")
     assert "Render() gave None" in view.panel.advice.text()
+
+
+def test_what_a_picture_needs_is_installed_by_a_button_in_its_place(
+    view: LiveView, writers: list[SlotWriter], qtbot: QtBot
+) -> None:
+    view.show_run(record(RUN))
+    view.enter()
+    for writer in writers:
+        writer.no_picture(lacks_package("pygame"))
+    qtbot.waitUntil(lambda: view.panel.install.isVisible())
+    assert "'pygame', which is not installed" in view.panel.absent.text()
+    assert view.panel.install.button.text() == "Install classic"
+    assert view.panel.install.command_text == "mosaic extras install classic"
+    writers[0].publish(np.zeros((8, 8, 3), np.uint8), 0.0, 0.0, 0.0)
+    qtbot.waitUntil(lambda: view.panel.view.isVisible() and not view.panel.install.isVisible())
+
+
+def test_another_interpreter_is_told_its_own_command(
+    view: LiveView, writers: list[SlotWriter], qtbot: QtBot
+) -> None:
+    run = record(RUN)
+    run.config["metadata"]["worker"]["python"] = "/their/python"
+    view.show_run(run)
+    view.enter()
+    for writer in writers:
+        writer.no_picture(lacks_package("pygame"))
+    qtbot.waitUntil(lambda: "/their/python -m pip install pygame" in view.panel.advice.text())
+    assert not view.panel.install.isVisible(), "what is installed here would not help there"
 
 
 def test_a_run_that_has_not_begun_says_so(view: LiveView) -> None:

@@ -49,6 +49,15 @@ def draw_in_vain() -> str | None:
     return "its process was forked from one that had begun to draw" if _Fork.harmful else None
 
 
+def absent_package(error: BaseException | None) -> str:
+    """The package whose absence is behind an error; empty where it is another one."""
+    while error is not None:
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            return error.name.partition(".")[0]
+        error = error.__cause__ or error.__context__
+    return ""
+
+
 def as_picture(drawn: Any, max_dim: int) -> Any:
     """What a `render()` gave, in bytes and not larger than `max_dim`; None when that is no picture."""
     pixels = np.asarray(drawn)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import weakref
 from collections.abc import Callable, Iterator
 from time import monotonic
 from typing import Any
 
-from cleanrl_worker.fastlane.drawing import as_picture, draw_in_vain
+from cleanrl_worker.fastlane.drawing import absent_package, as_picture, draw_in_vain
 from cleanrl_worker.fastlane.lane import claim_slot, open_lane, release_slot, warn
 from mosaic.fastlane import layout, slots
 from mosaic.fastlane.segment import Segment
@@ -26,6 +27,8 @@ FEW = 4
 MAX_DIM_OF_FEW, MAX_DIM = 640, 512
 """A few pictures have much room in a window: the 600 pixels of Gymnasium's classics are shown whole. Of more
 pictures each is small there, and costs its viewer as much."""
+TRY_AGAIN_SECONDS = 2.0
+"""After a picture that a missing package was needed for."""
 SMOOTHING = 0.1
 """The weight of the newest episode in `rolling_return`."""
 
@@ -166,8 +169,17 @@ class Tap:
             limit = self._max_dim_of_few if self._watched <= FEW else self._max_dim
             frame = as_picture(self._render(), limit)
         except Exception as error:
+            package = absent_package(error)
+            if package:
+                return self._lack(package)
             return self.refuse(f"its render() failed: {type(error).__name__}: {error}")
         return self.refuse("its render() gives no picture") if frame is None else frame
+
+    def _lack(self, package: str) -> None:
+        """Say what is missing, and try again a little later: it may be installed while the script trains."""
+        self.refuse(layout.lacks_package(package))
+        self.due_at = monotonic() + TRY_AGAIN_SECONDS
+        importlib.invalidate_caches()
 
     def refuse(self, reason: str) -> None:
         """Render nothing, and tell viewers and the log why."""

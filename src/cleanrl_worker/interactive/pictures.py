@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from cleanrl_worker import probe
-from cleanrl_worker.fastlane.drawing import as_picture, choose_drawing
+from cleanrl_worker.fastlane.drawing import absent_package, as_picture, choose_drawing
+from mosaic.contract.extras import install_advice
+from mosaic.fastlane.layout import lacks_package
 from mosaic.fastlane.png import encode_png
 
 MAX_DIM = 1024
@@ -38,7 +40,10 @@ def draw(env: Any) -> dict[str, Any]:
         picture = as_picture(env.render(), MAX_DIM)
     except Exception as error:
         # A drawing library may be missing, which says nothing about the environment's steps.
-        return {"frame": None, "frame_problem": " ".join(f"{type(error).__name__}: {error}".split())}
+        package = absent_package(error)
+        why = f"{lacks_package(package)}; {install_advice(package)}" if package else ""
+        said = why or " ".join(f"{type(error).__name__}: {error}".split())
+        return {"frame": None, "frame_problem": said}
     if picture is None:
         return {"frame": None, "frame_problem": "what this environment draws is no picture"}
     # Made once, sent through a pipe and forgotten: time matters more than size.

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gym_gui.models.facts import is_evaluation
+from gym_gui.models.requirements import Requirement
 from gym_gui.models.words import number, sentence, steps
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
+from mosaic.contract.extras import install_advice, set_with
 from mosaic.fastlane.grid import Metrics
+from mosaic.fastlane.layout import lacking_package
 from mosaic.fastlane.reader import SlotStatus
 
 _ROLES = {"live": "good", "waiting": "dim", "stale": "warn", "no picture": "warn", "ended": "dim"}
@@ -30,6 +33,8 @@ class Absence:
 
     title: str
     advice: str
+    missing: Requirement | None = None
+    """The optional set that would bring the picture."""
 
 
 def hud_of(
@@ -81,11 +86,22 @@ def absence_of(run: RunRecord, status: SlotStatus) -> Absence:
         )
     if run.status == "PAUSE":
         return Absence("The run is paused.", "Resume it, and the picture goes on.")
+    if status.state == "no picture" and (package := lacking_package(status.reason)):
+        return _lacking(run, package)
     if status.state == "no picture":
         return Absence("This environment gives no picture.", _sentence(status.reason))
     if status.state == "stale":
         return Absence("No new picture is coming.", _sentence(status.reason))
     return Absence("The first picture is on its way.", _sentence(status.reason))
+
+
+def _lacking(run: RunRecord, package: str) -> Absence:
+    title = f"The picture needs the package '{package}', which is not installed."
+    name = set_with(package)
+    if run.python is not None or not name:
+        return Absence(title, f"{sentence(install_advice(package, run.python))}, then it comes by itself.")
+    env_id = run.worker_config.get("env_id")
+    return Absence(title, "Once it is installed the picture comes by itself.", Requirement(name, str(env_id)))
 
 
 def shows_frames(run: RunRecord) -> bool:

@@ -33,11 +33,11 @@ def exit_code_for(error: BaseException, debug: bool) -> int:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     sentence, code = _describe(error)
-    print(f"mosaic: {_as_typed(' '.join(sentence.split()))}", file=sys.stderr)
+    print(f"mosaic: {as_typed(' '.join(sentence.split()))}", file=sys.stderr)
     return code
 
 
-def _as_typed(sentence: str) -> str:
+def as_typed(sentence: str) -> str:
     """The sentence with our commands as the user can type them; the daemon does not know from where."""
     return re.sub(r"`(?:\./)?mosaic ", lambda _: f"`{program()} ", sentence)
 

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.program import program
 from mosaic.contract.errors import MosaicError, UserError
+from mosaic.contract.extras import install_advice
+from mosaic.fastlane.layout import lacking_package
 
 if TYPE_CHECKING:
     from mosaic.client import RunRecord
     from mosaic.fastlane.grid import LiveGrid
+    from mosaic.fastlane.reader import SlotStatus
 
 WAIT_SECONDS = 20.0
 """The first picture may take a while: a renderer has to start, and an update may lie between two steps."""
@@ -35,7 +38,15 @@ def looking_at(run: RunRecord) -> Iterator[LiveGrid]:
         yield grid
 
 
-def first_picture(grid: LiveGrid, run_id: str) -> Any:
+def reason_of(status: SlotStatus, python: str | None) -> str:
+    """Why there is no live picture, and what to do where a package is missing in the run's interpreter."""
+    package = lacking_package(status.reason)
+    if not package:
+        return status.reason
+    return f"{status.reason}; {install_advice(package, python)}, then it comes by itself"
+
+
+def first_picture(grid: LiveGrid, run: RunRecord) -> Any:
     """The picture of all environments, or of those that drew when no other comes any more."""
     deadline = time.monotonic() + WAIT_SECONDS
     seen = 0
@@ -47,11 +58,12 @@ def first_picture(grid: LiveGrid, run_id: str) -> Any:
             break
         status = grid.status()
         if status.state in ("no picture", "ended") and not seen:
-            raise MosaicError(f"There is no picture of run {run_id}: {status.reason}.")
+            why = reason_of(status, run.python)
+            raise MosaicError(f"There is no picture of run {run.run_id}: {why}.")
         time.sleep(_PAUSE_SECONDS)
     if seen:
         return grid.picture()
     status = grid.status()
     raise MosaicError(
-        f"Run {run_id} gave no picture within {WAIT_SECONDS:.0f} s: {status.reason or status.state}."
+        f"Run {run.run_id} gave no picture within {WAIT_SECONDS:.0f} s: {status.reason or status.state}."
     )

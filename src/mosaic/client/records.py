@@ -95,6 +95,11 @@ class RunRecord:
         """The part of the config that went to the worker."""
         return dict(self.config.get("metadata", {}).get("worker", {}).get("config", {}))
 
+    @property
+    def python(self) -> str | None:
+        """The interpreter that was asked for; None is ours."""
+        return self.config.get("metadata", {}).get("worker", {}).get("python") or None
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -37,6 +37,22 @@ PURPOSES = {
 }
 
 
+_SET_OF_MODULE = {
+    "Box2D": "box2d",
+    "ale_py": "atari",
+    "av": "video",
+    "cv2": "atari",
+    "dm_control": "dm_control",
+    "envpool": "envpool",
+    "imageio": "mujoco",
+    "minigrid": "minigrid",
+    "mujoco": "mujoco",
+    "pygame": "classic",
+    "shimmy": "dm_control",
+}
+"""Where what a script imports comes from: a package that is not there cannot be asked what it holds."""
+
+
 @dataclass(frozen=True)
 class PackageState:
     """A package that is needed: the version that is there, and whether it will do."""
@@ -78,6 +94,18 @@ def require_extra(name: str, for_what: str) -> None:
     """Raise UserError with the command that helps when a set is not installed."""
     if not is_installed(name):
         raise UserError(f"{for_what} needs the optional set '{name}': run `mosaic extras install {name}`.")
+
+
+def set_with(module: str) -> str:
+    """The optional set that brings a module; empty where none does."""
+    return _SET_OF_MODULE.get(module, "")
+
+
+def install_advice(module: str, python: str | None = None) -> str:
+    """What installs a module that is missing here, or in another interpreter that a run was given."""
+    if python is None and (name := set_with(module)):
+        return f"run `mosaic extras install {name}`"
+    return f"run `{python or sys.executable} -m pip install {module}`"
 
 
 def base_packages() -> list[PackageState]:

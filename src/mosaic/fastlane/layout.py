@@ -100,6 +100,17 @@ def unpack_text(field: bytes) -> str:
     return field.partition(b"\0")[0].decode("utf-8", "ignore")
 
 
+def lacks_package(package: str) -> str:
+    """The reason for no picture where a package is not installed; `lacking_package` reads it."""
+    return f"the package '{package}', which draws it, is not installed"
+
+
+def lacking_package(reason: str) -> str:
+    """The package that a reason for no picture names; empty where it is another reason."""
+    package = "".join(reason.split("'")[1:2])
+    return package if reason == lacks_package(package) else ""
+
+
 def frame_stride(region_size: int) -> int:
     """How far apart the frames of a region lie."""
     return region_size // DEPTH // 64 * 64

@@ -55,6 +55,7 @@ class InstallCard(QWidget):
         if names != self._names and self.button.isEnabled():
             # What was said of another set would be taken for this one's.
             self._show_progress(False)
+            self.button.show()
         self._names = names
         self._sentence.setText("\n".join(one.sentence for one in missing))
         self._command.setText(f"mosaic extras install {' '.join(self._names)}")
@@ -74,6 +75,7 @@ class InstallCard(QWidget):
     def _end(self, good: bool, text: str) -> None:
         self._bar.hide()
         self.button.setEnabled(True)
+        self.button.setVisible(not good)
         self._step.setText(text)
         restyle(self._step, role="help" if good else "help-error")
         self.ended.emit(good, text)

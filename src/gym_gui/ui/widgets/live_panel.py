@@ -14,6 +14,7 @@ from gym_gui.services.live_frames import LiveFrames, LiveNews
 from gym_gui.theme import SPACE
 from gym_gui.ui.widgets.basics import NumberLabel, label, restyle
 from gym_gui.ui.widgets.elided import ElidedLabel
+from gym_gui.ui.widgets.form_install import InstallCard
 from gym_gui.ui.widgets.frame_view import FrameView
 from mosaic.client import RunRecord
 from mosaic.fastlane.reader import SlotStatus
@@ -72,10 +73,12 @@ class LivePanel(QWidget):
         column = QVBoxLayout(page)
         self.absent = label("", "strong", wraps=True)
         self.advice = label("", "dim", selectable=True, wraps=True)
+        self.install = InstallCard()
         column.addStretch(1)
         for text in (self.absent, self.advice):
             text.setAlignment(Qt.AlignmentFlag.AlignCenter)
             column.addWidget(text)
+        column.addWidget(self.install)
         column.addStretch(1)
         return page
 
@@ -129,6 +132,8 @@ class LivePanel(QWidget):
     def _say(self, absence: Absence) -> None:
         self.absent.setText(absence.title)
         self.advice.setText(absence.advice)
+        if not self.install.installer.running:
+            self.install.offer([absence.missing] if absence.missing else [])
         self._stack.setCurrentIndex(1)
 
     def _show_hud(self, hud: Hud) -> None:

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
         found = find_run(client, args.run)
     film = Film(_FRAMES_PER_SECOND)
     with looking_at(found) as grid:
-        first_picture(grid, found.run_id)
+        first_picture(grid, found)
         new = _shoot(film, grid, args.seconds)
     try:
         write_atomic(args.file, film.finish())

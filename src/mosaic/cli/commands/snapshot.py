@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> int:
     with Client.connect(args.var) as client:
         found = find_run(client, args.run)
     with looking_at(found) as grid:
-        picture = first_picture(grid, found.run_id)
+        picture = first_picture(grid, found)
         metrics, missions = grid.metrics(), grid.missions()
         shown, late = len(grid.shown), len(grid.awaited)
     try:

@@ -39,6 +39,8 @@ class Row:
     """`restart 1 of 2 after: …`, when it was started again."""
     evaluates: bool = False
     """It plays a policy and trains none."""
+    python: str | None = None
+    """The interpreter that trains; None is ours."""
     ending: bool = False
     """It was asked to end and has not yet."""
 
@@ -61,6 +63,7 @@ class Row:
             headline={} if run.status in _NOT_STARTED else run.headline,
             started_at=run.started_at,
             ended_at=run.ended_at,
+            python=run.python,
             moved_at=newest.at if newest else time.time(),
             paused_seconds=_paused_seconds(run.history),
             restart=words.restart(starts[-1] if starts else run.reason),

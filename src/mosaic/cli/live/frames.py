@@ -9,9 +9,11 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from mosaic.cli import words
+from mosaic.cli.failures import as_typed
 from mosaic.cli.live.board import Board
 from mosaic.cli.live.picture import Picture
 from mosaic.cli.live.views import LiveView
+from mosaic.cli.looking import reason_of
 from mosaic.cli.output import console
 from mosaic.fastlane.grid import LiveGrid
 
@@ -26,8 +28,8 @@ class FramesView(LiveView):
     overflow = "crop"
 
     def __init__(self, board: Board) -> None:
-        (run_id,) = board.rows
-        self._grid = LiveGrid(run_id)
+        ((run_id, row),) = board.rows.items()
+        self._grid, self._python = LiveGrid(run_id), row.python
         super().__init__(board)
 
     def __exit__(
@@ -44,13 +46,14 @@ class FramesView(LiveView):
         if picture is not None:
             parts.append(Picture(picture, max(4, console().size.height - _PANEL_ROWS - len(missions))))
         lines = [Text(line, "dim", no_wrap=True, overflow="ellipsis") for line in missions]
-        return Group(*parts, Text(live_line(self._grid), style="dim"), *lines, super().draw())
+        return Group(*parts, Text(live_line(self._grid, self._python), style="dim"), *lines, super().draw())
 
 
-def live_line(grid: LiveGrid) -> str:
+def live_line(grid: LiveGrid, python: str | None) -> str:
     """What stands under the picture: whether it is live, and its last reward; the panel has the rest."""
     status, metrics = grid.status(), grid.metrics()
-    said = f"{status.state}: {status.reason}" if status.reason else status.state
+    why = as_typed(reason_of(status, python))
+    said = f"{status.state}: {why}" if why else status.state
     if metrics is None or status.state != "live":
         return said
     return f"{said}   reward {words.short(metrics.last_reward)}"
