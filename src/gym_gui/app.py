@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import sys
@@ -9,7 +10,7 @@ import threading
 from pathlib import Path
 from types import TracebackType
 
-from PySide6.QtCore import QTimer
+from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
@@ -28,6 +29,33 @@ from mosaic.contract.paths import VarPaths
 SWITCH_SECONDS = 0.001
 """How long a thread that computes may keep the window waiting."""
 _SIGNAL_MS = 300
+_COLLECT_MS = 1000
+_MOST_NEW = 1000
+"""Objects made since the last look that make another one worth while; a closed form leaves about as many."""
+
+
+class Collector(QObject):
+    """Looks for garbage on the thread of the window, and nowhere else.
+
+    Python does it in any thread that happens to make an object, which would end widgets there; and it looks
+    through old objects so seldom that dozens of closed forms pile up.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        gc.disable()
+        self._timer = QTimer(self, interval=_COLLECT_MS)
+        self._timer.timeout.connect(self._look)
+        self._timer.start()
+
+    def _look(self) -> None:
+        if gc.get_count()[0] > _MOST_NEW:
+            gc.collect()
+
+    def close(self) -> None:
+        """Leave it to Python again."""
+        self._timer.stop()
+        gc.enable()
 
 
 class Desktop:
@@ -37,6 +65,7 @@ class Desktop:
         self.paths = VarPaths(var.resolve())
         self.paths.make()
         self._log: logging.Handler | None = log.set_up(self.paths.logs)
+        self._collector = Collector()
         self.notifications = Notifications()
         self.settings = Settings(self.paths.root)
         # Before the window is made: its parts take the typeface that is on.
@@ -57,6 +86,7 @@ class Desktop:
         self.link.close()
         self.tasks.close()
         self.settings.save()
+        self._collector.close()
         log.info(log.Code.WINDOW_CLOSED, str(self.paths.root))
         log.take_down(handler)
 
@@ -68,6 +98,8 @@ def run(var: Path, argv: list[str]) -> int:
     app.setApplicationName("MOSAIC")
     app.setDesktopFileName("mosaic")
     app.setWindowIcon(QIcon(str(ASSETS / "icon.svg")))
+    # What is imported stays; to look through it for garbage would take ten times as long.
+    gc.freeze()
     desktop = Desktop(var)
     catch_faults(desktop.notifications)
     let_signals_close(desktop.window)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
@@ -18,18 +20,34 @@ _THREADS = 4
 _END_SECONDS = 35.0
 """A call to the daemon ends by its deadline; nothing that runs here may take longer to stop."""
 
-Work = tuple[Callable[[], Any], Callable[[Any], None]]
+
+@dataclass(frozen=True)
+class _Job:
+    """What is to be done, and for whom."""
+
+    work: Callable[[], Any]
+    done: Callable[[Any], object]
+    failed: Callable[[Exception], object]
+    owner: object
 
 
 class Tasks(QObject):
-    """A few threads. Results come back on the thread of the window, unless who asked is gone by then."""
+    """A few threads. Results come back on the thread of the window, unless who asked is gone by then.
 
-    _finished = Signal(object)
+    The threads know jobs by their number only: whoever drops the last reference to a widget ends it, and that
+    must be the thread of the window.
+    """
+
+    _finished = Signal(int)
 
     def __init__(self, notifications: Notifications) -> None:
         super().__init__()
         self._notifications = notifications
-        self._queue: SimpleQueue[Callable[[], Callable[[], None]] | None] = SimpleQueue()
+        self._queue: SimpleQueue[int | None] = SimpleQueue()
+        self._numbers = count()
+        self._jobs: dict[int, _Job] = {}
+        self._results: dict[int, tuple[bool, Any]] = {}
+        """Of each job whether it succeeded, and what it gave or raised."""
         self._threads: list[threading.Thread] = []
         self._idle = threading.Semaphore(0)
         self._closed = False
@@ -50,16 +68,9 @@ class Tasks(QObject):
         if self._closed:
             return
         owner = owner if owner is not None else getattr(done, "__self__", None)
-        on_error = failed or self._notifications.tell_error
-
-        def job() -> Callable[[], None]:
-            try:
-                result = work()
-            except Exception as error:
-                return _bound(owner, on_error, error)
-            return _bound(owner, done, result)
-
-        self._queue.put(job)
+        number = next(self._numbers)
+        self._jobs[number] = _Job(work, done, failed or self._notifications.tell_error, owner)
+        self._queue.put(number)
         if not self._idle.acquire(blocking=False) and len(self._threads) < _THREADS:
             thread = threading.Thread(target=self._work, name="task", daemon=True)
             self._threads.append(thread)
@@ -68,21 +79,35 @@ class Tasks(QObject):
     def _work(self) -> None:
         while True:
             try:
-                job = self._queue.get_nowait()
+                number = self._queue.get_nowait()
             except Empty:
                 self._idle.release()
-                job = self._queue.get()
-            if job is None:
+                number = self._queue.get()
+            if number is None:
                 return
-            finish = job()
+            self._do(number)
             # The window may have gone, and this object with it, while the work was done.
             if not self._closed and shiboken6.isValid(self):
-                self._finished.emit(finish)
+                self._finished.emit(number)
 
-    @Slot(object)
-    def _deliver(self, finish: Callable[[], None]) -> None:
-        if not self._closed:
-            finish()
+    def _do(self, number: int) -> None:
+        # What it gives has no name here: an error remembers what had one when it was raised.
+        try:
+            self._results[number] = True, self._jobs[number].work()
+        except Exception as error:
+            self._results[number] = False, error
+
+    @Slot(int)
+    def _deliver(self, number: int) -> None:
+        if self._closed:
+            return
+        job, (good, result) = self._jobs.pop(number), self._results.pop(number)
+        if isinstance(job.owner, QObject) and not shiboken6.isValid(job.owner):
+            return
+        if good:
+            job.done(result)
+        else:
+            job.failed(result)
 
     def close(self) -> None:
         """Drop what waits and let every thread end; what is being done is not delivered any more."""
@@ -94,12 +119,5 @@ class Tasks(QObject):
         for thread in self._threads:
             thread.join(_END_SECONDS)
         self._threads.clear()
-
-
-def _bound(owner: object, call: Callable[[Any], object], argument: Any) -> Callable[[], None]:
-    def finish() -> None:
-        if isinstance(owner, QObject) and not shiboken6.isValid(owner):
-            return
-        call(argument)
-
-    return finish
+        self._jobs.clear()
+        self._results.clear()
