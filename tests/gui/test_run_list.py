@@ -10,6 +10,7 @@ from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
 from gym_gui.models.filters import RunFilter
+from gym_gui.models.labels import Labels, changes_for, shared_labels
 from gym_gui.models.listing import Listing
 from gym_gui.models.runs import RunBook
 from gym_gui.models.sparkline import POINTS, Sketch, mean_curve, sketch_returns
@@ -147,6 +148,36 @@ def test_a_row_says_how_a_run_is() -> None:
     row = listing_of(failed).row(failed.run_id)
     assert row is not None
     assert (row.detail, row.reason) == ("at 500k steps", "The worker ran out of memory")
+
+
+def test_a_name_of_its_own_and_tags_stand_in_the_row_and_are_found() -> None:
+    named = made_run(1, run_name="The long one", tags=["night", "sweep"])
+    book = RunBook()
+    listing = Listing(book)
+    listing.update(book.update([named, made_run(2)]))
+    row, other = listing.row(named.run_id), listing.row(made_run(2).run_id)
+    assert row is not None and other is not None
+    assert (row.title, row.about) == ("The long one", "ppo · CartPole-v1")
+    assert row.detail == "500k steps · 0:23 · #night #sweep"
+    assert (other.title, other.about) == ("ppo · CartPole-v1", "")
+    listing.update(book.update([replace(made_run(2), tags=["late"])]))
+    listing.set_filter(RunFilter(text="#late"))
+    assert listing.keys == [made_run(2).run_id]
+
+
+def test_labels_of_several_runs_change_only_what_was_changed() -> None:
+    runs = [made_run(1, tags=["a", "b"]), made_run(2, tags=["b", "c"], run_name="mine")]
+    before = shared_labels(runs)
+    assert before == Labels(None, ("b",), "")
+    after = Labels.of_texts("", "#b, d", "", before)
+    assert [one.tags for one in changes_for(runs, before, after)] == [["a", "b", "d"], ["c", "b", "d"]]
+    assert {one.name for one in changes_for(runs, before, after)} == {None}
+    assert changes_for(runs, before, before) == []
+    gone = Labels.of_texts("", "", "for the paper", before)
+    assert [(one.tags, one.notes) for one in changes_for(runs, before, gone)] == [
+        (["a"], "for the paper"),
+        (["c"], "for the paper"),
+    ]
 
 
 def test_what_a_run_waits_for_is_named_not_numbered() -> None:

@@ -252,6 +252,24 @@ def test_a_run_is_removed_only_when_asked_twice(driver: Driver) -> None:
     assert window.middle.currentWidget() is window.empty
 
 
+def test_name_tags_and_notes_are_changed_in_the_window(driver: Driver) -> None:
+    window, header = driver.window, driver.window.page.header
+    run = driver.submit(script_config("steps.py"))
+    driver.until_state("Completed")
+    header.entries["label"].trigger()
+    header.label_card.name.setText("The first")
+    header.label_card.tags.setText("night")
+    header.label_card.notes.setText("mind the step")
+    click(header.label_card.save)
+    driver.until(lambda: header.title.text() == "The first")
+    assert header.labels.text() == "#night   mind the step"
+    row = window.panel.model.row(0)
+    assert row is not None
+    assert row.title == "The first" and row.detail.endswith("#night")
+    known = window.context.runs.get(run.run_id)
+    assert known is not None and known.tags == ["night"]
+
+
 def test_a_run_that_failed_says_why_in_list_head_and_notification(driver: Driver) -> None:
     window = driver.window
     driver.submit(script_config("steps.py", params={"exit_code": 3, "complain": "the floor is wet"}))

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import threading
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
-from mosaic.client import Client
+from mosaic.client import Client, RunRecord
 from mosaic.contract.errors import ConflictError, UserError
 from mosaic.contract.events import LifecycleReader
 from support.runs import end, long_config, script_config, wait_for_status
@@ -64,6 +67,33 @@ def test_higher_priority_starts_first_and_places_can_be_changed(client: Client) 
     assert starts == sorted(starts)
     with pytest.raises(ConflictError, match="only a waiting run has a place in the queue"):
         client.reorder(high.run_id, priority=1)
+
+
+def test_a_run_gets_another_name_tags_and_notes_and_watchers_are_told(client: Client) -> None:
+    run = client.wait(client.submit(script_config("steps.py")).run_id, timeout=60)
+    assert (run.tags, run.notes) == ([], "")
+    updates = client.watch(run.run_id, run.history[-1].seq, headlines=True, timeout=60)
+    told: list[RunRecord] = []
+    listening = threading.Thread(target=lambda: told.append(cast("RunRecord", next(updates))))
+    listening.start()
+    while not told:
+        # The stream tells of what comes after it was opened, and when that is nobody knows.
+        client.label(run.run_id, "the best", ["night", "night", "#sweep"], "mind it")
+        listening.join(0.2)
+    cast("Generator[object, Any, None]", updates).close()
+    assert (told[0].run_name, told[0].tags, told[0].notes) == (
+        "the best",
+        ["night", "sweep"],
+        "mind it",
+    )
+    client.label(run.run_id, tags=["other"])
+    again = client.get(run.run_id)
+    assert (again.run_name, again.tags, again.notes) == ("the best", ["other"], "mind it")
+    assert again.worker_config == run.worker_config
+    with pytest.raises(UserError, match="cannot be a tag"):
+        client.label(run.run_id, tags=["a,b"])
+    with pytest.raises(UserError, match="1 to 200 letters"):
+        client.label(run.run_id, name=" ")
 
 
 def test_gpus_are_reserved_named_and_shown_to_the_run(var: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from gym_gui.models import words
 from gym_gui.models.runs import RunBook
 from gym_gui.models.words import ago, short_id, state_of, title_of
 from mosaic.client import RunRecord
@@ -48,14 +49,15 @@ def commands_for_run(offers: Mapping[str, str], title: str) -> list[Found]:
 
 def found_by(text: str, book: RunBook, commands: Sequence[Found] = COMMANDS) -> list[Found]:
     """The commands and runs in which every word is found: commands first, then runs, newest first."""
-    words = text.lower().split()
-    lines = [one for one in commands if all(word in one.title.lower() for word in words)]
-    runs = (run for run in book if all(word in book.text_of(run.run_id) for word in words))
+    wanted = text.lower().split()
+    lines = [one for one in commands if all(word in one.title.lower() for word in wanted)]
+    runs = (run for run in book if all(word in book.text_of(run.run_id) for word in wanted))
     return [*lines, *map(run_line, islice(runs, _MOST))]
 
 
 def run_line(run: RunRecord) -> Found:
     seed = run.worker_config.get("seed")
-    parts = (state_of(run).word, f"seed {seed}" if seed is not None else "", ago(run.submitted_at))
+    kind = words.kind_of(run) if words.own_name(run) else ""
+    parts = (kind, state_of(run).word, f"seed {seed}" if seed is not None else "", ago(run.submitted_at))
     hint = " · ".join(filter(None, (*parts, short_id(run.run_id))))
     return Found(run.run_id, title_of(run), hint, is_run=True)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from gym_gui.models.words import state_of, title_of
+from gym_gui.models import words
+from gym_gui.models.words import state_of
 from mosaic.client import RunRecord
 
 STATES = ("all", "running", "waiting", "failed")
@@ -37,8 +38,7 @@ class RunFilter:
 
     def finds(self, run: RunRecord, text: str) -> bool:
         """Whether the words fit, whatever the state; `text` is the run's `search_text`."""
-        words = self._words
-        return not words or all(word in (_field(run, field) if field else text) for field, word in words)
+        return all(word in (_field(run, field) if field else text) for field, word in self._words)
 
 
 def in_state(run: RunRecord, state: str) -> bool:
@@ -53,11 +53,10 @@ def in_state(run: RunRecord, state: str) -> bool:
 
 
 def search_text(run: RunRecord) -> str:
-    """All that words may find of a run, but for its state: it stays the same from the run's first day on."""
-    asked = _asked(run)
-    notes = (asked.get("extras") or {}).get("notes") or ""
-    seed = asked.get("seed")
-    return f"{title_of(run)} seed {seed} {' '.join(run.tags)} {run.run_name} {notes} {run.run_id}".lower()
+    """All that words may find of a run, but for its state: it is the same until somebody labels the run."""
+    seed = _asked(run).get("seed")
+    labels = f"{words.tags_text(run.tags)} {run.run_name} {run.notes}"
+    return f"{words.kind_of(run)} seed {seed} {labels} {run.run_id}".lower()
 
 
 def _field(run: RunRecord, field: str) -> str:

@@ -49,6 +49,8 @@ class Row:
     run_ids: tuple[str, ...]
     """The runs that it stands for; the first is the one to show."""
     title: str
+    about: str
+    """What a run with a name of its own is."""
     value: str
     state: State
     detail: str
@@ -80,10 +82,11 @@ def group_row(group: RunGroup, opened: bool, find: Finder) -> Row:
     return Row(
         key=group.key,
         run_ids=ids,
-        title=title_of(first),
+        title=_name_of(runs) or words.kind_of(first),
+        about=words.kind_of(first) if _name_of(runs) else "",
         value=value_text(runs),
         state=state,
-        detail=detail_text(runs, state),
+        detail=_with_tags(detail_text(runs, state), shared_tags(runs)),
         progress=progress_of(runs) if state.word in _MOVING else None,
         reason=reason_text(runs, state, find),
         opened=opened if len(runs) > 1 else None,
@@ -93,18 +96,35 @@ def group_row(group: RunGroup, opened: bool, find: Finder) -> Row:
 def child_row(group: RunGroup, run: RunRecord, find: Finder) -> Row:
     """The row of one run within its group."""
     state = state_of(run)
+    shared = shared_tags(list(group.runs.values()))
     seed = words.seeds_text([run.worker_config.get("seed")])
     return Row(
         key=f"{group.key}/{run.run_id}",
         run_ids=(run.run_id,),
         title=words.sentence(seed) or words.short_id(run.run_id),
+        about="" if _name_of(list(group.runs.values())) else words.own_name(run),
         value=value_text([run]),
         state=state,
-        detail=_how_far([run], state),
+        detail=_with_tags(_how_far([run], state), [tag for tag in run.tags if tag not in shared]),
         progress=progress_of([run]) if state.word in _MOVING else None,
         reason=reason_text([run], state, find),
         child=True,
     )
+
+
+def shared_tags(runs: Sequence[RunRecord]) -> list[str]:
+    """The tags that all of them have."""
+    return [tag for tag in runs[0].tags if all(tag in run.tags for run in runs)] if runs else []
+
+
+def _name_of(runs: Sequence[RunRecord]) -> str:
+    """The name that all of them have been given."""
+    names = {words.own_name(run) for run in runs}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _with_tags(detail: str, tags: Sequence[str]) -> str:
+    return " · ".join(filter(None, (detail, words.tags_text(tags))))
 
 
 def overall_state(runs: Sequence[RunRecord]) -> State:

@@ -78,7 +78,9 @@ class RunBook:
             if key is None:
                 key = self._place(run)
             else:
-                self._groups[key].runs[run.run_id] = run
+                before, self._groups[key].runs[run.run_id] = self._groups[key].runs[run.run_id], run
+                if _labels(before) != _labels(run):
+                    self._texts[run.run_id] = search_text(run)
             changed.add(key)
         self._keep_order()
         return changed if queue == self._queue else changed | self._count_queue()
@@ -159,6 +161,10 @@ class RunBook:
         if not self._ordered:
             self._groups = dict(sorted(self._groups.items()))
             self._ordered = True
+
+
+def _labels(run: RunRecord) -> tuple[object, ...]:
+    return run.run_name, run.tags, run.notes
 
 
 def _age(run: RunRecord) -> tuple[float, str]:

@@ -123,7 +123,26 @@ def percent(share: float | None) -> str:
     return NONE if share is None else f"{int(max(0.0, share) * 100)} %"
 
 
+def own_name(run: RunRecord) -> str:
+    """The name that somebody gave the run; empty when it has the one that is made for every run."""
+    asked = run.worker_config
+    parts = [PurePath(str(asked.get("algo") or "")).stem, str(asked.get("env_id") or "")]
+    made = "-".join(part for part in parts if part not in ("", NO_ENVIRONMENT))
+    usual = made.replace("/", "-").replace(":", "-").lower()
+    return "" if run.run_name.lower() == usual else run.run_name
+
+
+def tags_text(tags: Sequence[str]) -> str:
+    """`#night #sweep`."""
+    return " ".join(f"#{tag}" for tag in tags)
+
+
 def title_of(run: RunRecord) -> str:
+    """The run's own name, else what it is."""
+    return own_name(run) or kind_of(run)
+
+
+def kind_of(run: RunRecord) -> str:
     """`ppo · CartPole-v1`; an evaluation says so."""
     asked = run.worker_config
     algo, env_id = asked.get("algo"), asked.get("env_id")

@@ -39,10 +39,16 @@ class RunFeed:
             self._records = found
             self.listed = True
 
-    def take(self, update: HistoryEntry | RunHeadline) -> None:
+    def take(self, update: HistoryEntry | RunHeadline | RunRecord) -> None:
         """Something that the daemon's stream has said."""
         with self._lock:
-            if isinstance(update, RunHeadline):
+            if isinstance(update, RunRecord):
+                if update.run_id in self._records:
+                    self._records[update.run_id] = replace(
+                        update, history=self._records[update.run_id].history
+                    )
+                    self._new[update.run_id] = None
+            elif isinstance(update, RunHeadline):
                 self._headlines[update.run_id] = update.headline
             else:
                 self._moved[update.run_id] = None

@@ -12,6 +12,7 @@ from PySide6.QtGui import QGuiApplication
 from gym_gui.context import Context
 from gym_gui.models import words
 from gym_gui.models.facts import is_evaluation
+from gym_gui.models.labels import Labels, changes_for
 from gym_gui.services.submitting import submit_all
 from gym_gui.ui.widgets.opening import open_path
 from mosaic.client import Client, RunRecord, train_config
@@ -50,6 +51,17 @@ class RunActions(QObject):
         self._context.tasks.run(
             lambda: sum(map(link.remove, ids)), lambda freed: self._removed(len(ids), freed)
         )
+
+    def label(self, runs: Sequence[RunRecord], before: Labels, after: Labels) -> None:
+        """Give runs another name, other tags or other notes."""
+        link, changes = self._context.link, changes_for(runs, before, after)
+
+        def work() -> int:
+            for one in changes:
+                link.client().label(one.run_id, one.name, one.tags, one.notes)
+            return len(changes)
+
+        self._context.tasks.run(work, lambda _: None, owner=self)
 
     def again(self, runs: Sequence[RunRecord]) -> None:
         """Submit the same configurations as new runs."""

@@ -40,6 +40,9 @@ class RunPage(QWidget):
         self.header = RunHeader()
         self.header.asked.connect(self._act)
         self.header.seed_chosen.connect(self._choose_seed)
+        self.header.label_card.saved.connect(
+            lambda before, after: self._actions.label(self._meant(), before, after)
+        )
         self.tabs = RunTabs(context, kinds)
         self.bar, self.views = self.tabs.bar, self.tabs.views
         self._look = QTimer(self, interval=_LOOK_MS)
@@ -69,6 +72,7 @@ class RunPage(QWidget):
         other = self.run is None or self.run.run_id != run.run_id
         self.run, self._whole = run, whole
         self.header.confirm.hide()
+        self.header.label_card.hide()
         if other:
             # The old picture stays, at rest, for the moment that it takes to know the tabs of this run.
             self.tabs.rest()
@@ -103,6 +107,7 @@ class RunPage(QWidget):
         """These runs are marked together, and meant by the buttons; none when a single row is."""
         if [run.run_id for run in runs] != [run.run_id for run in self._marked]:
             self.header.confirm.hide()
+            self.header.label_card.hide()
         self._marked = list(runs)
         self.show_header()
 
@@ -193,6 +198,7 @@ class RunPage(QWidget):
             "evaluate": lambda: context.open_form("policy", named),
             "resume_training": lambda: context.open_form("resume", named),
             "change": lambda: context.open_form("train", {"config": run.config}),
+            "label": lambda: self.header.label_card.ask(meant),
             "folder": lambda: actions.open_folder(run),
             "copy_id": lambda: actions.copy_id(run),
         }

@@ -78,6 +78,18 @@ class Client:
         request = pb.ReorderRunRequest(run_id=run_id, priority=priority, before_run_id=before)
         return RunRecord.from_message(self._connection.call("ReorderRun", request))
 
+    def label(
+        self,
+        run_id: str,
+        name: str | None = None,
+        tags: Sequence[str] | None = None,
+        notes: str | None = None,
+    ) -> RunRecord:
+        """Give a run another name, other tags, other notes; what is None stays as it is."""
+        listed = None if tags is None else pb.TagList(tags=tags)
+        request = pb.LabelRunRequest(run_id=run_id, run_name=name, tags=listed, notes=notes)
+        return RunRecord.from_message(self._connection.call("LabelRun", request))
+
     def remove(self, run_id: str) -> int:
         """Forget an ended run and remove its folder; gives the bytes freed."""
         return int(self._connection.call("DeleteRun", pb.DeleteRunRequest(run_id=run_id)).freed_bytes)
@@ -88,8 +100,11 @@ class Client:
 
     def watch(
         self, run_id: str = "", since_seq: int = 0, headlines: bool = False, timeout: float | None = None
-    ) -> Iterator[HistoryEntry | RunHeadline]:
-        """State changes after `since_seq` (and new headlines), over restarts of the daemon."""
+    ) -> Iterator[HistoryEntry | RunHeadline | RunRecord]:
+        """State changes after `since_seq`, over restarts of the daemon.
+
+        With `headlines` also the newest numbers, and runs that got another name, tag, note or place.
+        """
         seen = since_seq
 
         def request() -> pb.WatchRunsRequest:
@@ -99,6 +114,8 @@ class Client:
             if update.HasField("transition"):
                 seen = update.transition.seq
                 yield HistoryEntry.from_message(update.transition)
+            elif update.HasField("run"):
+                yield RunRecord.from_message(update.run)
             else:
                 yield RunHeadline(update.headline.run_id, json.loads(update.headline.headline_json))
 

@@ -100,6 +100,13 @@ class RunRecord:
         """The interpreter that was asked for; None is ours."""
         return self.config.get("metadata", {}).get("worker", {}).get("python") or None
 
+    @property
+    def notes(self) -> str:
+        """What people have noted about it: later, or else when it was submitted."""
+        later = self.config.get("metadata", {}).get("ui", {}).get("notes")
+        first = (self.worker_config.get("extras") or {}).get("notes")
+        return str((first if later is None else later) or "")
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -95,10 +95,13 @@ class Metadata(_Part):
     ui: FreeForm = {}
 
 
+_LONGEST_NAME = 200
+
+
 class TrainRunConfig(_Part):
     """One accepted request for a run."""
 
-    run_name: str = Field(min_length=1, max_length=200)
+    run_name: str = Field(min_length=1, max_length=_LONGEST_NAME)
     resources: Resources = Resources()
     artifacts: Artifacts = Artifacts()
     schedule: Schedule = Schedule()
@@ -115,6 +118,23 @@ def validate_train_run_config(payload: Any) -> TrainRunConfig:
         return TrainRunConfig.model_validate(payload)
     except ValidationError as error:
         raise UserError(_explain(error)) from None
+
+
+def checked_name(name: str) -> str:
+    """The name of a run as it is kept; a UserError says what is wrong with it."""
+    kept = name.strip()
+    if not 0 < len(kept) <= _LONGEST_NAME:
+        raise UserError(f"The name of a run has 1 to {_LONGEST_NAME} letters, not {len(kept)}.")
+    return kept
+
+
+def checked_tags(tags: Sequence[str]) -> list[str]:
+    """Tags as they are kept, each once; a UserError names one that cannot be a tag."""
+    kept = list(dict.fromkeys(tag.strip().removeprefix("#") for tag in tags))
+    for tag in kept:
+        if not tag or "," in tag:
+            raise UserError(f"'{tag}' cannot be a tag: write a word, and commas only between tags.")
+    return kept
 
 
 def fill_in(config: TrainRunConfig, variables: Mapping[str, str]) -> TrainRunConfig:

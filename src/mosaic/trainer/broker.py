@@ -9,7 +9,7 @@ from typing import Any
 
 
 class Subscriber:
-    """One stream's wake-up and the newest headline of each run since it last looked.
+    """One stream's wake-up, and since it last looked the newest headline of each run and who was changed.
 
     Headlines replace each other, so a stopped reader costs one entry a run and never grows.
     """
@@ -18,12 +18,19 @@ class Subscriber:
         self.run_id = run_id
         self._wake = asyncio.Event()
         self._headlines: dict[str, dict[str, Any]] = {}
+        self._changed: dict[str, None] = {}
 
-    def notify(self, run_id: str, headline: dict[str, Any] | None) -> None:
+    def notify(self, run_id: str, headline: dict[str, Any] | None, changed: bool = False) -> None:
         if self.run_id in ("", run_id):
             if headline is not None:
                 self._headlines[run_id] = headline
+            if changed:
+                self._changed[run_id] = None
             self._wake.set()
+
+    def take_changed(self) -> list[str]:
+        taken, self._changed = list(self._changed), {}
+        return taken
 
     def take_headlines(self) -> dict[str, dict[str, Any]]:
         taken, self._headlines = self._headlines, {}
@@ -58,9 +65,10 @@ class Broker:
         finally:
             self._subscribers.discard(subscriber)
 
-    def publish(self, run_id: str, headline: dict[str, Any] | None = None) -> None:
+    def publish(self, run_id: str, headline: dict[str, Any] | None = None, changed: bool = False) -> None:
+        """With `changed` the run has another name, place or the like, of which no state change tells."""
         for subscriber in self._subscribers:
-            subscriber.notify(run_id, headline)
+            subscriber.notify(run_id, headline, changed)
 
     def wake_all(self) -> None:
         """Let every open stream look around, for the end of the daemon."""

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import secrets
+from collections.abc import Sequence
 from typing import Any
 
 from ulid import ULID
@@ -13,6 +14,7 @@ from ulid import ULID
 from mosaic.contract.errors import ConflictError, StorageError
 from mosaic.contract.fsm import STARTED, Outcome, RunStatus
 from mosaic.contract.paths import VarPaths
+from mosaic.contract.run_config import checked_name, checked_tags
 from mosaic.trainer import intake, log
 from mosaic.trainer.broker import Broker
 from mosaic.trainer.control import Control
@@ -91,7 +93,28 @@ class Engine:
             self.registry.place_before(run_id, self.registry.resolve(before).run_id)
         elif priority is not None:
             self.registry.update(run_id, priority=priority)
+        self.broker.publish(run_id, changed=True)
         self.lifecycle.schedule()
+        return self.registry.get(run_id)
+
+    def label(self, run_id: str, name: str | None, tags: Sequence[str] | None, notes: str | None) -> RunRow:
+        """Give a run another name, other tags or other notes, in whatever state it is."""
+        changes: dict[str, Any] = {}
+        if name is not None:
+            changes["run_name"] = checked_name(name)
+        if tags is not None:
+            changes["tags"] = checked_tags(tags)
+        if notes is not None:
+            # What was submitted stays as it was: the worker's own settings are part of what it is known by.
+            config = self.registry.get(run_id).config
+            metadata = config["metadata"]
+            changes["config"] = {
+                **config,
+                "metadata": {**metadata, "ui": {**metadata["ui"], "notes": notes.strip()}},
+            }
+        if changes:
+            self.registry.update(run_id, **changes)
+            self.broker.publish(run_id, changed=True)
         return self.registry.get(run_id)
 
     async def remove(self, run_id: str) -> int:

@@ -110,6 +110,11 @@ class Registry:
             raise NotFoundError(f"There is no run '{run_id}': `mosaic runs` lists them.")
         return rows[0]
 
+    def known(self, run_ids: Iterable[str]) -> Iterator[RunRow]:
+        """Those of these runs that there still are."""
+        for run_id in run_ids:
+            yield from self._rows("run_id = ?", [run_id])
+
     def resolve(self, prefix: str) -> RunRow:
         """The run whose id begins with `prefix`, when exactly one does."""
         if not prefix.isalnum():

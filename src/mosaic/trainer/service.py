@@ -70,6 +70,17 @@ class TrainerService(WorkerService):
         return run_message(self._engine, self._engine.reorder(run.run_id, priority, request.before_run_id))
 
     @unary
+    async def LabelRun(self, request: pb.LabelRunRequest, context: Context) -> pb.Run:
+        run = self._engine.registry.resolve(request.run_id)
+        labelled = self._engine.label(
+            run.run_id,
+            request.run_name if request.HasField("run_name") else None,
+            list(request.tags.tags) if request.HasField("tags") else None,
+            request.notes if request.HasField("notes") else None,
+        )
+        return run_message(self._engine, labelled)
+
+    @unary
     async def GetRun(self, request: pb.GetRunRequest, context: Context) -> pb.Run:
         run = self._engine.registry.resolve(request.run_id)
         return run_message(self._engine, run, self._engine.registry.history(0, run.run_id))
@@ -123,6 +134,8 @@ class TrainerService(WorkerService):
                     for about, headline in subscriber.take_headlines().items():
                         message = pb.Headline(run_id=about, headline_json=json.dumps(headline))
                         yield pb.RunUpdate(headline=message)
+                    for run in self._engine.registry.known(subscriber.take_changed()):
+                        yield pb.RunUpdate(run=run_message(self._engine, run))
                 # A long history comes in parts, and is waited for when there is no more of it.
                 if not rows:
                     await subscriber.wait()

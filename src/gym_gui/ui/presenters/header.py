@@ -22,6 +22,8 @@ class HeaderWords:
     state: State
     meta: str
     """Seed, since when, id."""
+    labels: str
+    """Tags and notes."""
     reason: str
     pausing: str | None
     """`Pause` or `Resume`; None when neither makes sense."""
@@ -53,13 +55,15 @@ def header_words(
     statuses = [one.status for one in meant]
     seeds = words.seeds_text([one.worker_config.get("seed") for one in shown])
     chosen = f"{len(meant)} runs chosen" if marked else ""
-    meta = (chosen, seeds, _since(run), words.short_id(run.run_id))
+    kind = words.kind_of(run) if words.own_name(run) else ""
+    meta = (chosen, kind, seeds, _since(run), words.short_id(run.run_id))
     pausing = "Pause" if "EXEC" in statuses else "Resume" if "PAUSE" in statuses else None
     ended = sum(one.ended for one in meant)
     return HeaderWords(
         title=title_of(run),
         state=state,
         meta=" · ".join(filter(None, meta)),
+        labels="   ".join(filter(None, (words.tags_text(run.tags), run.notes))),
         reason=reason_text(shown, state, find),
         pausing=pausing,
         pauses=statuses.count("EXEC" if pausing == "Pause" else "PAUSE"),

@@ -105,9 +105,14 @@ class RunDelegate(QStyledItemDelegate):
         painter.drawText(area, _RIGHTWARD, row.value)
         title, mark = self._title_and_mark(row, area)
         painter.drawText(area, _LEFTWARD, title)
+        beside = area.adjusted(self._title_size.horizontalAdvance(title) + _BESIDE, 0, 0, 0)
         if mark:
-            beside = area.adjusted(self._title_size.horizontalAdvance(title) + _BESIDE, 0, 0, 0)
             self._write(painter, beside, mark, self._text, self._text_size, colours.faint)
+            beside.setLeft(beside.left() + self._text_size.horizontalAdvance(mark) + _BESIDE)
+        if row.about:
+            taken = self._title_size.horizontalAdvance(row.value) + _BESIDE if row.value else 0
+            beside.setRight(beside.right() - taken)
+            self._write(painter, beside, row.about, self._text, self._text_size, colours.dim)
 
     def _paint_state(self, painter: QPainter, area: QRect, row: Row, curve_width: int) -> None:
         colours = theme.palette

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QKeyEvent, QKeySequence
+from PySide6.QtGui import QAction, QKeySequence
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.header import HeaderWords
-from gym_gui.ui.widgets.basics import Button, Card, button, label, pill, restyle, set_pill
+from gym_gui.ui.widgets.basics import Button, button, label, pill, restyle, set_pill
 from gym_gui.ui.widgets.elided import ElidedLabel
+from gym_gui.ui.widgets.run_asking import Confirm, LabelCard
 
 MENU = (
     ("again", "Run again", ""),
     ("change", "Run again with changes…", ""),
     ("resume_training", "Resume training…", ""),
+    ("label", "Name, tags and notes…", "F2"),
     ("folder", "Open its folder", "Ctrl+O"),
     ("copy_id", "Copy its id", "Ctrl+Shift+C"),
     ("remove", "Remove…", "Ctrl+Delete"),
@@ -55,6 +57,8 @@ class RunHeader(QWidget):
         self._told: HeaderWords | None = None
         self.confirm = Confirm()
         self.confirm.confirmed.connect(self.asked)
+        self.labels = ElidedLabel("", "dim")
+        self.label_card = LabelCard()
         first = QHBoxLayout()
         first.setSpacing(SPACE[1] + 2)
         first.addWidget(self.title)
@@ -67,13 +71,17 @@ class RunHeader(QWidget):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(SPACE[1])
         column.addLayout(first)
+        column.addWidget(self.labels)
         column.addWidget(self.reason)
         column.addWidget(self.confirm)
+        column.addWidget(self.label_card)
 
     def show_words(self, told: HeaderWords, run_id: str) -> None:
         self.title.setText(told.title)
         set_pill(self.state, told.state.word, told.state.role)
         self.meta.setText(told.meta)
+        self.labels.setText(told.labels)
+        self.labels.setVisible(bool(told.labels))
         self.reason.setText(told.reason)
         restyle(self.reason, role="error" if told.state.role == "bad" else "dim")
         self.reason.setVisible(bool(told.reason))
@@ -156,54 +164,3 @@ class RunHeader(QWidget):
 
 def _for_all(word: str, count: int) -> str:
     return f"{word} {count} runs" if count > 1 else word
-
-
-class Confirm(Card):
-    """Asks once more, in place, before something is done that cannot be undone."""
-
-    confirmed = Signal(str)
-    """The name of what was asked about."""
-
-    def __init__(self) -> None:
-        super().__init__("raised", margin=SPACE[1])
-        self.about = ""
-        self._text = label("", wraps=True)
-        self.go = button("", role="danger")
-        self.keep = button("")
-        self.go.clicked.connect(self._confirm)
-        self.keep.clicked.connect(self.hide)
-        row = QHBoxLayout()
-        row.setContentsMargins(SPACE[0], 0, 0, 0)
-        row.setSpacing(SPACE[1])
-        row.addWidget(self._text, 1)
-        row.addWidget(self.go)
-        row.addWidget(self.keep)
-        self.column.addLayout(row)
-        self.hide()
-
-    def ask(self, name: str, count: int, left: int = 0) -> None:
-        """Ask about `cancel` or `remove`; `left` is how many of the chosen runs it does not concern."""
-        self.about = name
-        what = "this run" if count == 1 else f"these {count:,} runs"
-        if name == "remove":
-            stay = f" The other {left:,} still live and stay." if left else ""
-            text = f"Remove {what} with all files: curves, checkpoints, videos and logs?{stay}"
-            self.go.setText("Remove for good")
-            self.keep.setText("Keep")
-        else:
-            text = f"Cancel {what}? What was trained so far is kept, and can be resumed from its checkpoint."
-            self.go.setText("Cancel the run" if count == 1 else f"Cancel {count:,} runs")
-            self.keep.setText("Let it go on" if count == 1 else "Let them go on")
-        self._text.setText(text)
-        self.show()
-        self.keep.setFocus()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
-            self.hide()
-        else:
-            super().keyPressEvent(event)
-
-    def _confirm(self) -> None:
-        self.hide()
-        self.confirmed.emit(self.about)

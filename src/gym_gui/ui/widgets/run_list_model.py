@@ -39,7 +39,9 @@ class RunListModel(QAbstractListModel):
         if role == Qt.ItemDataRole.UserRole:
             return row
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
-            return ", ".join(filter(None, (row.title, row.state.word, row.detail, row.value, row.reason)))
+            return ", ".join(
+                filter(None, (row.title, row.about, row.state.word, row.detail, row.value, row.reason))
+            )
         if role == Qt.ItemDataRole.ToolTipRole:
             return row.reason or None
         return None

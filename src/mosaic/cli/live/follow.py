@@ -28,16 +28,20 @@ class View(Protocol):
 
 def follow(client: Client, board: Board, view: View) -> None:
     """Keep the board up to date until each of its runs has ended."""
+    from mosaic.client import RunRecord
+
     only = next(iter(board.rows)) if len(board.rows) == 1 else ""
     with view:
         if board.all_ended():
             return
         updates = cast(
-            "Generator[HistoryEntry | RunHeadline, Any, None]",
+            "Generator[HistoryEntry | RunHeadline | RunRecord, Any, None]",
             client.watch(only, board.last_seq, headlines=True),
         )
         with closing(updates):
             for update in updates:
+                if isinstance(update, RunRecord):
+                    continue
                 row = board.apply(update)
                 if row is not None:
                     view.show(row, update)

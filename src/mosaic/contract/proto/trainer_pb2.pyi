@@ -106,6 +106,24 @@ class ReorderRunRequest(_message.Message):
     before_run_id: str
     def __init__(self, run_id: _Optional[str] = ..., priority: _Optional[int] = ..., before_run_id: _Optional[str] = ...) -> None: ...
 
+class LabelRunRequest(_message.Message):
+    __slots__ = ("run_id", "run_name", "tags", "notes")
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_NAME_FIELD_NUMBER: _ClassVar[int]
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    NOTES_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    run_name: str
+    tags: TagList
+    notes: str
+    def __init__(self, run_id: _Optional[str] = ..., run_name: _Optional[str] = ..., tags: _Optional[_Union[TagList, _Mapping]] = ..., notes: _Optional[str] = ...) -> None: ...
+
+class TagList(_message.Message):
+    __slots__ = ("tags",)
+    TAGS_FIELD_NUMBER: _ClassVar[int]
+    tags: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, tags: _Optional[_Iterable[str]] = ...) -> None: ...
+
 class ControlStreamRequest(_message.Message):
     __slots__ = ("run_id",)
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
@@ -211,12 +229,14 @@ class WatchRunsRequest(_message.Message):
     def __init__(self, since_seq: _Optional[int] = ..., run_id: _Optional[str] = ..., headlines: _Optional[bool] = ...) -> None: ...
 
 class RunUpdate(_message.Message):
-    __slots__ = ("transition", "headline")
+    __slots__ = ("transition", "headline", "run")
     TRANSITION_FIELD_NUMBER: _ClassVar[int]
     HEADLINE_FIELD_NUMBER: _ClassVar[int]
+    RUN_FIELD_NUMBER: _ClassVar[int]
     transition: Transition
     headline: Headline
-    def __init__(self, transition: _Optional[_Union[Transition, _Mapping]] = ..., headline: _Optional[_Union[Headline, _Mapping]] = ...) -> None: ...
+    run: Run
+    def __init__(self, transition: _Optional[_Union[Transition, _Mapping]] = ..., headline: _Optional[_Union[Headline, _Mapping]] = ..., run: _Optional[_Union[Run, _Mapping]] = ...) -> None: ...
 
 class Headline(_message.Message):
     __slots__ = ("run_id", "headline_json")

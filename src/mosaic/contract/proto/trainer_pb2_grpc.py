@@ -61,6 +61,11 @@ class TrainerServiceStub:
                 request_serializer=trainer__pb2.ReorderRunRequest.SerializeToString,
                 response_deserializer=trainer__pb2.Run.FromString,
                 _registered_method=True)
+        self.LabelRun = channel.unary_unary(
+                '/mosaic.trainer.v1.TrainerService/LabelRun',
+                request_serializer=trainer__pb2.LabelRunRequest.SerializeToString,
+                response_deserializer=trainer__pb2.Run.FromString,
+                _registered_method=True)
         self.GetRun = channel.unary_unary(
                 '/mosaic.trainer.v1.TrainerService/GetRun',
                 request_serializer=trainer__pb2.GetRunRequest.SerializeToString,
@@ -171,6 +176,13 @@ class TrainerServiceServicer:
 
     def ReorderRun(self, request, context):
         """Change the place of a waiting run in the queue.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def LabelRun(self, request, context):
+        """Change what people call a run and say about it.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -299,6 +311,11 @@ def add_TrainerServiceServicer_to_server(servicer, server):
             'ReorderRun': grpc.unary_unary_rpc_method_handler(
                     servicer.ReorderRun,
                     request_deserializer=trainer__pb2.ReorderRunRequest.FromString,
+                    response_serializer=trainer__pb2.Run.SerializeToString,
+            ),
+            'LabelRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.LabelRun,
+                    request_deserializer=trainer__pb2.LabelRunRequest.FromString,
                     response_serializer=trainer__pb2.Run.SerializeToString,
             ),
             'GetRun': grpc.unary_unary_rpc_method_handler(
@@ -513,6 +530,33 @@ class TrainerService:
             target,
             '/mosaic.trainer.v1.TrainerService/ReorderRun',
             trainer__pb2.ReorderRunRequest.SerializeToString,
+            trainer__pb2.Run.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def LabelRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.trainer.v1.TrainerService/LabelRun',
+            trainer__pb2.LabelRunRequest.SerializeToString,
             trainer__pb2.Run.FromString,
             options,
             channel_credentials,

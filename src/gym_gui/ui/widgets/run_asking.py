@@ -1,0 +1,115 @@
+"""What is asked in place before something is done with runs: whether to go on, and what to call them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit
+
+from gym_gui.models.labels import Labels, shared_labels
+from gym_gui.theme import SPACE
+from gym_gui.ui.widgets.basics import Card, button, label
+from mosaic.client import RunRecord
+
+
+class Asking(Card):
+    """A card with a row of parts; Esc takes it away."""
+
+    def __init__(self) -> None:
+        super().__init__("raised", margin=SPACE[1])
+        self.row = QHBoxLayout()
+        self.row.setContentsMargins(SPACE[0], 0, 0, 0)
+        self.row.setSpacing(SPACE[1])
+        self.column.addLayout(self.row)
+        self.hide()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.hide()
+        else:
+            super().keyPressEvent(event)
+
+
+class Confirm(Asking):
+    """Asks once more before something is done that cannot be undone."""
+
+    confirmed = Signal(str)
+    """The name of what was asked about."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.about = ""
+        self._text = label("", wraps=True)
+        self.go = button("", role="danger")
+        self.keep = button("")
+        self.go.clicked.connect(self._confirm)
+        self.keep.clicked.connect(self.hide)
+        self.row.addWidget(self._text, 1)
+        self.row.addWidget(self.go)
+        self.row.addWidget(self.keep)
+
+    def ask(self, name: str, count: int, left: int = 0) -> None:
+        """Ask about `cancel` or `remove`; `left` is how many of the chosen runs it does not concern."""
+        self.about = name
+        what = "this run" if count == 1 else f"these {count:,} runs"
+        if name == "remove":
+            stay = f" The other {left:,} still live and stay." if left else ""
+            text = f"Remove {what} with all files: curves, checkpoints, videos and logs?{stay}"
+            self.go.setText("Remove for good")
+            self.keep.setText("Keep")
+        else:
+            text = f"Cancel {what}? What was trained so far is kept, and can be resumed from its checkpoint."
+            self.go.setText("Cancel the run" if count == 1 else f"Cancel {count:,} runs")
+            self.keep.setText("Let it go on" if count == 1 else "Let them go on")
+        self._text.setText(text)
+        self.show()
+        self.keep.setFocus()
+
+    def _confirm(self) -> None:
+        self.hide()
+        self.confirmed.emit(self.about)
+
+
+class LabelCard(Asking):
+    """Name, tags and notes of one run or of many; what is left as it is stays so for each of them."""
+
+    saved = Signal(object, object)
+    """The `Labels` before and after."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._before = Labels()
+        self.name, self.tags, self.notes = QLineEdit(), QLineEdit(), QLineEdit()
+        for field, title, share in ((self.name, "Name", 2), (self.tags, "Tags", 2), (self.notes, "Notes", 4)):
+            field.setAccessibleName(title)
+            field.returnPressed.connect(self._save)
+            self.row.addWidget(label(title, "field"))
+            self.row.addWidget(field, share)
+        self.save = button("Save", role="primary")
+        self.save.clicked.connect(self._save)
+        self.drop = button("Cancel")
+        self.drop.clicked.connect(self.hide)
+        self.row.addWidget(self.save)
+        self.row.addWidget(self.drop)
+
+    def ask(self, runs: Sequence[RunRecord]) -> None:
+        """Show what these runs have in common."""
+        self._before = known = shared_labels(runs)
+        several = len(runs) > 1
+        self.name.setText(known.name or "")
+        self.name.setPlaceholderText("their own names" if several and known.name is None else "")
+        self.tags.setText(", ".join(known.tags))
+        self.tags.setPlaceholderText("for all of them" if several else "baseline, night")
+        self.notes.setText(known.notes or "")
+        self.notes.setPlaceholderText("their own notes" if several and known.notes is None else "")
+        self.save.setText(f"Save for {len(runs)} runs" if several else "Save")
+        self.show()
+        self.tags.setFocus()
+
+    def _save(self) -> None:
+        self.hide()
+        after = Labels.of_texts(self.name.text(), self.tags.text(), self.notes.text(), self._before)
+        if after != self._before:
+            self.saved.emit(self._before, after)
