@@ -74,13 +74,16 @@ def import_family(env_id: str) -> None:
 def describe_environment(env_id: str, env: Any) -> dict[str, Any]:
     """The catalog's entry for an environment: family, extra, spaces, episode limit."""
     family, extra = family_of(env_id.rpartition(":")[2], env.spec)
-    return {
+    entry = {
         "family": family,
         "extra": extra,
         "observation": describe_space(env.observation_space),
         "action": describe_actions(env.action_space),
         "max_episode_steps": env.spec.max_episode_steps if env.spec else None,
     }
+    if "rgb_array" not in (env.metadata or {}).get("render_modes", ()):
+        entry["draws"] = False
+    return entry
 
 
 def family_of(env_id: str, spec: Any) -> tuple[str, str | None]:

@@ -155,6 +155,14 @@ def test_the_check_tells_what_would_run(form: TrainForm) -> None:
     assert "num_envs" in report.as_text()
 
 
+def test_the_check_tells_whether_pictures_will_come(form: TrainForm, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert dict(check_order(form.order(), form.source.catalog).facts)["pictures"].startswith("yes")
+    monkeypatch.setattr("cleanrl_worker.dry_run.find_spec", lambda name: None)
+    report = check_order(form.order(), form.source.catalog)
+    assert report.ok and report.headline.endswith("no pictures")
+    assert dict(report.facts)["pictures"].endswith("run mosaic extras install classic")
+
+
 def test_the_check_finds_what_only_the_worker_can_know(form: TrainForm) -> None:
     form.run.set("env_id", "no_such_module:Thing-v0")
     report = check_order(form.order(), form.source.catalog)

@@ -15,6 +15,15 @@ from cleanrl_worker.policy_card import PolicyCard
 from conftest import RunMosaic
 from mosaic.contract.capabilities import DescribingCatalog, ScriptCatalog
 
+BLIND = """
+import gymnasium
+
+class Blind(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0.0, 1.0, (2,))
+    action_space = gymnasium.spaces.Discrete(2)
+
+gymnasium.register("Blind-v0", Blind)
+"""
 BASE = {"run_id": "r", "algo": "ppo", "env_id": "CartPole-v1", "total_timesteps": 2048}
 
 
@@ -107,6 +116,21 @@ def test_missing_extras_are_told_with_the_command_that_helps(var: Path) -> None:
     assert "run `mosaic extras install dm_control`" in done.stderr
 
 
+def test_whether_pictures_will_come_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert summary(tmp_path)["pictures"] == {"come": True, "reason": "", "install": None}
+    off = summary(tmp_path, extras={"fastlane_video_mode": "off"})["pictures"]
+    assert (off["come"], off["reason"]) == (False, "they are off for this run")
+    other = CATALOG.describe(BASE, sys.executable, tmp_path, ())["pictures"]
+    assert other["come"] is None and sys.executable in other["reason"]
+    (tmp_path / "blind.py").write_text(BLIND)
+    blind = summary(tmp_path, env_id="blind:Blind-v0")["pictures"]
+    assert (blind["come"], blind["install"]) == (False, None) and "rgb_array" in blind["reason"]
+    # No interpreter without pygame can be asked here: its folder is out of sight instead.
+    monkeypatch.setattr("cleanrl_worker.dry_run.find_spec", lambda name: None)
+    lacking = summary(tmp_path)["pictures"]
+    assert lacking["come"] is False and lacking["install"] == "mosaic extras install classic"
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -138,6 +162,7 @@ def test_train_shows_the_same_as_a_table_and_as_json(run_mosaic: RunMosaic, var:
     table = run_mosaic(*words).stdout
     assert "cleanrl_worker.algorithms.ppo" in table
     assert "discrete, 2 choices" in table
+    assert "yes, while somebody looks" in table
     assert "3 runs, with the seeds 1, 2, 3" in table
     told = json.loads(run_mosaic(*words, "--emit-summary").stdout)
     found = sources(told)

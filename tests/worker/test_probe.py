@@ -65,6 +65,7 @@ def test_an_own_environment_is_imported_and_its_chatter_kept_away(tmp_path: Path
         },
         "action": {"kind": "multi_discrete", "nvec": [2, 3]},
         "max_episode_steps": 9,
+        "draws": False,
     }
 
 

@@ -30,6 +30,13 @@ class EnvironmentEntry:
     observation: Mapping[str, Any]
     action: Mapping[str, Any]
     max_episode_steps: int | None
+    draws: bool = True
+    """Whether it says that it can give pictures, as all in the catalog do."""
+
+    @property
+    def drawn_by(self) -> str | None:
+        """The optional set that draws it, where that is known; what installs an environment draws it."""
+        return self.extra or ("classic" if self.family == "gymnasium" else None)
 
     @classmethod
     def from_json(cls, env_id: str, data: Mapping[str, Any]) -> EnvironmentEntry:

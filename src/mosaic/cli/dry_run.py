@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mosaic.cli import words
+from mosaic.cli.failures import as_typed
 from mosaic.cli.output import console, note, print_json
 from mosaic.contract.capabilities import DescribingCatalog
 from mosaic.contract.workers import find_worker
@@ -94,6 +95,7 @@ def _facts(summary: Mapping[str, Any]) -> RenderableType:
         ("phases", script.get("phases")),
         ("device", device and f"{device['name']} ({device['reason']})"),
         ("memory", _memory(summary["estimated_memory_mb"])),
+        ("pictures", _pictures(summary["pictures"])),
         ("missing", ", ".join(one["install"] for one in summary["missing_extras"])),
         ("command", shlex.join(summary["command"])),
     ]
@@ -133,6 +135,14 @@ def _space(space: Mapping[str, Any]) -> str:
     shape = " × ".join(map(str, space.get("shape", ())))
     dtype = f" ({space['dtype']})" if space.get("dtype") else ""
     return f"{kind} of {shape}{dtype}" if shape else kind
+
+
+def _pictures(pictures: Mapping[str, Any]) -> str:
+    """Whether there will be something to see, or what keeps it away and what to do."""
+    if pictures["come"]:
+        return "yes, while somebody looks"
+    told = f"{'not known' if pictures['come'] is None else 'none'}: {pictures['reason']}"
+    return as_typed(f"{told}; run `{pictures['install']}`") if pictures["install"] else told
 
 
 def _memory(parts: Mapping[str, int] | None) -> str:

@@ -87,7 +87,8 @@ def _headline(configs: Sequence[Config], summary: Mapping[str, Any], speed: floa
     memory = summary.get("estimated_memory_mb")
     if memory:
         parts.append(f"{memory['total'] / 1000:.1f} GB")
-    return " · ".join([*parts, "nothing missing"])
+    pictures = summary.get("pictures") or {}
+    return " · ".join([*parts, "no pictures" if pictures.get("install") else "nothing missing"])
 
 
 def _time(seconds: float) -> str:
@@ -119,9 +120,17 @@ def _facts(summary: Mapping[str, Any]) -> list[Fact]:
         ("phases", script.get("phases")),
         ("device", device and f"{device['name']} ({device['reason']})"),
         ("memory", memory and f"about {memory['total']:,} MB"),
+        ("pictures", _pictures(summary["pictures"])),
         ("command", shlex.join(summary["command"])),
     ]
     return [(name, str(value)) for name, value in found if value]
+
+
+def _pictures(pictures: Mapping[str, Any]) -> str:
+    if pictures["come"]:
+        return "yes, while somebody looks"
+    told = f"{'not known' if pictures['come'] is None else 'none'}: {pictures['reason']}"
+    return f"{told}; run {pictures['install']}" if pictures["install"] else told
 
 
 def _spaces(environment: Mapping[str, Any]) -> list[Fact]:
