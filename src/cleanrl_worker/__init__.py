@@ -30,6 +30,7 @@ def get_worker_metadata() -> WorkerCapabilities:
         requires_live_telemetry=False,
         provides_fast_analytics=True,
         supports_policy_load=True,
+        tracks_wandb=True,
         player_module="cleanrl_worker.interactive",
         forms={
             "train": "gym_gui.ui.widgets.cleanrl_train_form:CleanRLTrainForm",

@@ -10,8 +10,11 @@ from typing import Any
 
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.modes import MODE_SETTINGS
+from cleanrl_worker.script_flags import OWN_BUDGET, ScriptFlags
 from cleanrl_worker.scripts import Script
 
+DEFAULT_SEED = 1
+"""What a run has for which nobody named one."""
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
@@ -30,7 +33,7 @@ def script_arguments(config: CleanRLWorkerConfig, script: Script) -> list[str]:
         return _playing_arguments(config)
     if script.kind == "shell":
         return _shell_arguments(config)
-    return _training_arguments(config, script.ours)
+    return _training_arguments(config, script)
 
 
 def _playing_arguments(config: CleanRLWorkerConfig) -> list[str]:
@@ -43,69 +46,78 @@ def _playing_arguments(config: CleanRLWorkerConfig) -> list[str]:
         # None at all is an answer too: the policy may have been trained with some.
         arguments.append(f"--env-kwargs={json.dumps(config.extras['env_kwargs'])}")
     for setting in MODE_SETTINGS[config.mode]:
-        arguments += _parameter(setting.name, config.extras.get(setting.name), ours=True)
+        arguments += _parameter(setting.name, config.extras.get(setting.name))
     return arguments
 
 
 def _shell_arguments(config: CleanRLWorkerConfig) -> list[str]:
     """Parameters in the form that our algorithms take, so that a script can hand them on with "$@"."""
     params = {**(config.extras.get("algo_params") or {}), **config.flags()}
-    return [word for key, value in params.items() for word in _parameter(key, value, ours=True)]
+    return [word for key, value in params.items() for word in _parameter(key, value)]
 
 
-def _training_arguments(config: CleanRLWorkerConfig, ours: bool) -> list[str]:
-    """The flags that train; `ours` are tyro scripts with a schema."""
-    arguments = [f"--env-id={config.env_id}", f"--total-timesteps={config.total_timesteps}"]
-    if config.effective_seed is not None:
-        arguments.append(f"--seed={config.effective_seed}")
-    arguments += _platform_flags(config.extras, ours)
+def _training_arguments(config: CleanRLWorkerConfig, script: Script) -> list[str]:
+    """The flags that train, in the form that the script takes them."""
+    say = _parameter if script.ours else script.flags.words
+    said = {"env_id": config.env_id, "total_timesteps": config.total_timesteps, "seed": config.effective_seed}
+    if not script.ours:
+        said = foreign_fields(config, script.flags)
+    arguments = [word for name, value in said.items() for word in say(name, value)]
+    for name, value in platform_flags(config.extras).items():
+        arguments += say(name, value)
     schedule = config.schedule()
     if schedule is not None:
         arguments.append(f"--curriculum={schedule.as_text()}")
     for key, value in (config.extras.get("algo_params") or {}).items():
-        arguments += _parameter(key, value, ours)
+        arguments += say(key, _plain(value))
     for key, value in config.flags().items():
-        values = value if isinstance(value, list | tuple) else [value]
-        arguments += [f"{_flag(key)}={_plain(item)}" for item in values]
+        known = script.ours or script.flags.find(key) is not None
+        for item in value if isinstance(value, list | tuple) else [value]:
+            arguments += say(key, _plain(item) if known else _plain_text(item))
     return arguments
 
 
-def _platform_flags(extras: Mapping[str, Any], ours: bool) -> list[str]:
-    """What the platform knows by its own name, said in the words that CleanRL's scripts share."""
-    flags = []
+def foreign_fields(config: CleanRLWorkerConfig, flags: ScriptFlags) -> dict[str, Any]:
+    """What every run says, as far as somebody's script is told it: its own budget it knows itself."""
+    named = {
+        "env_id": config.env_id,
+        "total_timesteps": config.total_timesteps,
+        "seed": config.effective_seed,
+    }
+    if config.total_timesteps in (OWN_BUDGET, flags.default("total_timesteps")):
+        del named["total_timesteps"]
+    if flags.complete and flags.find("seed") is None and config.effective_seed == DEFAULT_SEED:
+        # Nobody has asked for this one.
+        del named["seed"]
+    return named
+
+
+def platform_flags(extras: Mapping[str, Any]) -> dict[str, Any]:
+    """What the platform knows by its own name, by the names that CleanRL's scripts share."""
+    said: dict[str, Any] = {}
     if extras.get("track_wandb"):
-        flags.append("--track")
         project = extras.get("wandb_project_name") or extras.get("wandb_project")
-        named = {"wandb-project-name": project, "wandb-entity": extras.get("wandb_entity")}
-        flags += [f"--{name}={value}" for name, value in named.items() if value]
-    return flags + _device_flags(extras, ours) + _environment_flags(extras)
-
-
-def _device_flags(extras: Mapping[str, Any], ours: bool) -> list[str]:
+        said = {"track": True, "wandb_project_name": project, "wandb_entity": extras.get("wandb_entity")}
     cuda = extras.get("cuda", extras.get("use_cuda"))
-    return [] if cuda is None else _parameter("cuda", bool(cuda), ours)
-
-
-def _environment_flags(extras: Mapping[str, Any]) -> list[str]:
+    said["cuda"] = None if cuda is None else bool(cuda)
     kwargs = extras.get("env_kwargs")
-    return [f"--env-kwargs={json.dumps(kwargs)}"] if kwargs else []
+    said["env_kwargs"] = json.dumps(kwargs) if kwargs else None
+    return {name: value for name, value in said.items() if value not in (None, "")}
 
 
-def _parameter(key: str, value: Any, ours: bool) -> list[str]:
+def _parameter(key: str, value: Any) -> list[str]:
+    """A flag of an algorithm of ours."""
+    option = "--" + key.replace("_", "-")
     if value is None:
         return []
-    if value is True:
-        return [_flag(key)]
-    if value is False:
-        return [f"--no-{_flag(key)[2:]}"] if ours else [f"{_flag(key)}=False"]
-    return [f"{_flag(key)}={_plain(value)}"]
-
-
-def _flag(key: str) -> str:
-    return "--" + key.replace("_", "-")
-
-
-def _plain(value: Any) -> str:
     if isinstance(value, bool):
-        return str(value).lower()
-    return json.dumps(value) if isinstance(value, dict | list) else str(value)
+        return [option if value else f"--no-{option[2:]}"]
+    return [f"{option}={_plain(value)}"]
+
+
+def _plain(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
+
+
+def _plain_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(_plain(value))

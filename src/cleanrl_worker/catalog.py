@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +16,14 @@ from cleanrl_worker.resuming import explain
 from cleanrl_worker.schemas import ParamSchema, algorithms, load_schema
 from cleanrl_worker.schemas.catalog import check_fit, find_environment, load_environments
 from cleanrl_worker.schemas.spaces import describe_for_people
-from cleanrl_worker.scripts import looks_foreign
+from cleanrl_worker.script_flags import ENV_NAMES, looks_foreign
+from cleanrl_worker.scripts import flags_of
 from cleanrl_worker.shell_scripts import describe_script, is_shell_script, list_scripts
 from mosaic.contract.capabilities import CheckpointFacts, EnvironmentFacts, PolicyFacts
 from mosaic.contract.errors import UserError
 
-_FOREIGN_TIMESTEPS = 500_000
+_FIELD_FLAGS = ("total_timesteps", "seed", "cuda", "track", "wandb_project_name", "wandb_entity")
+"""What a run says itself, by options of its own."""
 _PAGES = Path(__file__).parents[2] / "docs" / "algorithms"
 """In a checkout; an installed package has no pages."""
 
@@ -35,8 +38,16 @@ class CleanRLCatalog:
         return load_schema(algo) is not None or looks_foreign(algo)
 
     def parameters(self, algo: str) -> Sequence[ParamSchema]:
+        """Those of an algorithm; of somebody's script the flags that its source tells."""
         schema = load_schema(algo)
-        return schema.parameters if schema else ()
+        if schema is not None:
+            return schema.parameters
+        flags = (
+            flags_of(algo, None, Path.cwd()) if looks_foreign(algo) and not is_shell_script(algo) else None
+        )
+        found = flags.flags.items() if flags else ()
+        own = (*ENV_NAMES, *_FIELD_FLAGS)
+        return [replace(one.schema, name=name, runtime_only=name in own) for name, one in found if one.schema]
 
     def scripts(self) -> list[dict[str, Any]]:
         return [script.as_json() for script in list_scripts()]
@@ -48,10 +59,10 @@ class CleanRLCatalog:
         """What one script's head says, by the script's name or path."""
         return describe_script(name, folder).as_json()
 
-    def default_timesteps(self, algo: str) -> int:
+    def default_timesteps(self, algo: str) -> int | None:
         schema = load_schema(algo)
         parameter = schema.parameter("total_timesteps") if schema else None
-        return int(parameter.default or 0) if parameter else _FOREIGN_TIMESTEPS
+        return int(parameter.default or 0) if parameter else None
 
     def environments(self) -> Sequence[str]:
         return list(load_environments())

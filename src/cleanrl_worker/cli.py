@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from cleanrl_worker.config import CleanRLWorkerConfig, load_worker_config, parse_worker_config
 from cleanrl_worker.modes import INTERACTIVE, POLICY_EVAL, RESUME, TRAIN
 from cleanrl_worker.runtime import CleanRLWorkerRuntime
+from cleanrl_worker.script_flags import looks_foreign
 from cleanrl_worker.shell_scripts import is_shell_script
 from mosaic.contract.connection import DEFAULT_PORT
 from mosaic.contract.errors import MosaicError, UserError
@@ -77,10 +78,13 @@ def load_config(options: argparse.Namespace) -> CleanRLWorkerConfig:
     extras = _extras(options.extras) | ({"mode": INTERACTIVE} if options.interactive else {})
     if options.config is not None:
         return load_worker_config(options.config).with_overrides(extras=extras, **values)
-    trains = extras.get("mode", TRAIN) == TRAIN and not is_shell_script(options.algo or "")
+    algo = options.algo or ""
+    trains = extras.get("mode", TRAIN) == TRAIN and not is_shell_script(algo)
     # The last stage of a curriculum is the environment of its run.
     named = ("algo",) if extras.get("curriculum_schedule") else ("algo", "env_id")
-    for name in (*named, "total_timesteps") if trains else ():
+    # Somebody's script has a budget of its own.
+    foreign = looks_foreign(algo) or extras.get("module_source") == "upstream"
+    for name in (*named, *(() if foreign else ("total_timesteps",))) if trains else ():
         if values[name] is None:
             raise UserError(f"Without --config, --{name.replace('_', '-')} must be given.")
     from ulid import ULID

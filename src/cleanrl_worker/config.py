@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.live import LiveSettings
 from cleanrl_worker.modes import MODE_TARGETS, MODES, RESUME, TRAIN, check_settings
+from cleanrl_worker.script_flags import OWN_BUDGET, looks_foreign
 from cleanrl_worker.shell_scripts import fill_in_script, is_shell_script
 from mosaic.contract.errors import UserError, closest
 from mosaic.worker.environment import user_folder
@@ -30,7 +31,7 @@ RESERVED_EXTRAS = frozenset(
 )
 """Extras that mean something to the platform; every other key becomes a flag of the script."""
 
-_FIELDS = ("run_id", "algo", "env_id", "total_timesteps", "seed", "worker_id", "extras")
+_FIELDS = ("run_id", "algo", "env_id", "total_timesteps", "seed", "worker_id", "agent_id", "extras")
 
 
 def is_reserved(key: str) -> bool:
@@ -49,6 +50,8 @@ class CleanRLWorkerConfig:
     seed: int | None = None
     extras: dict[str, Any] = field(default_factory=dict)
     worker_id: str | None = None
+    agent_id: str | None = None
+    """What the agent is called by whoever asked for the run; the daemon is told."""
     raw: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -128,10 +131,11 @@ def parse_worker_config(payload: Any, folder: Path | None = None) -> CleanRLWork
         run_id=_text(fields, "run_id", prefix),
         algo=_text(fields, "algo", prefix),
         env_id=_text(fields, "env_id", prefix),
-        total_timesteps=_whole(fields, "total_timesteps", prefix, least=1),
+        total_timesteps=_whole(fields, "total_timesteps", prefix, least=_least_budget(fields)),
         seed=seed,
         extras=check_settings(mode, extras, others),
         worker_id=None if fields.get("worker_id") is None else _text(fields, "worker_id", prefix),
+        agent_id=None if fields.get("agent_id") is None else _text(fields, "agent_id", prefix),
         raw=dict(payload),
     )
     # Read here only to refuse what makes no sense before anything has started.
@@ -155,12 +159,23 @@ def _filled_in(fields: Mapping[str, Any], mode: str, folder: Path) -> Mapping[st
         fields = fill_in(fields, folder)
     elif isinstance(algo, str) and is_shell_script(algo):
         fields = fill_in_script(fields, algo, folder)
+    elif isinstance(algo, str) and fields.get("total_timesteps") is None:
+        from cleanrl_worker.scripts import own_budget
+
+        budget = own_budget(algo, fields["extras"].get("module_source"), folder)
+        fields = {**fields, "total_timesteps": budget}
     if fields["extras"].get("curriculum_schedule") is None:
         return fields
     from cleanrl_worker.curriculum import parse_schedule, with_target
 
     schedule = parse_schedule(fields["extras"]["curriculum_schedule"])
     return fields if schedule is None else with_target(fields, schedule)
+
+
+def _least_budget(fields: Mapping[str, Any]) -> int:
+    """Somebody's script may have a budget that nobody else knows."""
+    foreign = fields["extras"].get("module_source") == "upstream" or looks_foreign(str(fields.get("algo")))
+    return OWN_BUDGET if foreign else 1
 
 
 def _nested(payload: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -30,6 +30,7 @@ def _wandb(extras: Mapping[str, Any]) -> dict[str, str]:
         "WANDB_PROJECT": extras.get("wandb_project_name") or extras.get("wandb_project"),
         "WANDB_ENTITY": extras.get("wandb_entity"),
         "WANDB_NAME": extras.get("wandb_run_name"),
+        "WANDB_EMAIL": extras.get("wandb_email"),
     }
     if extras.get("wandb_use_vpn_proxy"):
         for scheme in ("http", "https"):

@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from cleanrl_worker.arguments import foreign_fields, platform_flags
 from cleanrl_worker.checkpoint_files import Origin, find_origin
-from cleanrl_worker.config import CleanRLWorkerConfig, parse_worker_config
-from cleanrl_worker.modes import MODE_TARGETS, RESUME, TRAIN
+from cleanrl_worker.config import RESERVED_EXTRAS, CleanRLWorkerConfig, parse_worker_config
+from cleanrl_worker.modes import MODE_TARGETS, POLICY_EVAL, RESUME, TRAIN
 from cleanrl_worker.playing import check_policy
 from cleanrl_worker.probing import Prober
 from cleanrl_worker.resuming import check_resume
@@ -25,8 +26,25 @@ from cleanrl_worker.scripts import Script, resolve_script
 from cleanrl_worker.shell_scripts import check_shell_script
 from cleanrl_worker.stage_checks import check_budget, check_stages
 from cleanrl_worker.task_sampler import EXTRA as SYLLABUS
-from mosaic.contract.errors import UserError
+from mosaic.contract.errors import UserError, closest
 from mosaic.contract.extras import is_installed, require_extra
+
+_OF_THE_RUN = {
+    "track": "track_wandb",
+    "cuda": "cuda",
+    "wandb_project_name": "wandb_project_name",
+    "wandb_entity": "wandb_entity",
+}
+"""Parameters of our algorithms that a run may say among the others, and the extra that each of them is."""
+_OPTIONS = {
+    "seed": "--seed, or in the config's 'seed'",
+    "env_id": "ENV or --env-id, or in the config's 'env_id'",
+    "env_kwargs": "--env-kwargs, or in the config's 'extras.env_kwargs'",
+    "curriculum": "--curriculum, or in the config's 'extras.curriculum_schedule'",
+    "total_timesteps": "--total-timesteps, or in the config's 'total_timesteps'",
+    "resume_from": "--resume, or in the config's 'extras.checkpoint_path'",
+}
+"""How what a run fills in itself is said."""
 
 
 @dataclass(frozen=True)
@@ -52,10 +70,10 @@ class Inspection:
 def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) -> Inspection:
     """Check a config; a UserError says what is wrong. With `folder` the training interpreter may be asked."""
     parsed = parse_worker_config(config, folder)
-    script = resolve_script(parsed, folder)
+    script = resolve_script(parsed, folder, python=python)
     prober = Prober(python, folder) if folder is not None else None
     origin = _find_origin(parsed)
-    checked = _check_script(parsed, script, prober)
+    checked = _check_script(parsed, script, prober, python)
     stages = _find_stages(checked, script, prober, python)
     entry = _find_entry(checked, script, prober, python)
     if script.has_main and entry is not None:
@@ -78,23 +96,82 @@ def _find_origin(config: CleanRLWorkerConfig) -> Origin | None:
     return origin
 
 
-def _check_script(config: CleanRLWorkerConfig, script: Script, prober: Prober | None) -> CleanRLWorkerConfig:
+def _check_script(
+    config: CleanRLWorkerConfig, script: Script, prober: Prober | None, python: str | None
+) -> CleanRLWorkerConfig:
     """The config with typed parameters and the script's own path."""
     extras = dict(config.extras)
+    if script.kind != "mode":
+        _refuse_evaluation(extras, ("eval_episodes",) if not script.ours else ())
     if script.ours:
-        params = check_params(config.algo, extras.pop("algo_params", None) or {})
-        _refuse_runtime_only(config.algo, params)
-        extras |= {"algo_params": params} if params else {}
+        extras = _typed_extras(config)
         schedule = config.schedule()
         # A preset may change with a release: the run keeps the stages that it begins with.
         extras |= {"curriculum_schedule": schedule.as_json()} if schedule is not None else {}
     elif extras.get("env_kwargs") and not script.has_main:
         raise UserError("'extras.env_kwargs' needs one of our algorithms: a foreign script takes flags only.")
+    if script.has_main and prober is not None and python is not None and not prober.has_module(script.target):
+        raise UserError(
+            f"{python} does not have MOSAIC, which '{config.algo}' is a part of: leave --python out, "
+            "which is for scripts of your own."
+        )
     if script.kind == "shell":
         check_shell_script(Path(script.target), script.head)
-    if script.kind == "foreign" and not script.is_file and prober is not None:
-        prober.check_module(script.target)
+    if script.kind == "foreign":
+        if not script.is_file and prober is not None:
+            prober.check_module(script.target)
+        extras = _checked_flags(config, script)
     return replace(config, algo=script.target if script.is_file else config.algo, extras=extras)
+
+
+def _refuse_evaluation(extras: Mapping[str, Any], more: Sequence[str]) -> None:
+    """What only an evaluation reads would be dropped in silence by a training."""
+    for name in ("eval_batch_size", "eval_repeat", "eval_capture_video", *more):
+        if extras.get(name):
+            raise UserError(
+                f"'extras.{name}' is a setting of mode {POLICY_EVAL}: leave it out of a training, or use "
+                "`mosaic eval`."
+            )
+
+
+def _typed_extras(config: CleanRLWorkerConfig) -> dict[str, Any]:
+    """The extras of an algorithm of ours: all that it takes are parameters with their right types."""
+    params = {**(config.extras.get("algo_params") or {})}
+    own = config.extras.get("eval_episodes")
+    if own is not None:
+        params.setdefault("eval_episodes", own)
+    for name, value in config.flags().items():
+        schema = load_schema(config.algo)
+        if schema is not None and schema.parameter(name) is None:
+            hint = closest(name, [*RESERVED_EXTRAS, *(one.name for one in schema.parameters)])
+            raise UserError(
+                f"'extras.{name}' is neither a setting of the worker nor a parameter of {config.algo}"
+                f"{hint or '; `mosaic train ' + config.algo + ' --help` lists them.'}"
+            )
+        params[name] = value
+    extras = {name: value for name, value in config.extras.items() if name not in config.flags()}
+    for name in ("algo_params", "eval_episodes"):
+        extras.pop(name, None)
+    checked = check_params(config.algo, params)
+    for name, key in _OF_THE_RUN.items():
+        # The platform has words of its own for these, which it needs to know too.
+        if name in checked:
+            extras[key] = checked.pop(name)
+    _refuse_runtime_only(config.algo, checked)
+    return extras | ({"algo_params": checked} if checked else {})
+
+
+def _checked_flags(config: CleanRLWorkerConfig, script: Script) -> dict[str, Any]:
+    """The extras of somebody's script, once each flag that it would be told was found among its own."""
+    extras, name = dict(config.extras), Path(script.target).name
+    for key, value in {**foreign_fields(config, script.flags), **platform_flags(extras)}.items():
+        script.flags.check(name, key, value)
+    params = extras.get("algo_params") or {}
+    if params:
+        extras["algo_params"] = {key: script.flags.check(name, key, value) for key, value in params.items()}
+    for key, value in config.flags().items():
+        extras[key] = script.flags.check(name, key, value)
+    return extras
 
 
 def _find_entry(
@@ -132,13 +209,11 @@ def _find_stages(
 
 def _refuse_runtime_only(algo: str, params: Mapping[str, Any]) -> None:
     """What the run fills in itself would be said twice, and one of the two would be wrong."""
-    schema = load_schema(algo)
     for name in params:
-        parameter = schema.parameter(name) if schema else None
-        if parameter is not None and parameter.runtime_only:
+        if name in _OPTIONS:
             raise UserError(
-                f"'{name}' is no parameter of {algo} but a property of the run: "
-                f"say it as an option of its own (--{name.replace('_', '-')}) or in the config's '{name}'."
+                f"'{name}' is not a parameter of {algo} but a property of the run: "
+                f"say it as {_OPTIONS[name]}."
             )
 
 

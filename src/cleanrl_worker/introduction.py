@@ -17,5 +17,11 @@ def introduce(config: CleanRLWorkerConfig) -> Introduction:
         schema_version=int(extras.get("schema_version") or 1),
         supports_pause=bool(extras.get("supports_pause")),
         supports_checkpoint=bool(extras.get("supports_checkpoint")),
-        details={"algo": config.algo, "env_id": config.env_id, "seed": config.seed, "mode": config.mode},
+        details={
+            "algo": config.algo,
+            "env_id": config.env_id,
+            "seed": config.seed,
+            "mode": config.mode,
+            **({"agent_id": config.agent_id} if config.agent_id else {}),
+        },
     )

@@ -31,10 +31,14 @@ class Prober:
 
     def check_module(self, name: str) -> None:
         """Raise UserError when the interpreter cannot find the module."""
-        if not self._ask("module", name).get("found"):
+        if not self.has_module(name):
             raise UserError(
                 f"{self._python} has no module '{name}': install it there, or give a file's path."
             )
+
+    def has_module(self, name: str) -> bool:
+        """Whether the interpreter finds a module."""
+        return bool(self._ask("module", name).get("found"))
 
     def _ask(self, *question: str) -> dict[str, Any]:
         environment = dict(os.environ)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cleanrl_worker.analytics import write_manifest
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.modes import POLICY_EVAL
+from cleanrl_worker.script_flags import OWN_BUDGET
 from cleanrl_worker.scripts import Script
 from cleanrl_worker.shell_scripts import UNKNOWN_TIMESTEPS
 from cleanrl_worker.telemetry import LifecycleEmitter
@@ -76,7 +77,8 @@ class Reporter:
         self._script = script
         self._emitter = LifecycleEmitter(config.run_id, paths.events)
         shell = script.kind == "shell"
-        counts = script.kind != "mode" and not (shell and config.total_timesteps == UNKNOWN_TIMESTEPS)
+        unknown = config.total_timesteps == (UNKNOWN_TIMESTEPS if shell else OWN_BUDGET)
+        counts = script.kind != "mode" and not unknown
         # Each training of a shell script begins at step 0, in a folder of its own.
         self._tracker = HeadlineTracker(config.total_timesteps if counts else None, add_up=shell)
         self._reader = EventReader(paths.run_dir)

@@ -37,11 +37,14 @@ def is_free(name: str) -> bool:
 def fill_in(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """A config's fields with what its checkpoint knows in place of what is not given."""
     extras = {**fields["extras"]}
-    named = extras.get("checkpoint_path")
+    # A model to go on from may also be called what a policy to play is called.
+    named = extras.pop("policy_path", None)
+    named = extras.get("checkpoint_path") or named
     if not isinstance(named, str) or not named:
         raise UserError(
             f"'extras.checkpoint_path' is missing: mode {RESUME} needs a checkpoint, a model or a run."
         )
+    extras["checkpoint_path"] = named
     filled = {**fields, "extras": extras}
     needed = ("algo", "env_id", "total_timesteps")
     if Path(named).is_absolute() and all(fields.get(name) is not None for name in needed):

@@ -51,7 +51,7 @@ class CleanRLWorkerRuntime:
         self._paths = paths.run(config.run_id)
         self._grpc_target = grpc_target
         self._folder = user_folder()
-        self._script = resolve_script(config, self._folder, algo_registry)
+        self._script = resolve_script(config, self._folder, algo_registry, os.environ.get(PYTHON_VARIABLE))
 
     def summary(self) -> RuntimeSummary:
         """What would run now; a UserError when the checkpoint to go on from is not one for this run."""

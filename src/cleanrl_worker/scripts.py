@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.modes import MODE_TARGETS
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.script_flags import OWN_BUDGET, ScriptFlags, find_source, looks_foreign, read_flags
 from cleanrl_worker.script_head import ScriptHead, read_head
 from cleanrl_worker.shell_scripts import find_shell_script, is_shell_script
 from mosaic.contract.errors import UserError, closest
+from mosaic.worker.environment import user_places
 
 Kind = Literal["algorithm", "mode", "foreign", "shell"]
 
@@ -27,6 +29,8 @@ class Script:
     """One of our algorithms, which has a schema; the module of a mode; anybody's Python; a shell script."""
     head: ScriptHead = field(default_factory=ScriptHead)
     """What a shell script says of itself."""
+    flags: ScriptFlags = field(default_factory=ScriptFlags)
+    """What somebody's Python script takes, as far as its source tells."""
 
     @property
     def ours(self) -> bool:
@@ -43,17 +47,16 @@ class Script:
         return self.target.startswith("/")
 
 
-def looks_foreign(algo: str) -> bool:
-    """Whether `algo` names a file or a dotted module instead of an algorithm."""
-    return algo.endswith(".py") or "/" in algo or "." in algo
-
-
 def resolve_script(
     config: CleanRLWorkerConfig,
     folder: Path | None = None,
     registry: Mapping[str, str] = DEFAULT_ALGO_REGISTRY,
+    python: str | None = None,
 ) -> Script:
-    """The script for a config's mode and algo; a relative path counts from `folder`, the user's own."""
+    """The script for a config's mode and algo; a relative path counts from `folder`, the user's own.
+
+    `python` is the interpreter that a module is looked for in, when it is not this one.
+    """
     algo = config.algo
     if config.mode in MODE_TARGETS:
         return Script(MODE_TARGETS[config.mode], "mode")
@@ -61,7 +64,7 @@ def resolve_script(
     if source not in ("mosaic", "upstream"):
         raise UserError(f"'extras.module_source' is {source!r}, but it must be 'mosaic' or 'upstream'.")
     if source == "upstream":
-        return Script(f"cleanrl.{algo}", "foreign")
+        return foreign_module(f"cleanrl.{algo}", folder, python)
     if algo in registry:
         return Script(registry[algo], "algorithm")
     if is_shell_script(algo):
@@ -71,10 +74,31 @@ def resolve_script(
         path = (folder or Path.cwd()) / Path(algo).expanduser()
         if not path.is_file():
             raise UserError(f"The script {path} does not exist: check the path.")
-        return Script(str(path.resolve()), "foreign")
+        return Script(str(path.resolve()), "foreign", flags=read_flags(path))
     if looks_foreign(algo):
-        return Script(algo, "foreign")
+        return foreign_module(algo, folder, python)
     raise UserError(
         f"'{algo}' is no known algorithm{closest(algo, registry) or '.'} "
         f"Known: {', '.join(registry)}; the path of a script or a dotted module will do as well."
     )
+
+
+def foreign_module(name: str, folder: Path | None, python: str | None) -> Script:
+    """A dotted module of somebody else's, with its flags if its source is found."""
+    source = find_source(name, python, [folder or Path.cwd(), *user_places()])
+    return Script(name, "foreign", flags=read_flags(source) if source is not None else ScriptFlags())
+
+
+def flags_of(algo: str, source: Any, folder: Path) -> ScriptFlags:
+    """The flags of somebody's script, by what a config calls it."""
+    if source != "upstream" and (algo.endswith(".py") or "/" in algo):
+        return read_flags(folder / Path(algo).expanduser())
+    return foreign_module(f"cleanrl.{algo}" if source == "upstream" else algo, folder, None).flags
+
+
+def own_budget(algo: str, source: Any, folder: Path) -> int | None:
+    """How long somebody's script trains when nobody tells it; None for an algorithm, which must be told."""
+    if source != "upstream" and not looks_foreign(algo):
+        return None
+    default = flags_of(algo, source, folder).default("total_timesteps")
+    return int(default) if isinstance(default, int | float) and default >= 1 else OWN_BUDGET

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from mosaic.cli import main
+from support.runs import SCRIPTS
 
 
 @pytest.fixture
@@ -114,3 +116,40 @@ def test_a_script_of_ones_own_gets_its_settings_as_they_are(dry: Any, tmp_path: 
     asked = config["metadata"]["worker"]["config"]
     assert asked["algo"] == str(script)
     assert asked["extras"]["algo_params"] == {"lr": "1e-3", "fast": True}
+
+
+def test_underscores_and_env_id_are_other_ways_to_say_the_same(dry: Any) -> None:
+    said = dry("ppo", "--env-id", "CartPole-v1", "--learning_rate=1e-3", "--total_timesteps", "20k")
+    assert said == dry("ppo", "CartPole-v1", "--learning-rate", "1e-3", "--steps", "20k")
+
+
+@pytest.mark.parametrize("script", ["tyro_script.py", "argparse_script.py"])
+def test_flags_of_a_script_are_given_directly(dry: Any, script: str) -> None:
+    off = "--no-anneal" if script.startswith("tyro") else "--no-norm"
+    config = dry(str(SCRIPTS / script), "CartPole-v1", "--learning-rate", "0.5", off)
+    asked = config["metadata"]["worker"]["config"]
+    assert asked["extras"]["algo_params"] == {"learning_rate": 0.5, off.removeprefix("--no-"): False}
+
+
+def test_flags_of_a_script_that_nobody_can_read_are_taken_as_they_are(dry: Any, tmp_path: Path) -> None:
+    script = tmp_path / "mine.py"
+    script.touch()
+    words = ("--depth", "3", "--shift", "-0.5", "--fast", "--no-log", "--name-of=it")
+    asked = dry(str(script), "CartPole-v1", *words)["metadata"]["worker"]["config"]
+    assert asked["extras"]["algo_params"] == {
+        "depth": "3",
+        "shift": "-0.5",
+        "fast": True,
+        "log": False,
+        "name_of": "it",
+    }
+
+
+def test_tracking_in_the_artifacts_reaches_the_worker(dry: Any, tmp_path: Path) -> None:
+    asked = {"algo": "ppo", "env_id": "CartPole-v1", "total_timesteps": 9}
+    # Another interpreter has packages of its own, so that W&B need not be here.
+    worker = {"type": "cleanrl", "python": sys.executable, "config": asked}
+    config = {"run_name": "x", "artifacts": {"wandb": {"enabled": True}}, "metadata": {"worker": worker}}
+    (tmp_path / "run.json").write_text(json.dumps(config))
+    found = dry("--config", str(tmp_path / "run.json"))["metadata"]["worker"]["config"]
+    assert found["extras"] == {"track_wandb": True}

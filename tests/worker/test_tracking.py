@@ -21,6 +21,7 @@ SECRET = "0123456789abcdef0123456789abcdef01234567"
 
 def run_ppo(folder: Path, *flags: str) -> None:
     variables = {"WANDB_MODE": "offline", "WANDB_RUN_ID": "run7", "WANDB_API_KEY": SECRET}
+    variables["WANDB_NAME"] = "mine"
     places = {name: str(folder / "wandb-own") for name in ("WANDB_CACHE_DIR", "WANDB_CONFIG_DIR")}
     command = [sys.executable, "-m", "cleanrl_worker.algorithms.ppo", "--track", "--eval-episodes=2", *flags]
     done = subprocess.run(

@@ -55,7 +55,7 @@ def test_a_dry_run_tells_what_would_run_and_writes_nothing(var: Path) -> None:
         (["--extras", '{"algo_params": {"num_envs": "many"}}'], "num_envs"),
         (
             ["--extras", '{"algo_params": {"seed": 3}}'],
-            "'seed' is no parameter of ppo but a property of the run",
+            "'seed' is not a parameter of ppo but a property of the run",
         ),
         (["--extras", '{"requirements": ["base", "dm_control"]}'], "run `mosaic extras install dm_control`"),
         (["--extras", "[1]"], "--extras is [1], but it must be a JSON object."),

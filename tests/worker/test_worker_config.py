@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from cleanrl_worker.arguments import script_arguments
+from cleanrl_worker.catalog import CATALOG
 from cleanrl_worker.config import CleanRLWorkerConfig, load_worker_config, parse_worker_config
+from cleanrl_worker.environment import training_environment
+from cleanrl_worker.introduction import introduce
 from cleanrl_worker.scripts import Script
 from mosaic.contract.errors import UserError
 
@@ -95,3 +98,50 @@ def test_tracking_and_device_are_said_in_the_scripts_words() -> None:
 
 def test_a_seed_override_takes_the_seeds_place() -> None:
     assert "--seed=9" in script_arguments(_config(seed_override=9), OURS)
+
+
+def test_a_model_to_resume_may_be_named_as_a_policy(tmp_path: Path) -> None:
+    model = tmp_path / "m.cleanrl_model"
+    model.write_bytes(b"weights")
+    config = _config(mode="resume_training", policy_path=str(model))
+    assert config.extras["checkpoint_path"] == str(model) and "policy_path" not in config.extras
+
+
+def test_an_agents_name_is_told_to_the_daemon() -> None:
+    config = parse_worker_config({**FLAT, "agent_id": "left"})
+    assert introduce(config).details["agent_id"] == "left"
+    assert parse_worker_config(config.as_json()).agent_id == "left"
+
+
+def test_the_names_of_wandb_reach_the_training_process(tmp_path: Path) -> None:
+    extras = {"track_wandb": True, "wandb_run_name": "mine", "wandb_email": "me@example.org"}
+    told = training_environment(_config(**extras), tmp_path)
+    assert (told["WANDB_NAME"], told["WANDB_EMAIL"]) == ("mine", "me@example.org")
+
+
+def check(extras: dict[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = CATALOG.check({**FLAT, "extras": extras}, None, None)["extras"]
+    return found
+
+
+def test_extras_that_are_parameters_of_ours_are_typed_as_such() -> None:
+    params = {"exp_name": "mine", "cuda": False}
+    found = check({"eval_episodes": 3, "anneal_lr": "false", "algo_params": params})
+    typed = {"exp_name": "mine", "eval_episodes": 3, "anneal_lr": False}
+    assert found == {"algo_params": typed, "cuda": False}
+    tracked = check({"algo_params": {"track": "yes", "wandb_project_name": "p"}})
+    assert tracked == {"track_wandb": True, "wandb_project_name": "p"}
+
+
+@pytest.mark.parametrize(
+    ("extras", "said"),
+    [
+        ({"foo_bar": 1}, "'extras.foo_bar' is neither a setting of the worker nor a parameter of ppo"),
+        ({"checkpoints_dirr": "c"}, "did you mean 'checkpoints_dir'"),
+        ({"eval_repeat": True}, "'extras.eval_repeat' is a setting of mode policy_eval"),
+        ({"algo_params": {"resume_from": "x"}}, "a property of the run: say it as --resume"),
+    ],
+)
+def test_extras_that_would_be_dropped_or_fail_the_run_are_refused(extras: Any, said: str) -> None:
+    with pytest.raises(UserError, match=said):
+        check(extras)

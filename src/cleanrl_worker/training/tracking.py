@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import os
 
 from cleanrl_worker.training.common import CommonArgs
 from mosaic.contract.errors import UserError
@@ -26,7 +27,8 @@ class WandbRun:
             project=args.wandb_project_name,
             entity=args.wandb_entity,
             config=dataclasses.asdict(args),
-            name=f"{args.env_id}__{args.exp_name}__{args.seed}",
+            # What is said here overrules W&B's own variable, by which a run names itself.
+            name=os.environ.get("WANDB_NAME") or f"{args.env_id}__{args.exp_name}__{args.seed}",
             resume="allow",
             save_code=False,
         )

@@ -70,7 +70,9 @@ def _training(config: Mapping[str, Any], asked: Mapping[str, Any], extras: dict[
         extras.pop("mode")
     elif extras.get("mode", "train") != "train":
         raise NotTold
-    yield from ("--total-timesteps", str(asked["total_timesteps"]), "--seed", str(asked["seed"]))
+    if asked["total_timesteps"]:
+        yield from ("--total-timesteps", str(asked["total_timesteps"]))
+    yield from ("--seed", str(asked["seed"]))
     for name, value in (extras.pop("algo_params", None) or {}).items():
         yield from ("--set", _setting(name, value, _parameter(value)))
     if extras.get("env_kwargs"):

@@ -101,6 +101,10 @@ def rerun_configs(run: RunRecord, args: argparse.Namespace) -> list[Config]:
 
 
 def _check_combination(args: argparse.Namespace) -> None:
+    if args.env_id is not None:
+        if args.env not in (None, args.env_id):
+            raise UserError(f"ENV is {args.env} and --env-id is {args.env_id}: name one environment.")
+        args.env = args.env_id
     if args.resume is not None and (args.config is not None or args.seeds is not None):
         raise UserError(
             "--resume is one run with the settings of its checkpoint: leave --config and --seeds out."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-from collections.abc import Iterable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -28,6 +27,8 @@ def changed(config: Config, args: argparse.Namespace) -> Config:
     worker = find_worker(request["type"])
     catalog = worker.load_catalog() if worker.catalog else None
     asked = _changed_worker(request["config"], args, catalog)
+    if ((config.get("artifacts") or {}).get("wandb") or {}).get("enabled"):
+        asked = worker.told_to_track(asked)
     request["python"] = interpreter_of(args) or request.get("python")
     config["tags"] = list(dict.fromkeys([*config["tags"], *args.tag]))
     config["run_name"] = args.name or config["run_name"]
@@ -95,10 +96,9 @@ def add_limits(config: Config, args: argparse.Namespace) -> None:
 
 
 def params_of(args: argparse.Namespace, catalog: WorkerCatalog | None, algo: str) -> Config:
-    """The algorithm's parameters. The worker types them by its schema; a foreign script has none."""
-    pairs: Iterable[tuple[str, Any]] = args.set
-    if catalog is None or not catalog.parameters(algo):
-        pairs = [(name, _JSON_WORDS.get(text, text)) for name, text in pairs]
+    """The algorithm's parameters. The worker types those that it knows; of others JSON's words are taken."""
+    known = {parameter.name for parameter in catalog.parameters(algo)} if catalog is not None else set()
+    pairs = [(name, text if name in known else _JSON_WORDS.get(text, text)) for name, text in args.set]
     return values.settings(pairs)
 
 

@@ -85,8 +85,20 @@ class Parser(argparse.ArgumentParser):
         action = self._option_string_actions.get(word)
         return action is not None and action.nargs != 0
 
+    def spelled(self, words: Sequence[str]) -> list[str]:
+        """The words with `--learning_rate` as `--learning-rate`: names of parameters have underscores."""
+        end = words.index("--") if "--" in words else len(words)
+        found = []
+        for word in words[:end]:
+            name, equals, value = word.partition("=")
+            dashed = name.replace("_", "-")
+            known = name.startswith("--") and not self.has_option(name) and self.has_option(dashed)
+            found.append(dashed + equals + value if known else word)
+        return [*found, *words[end:]]
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        for word in args or ():
+        args = self.spelled(args or ())
+        for word in args:
             if word == "--":
                 break
             name = word.partition("=")[0]

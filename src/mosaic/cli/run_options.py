@@ -121,5 +121,5 @@ class ParameterAction(argparse.Action):
     ) -> None:
         name = self.option_strings[0].removeprefix("--").replace("-", "_")
         if self.nargs == 0:
-            value = "false" if (option or "").startswith("--no-") else "true"
+            value = "true" if option == self.option_strings[0] else "false"
         namespace.set = [*namespace.set, (name, value)]

@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
+from mosaic.contract.errors import UserError
+
 
 @dataclass(frozen=True)
 class WorkerCapabilities:
@@ -28,6 +30,8 @@ class WorkerCapabilities:
     requires_live_telemetry: bool = False
     provides_fast_analytics: bool = False
     supports_policy_load: bool = False
+    tracks_wandb: bool = False
+    """Whether `extras.track_wandb` in its config tracks a run with Weights & Biases."""
     player_module: str = ""
     """Run as `python -m <player_module> --policy-path=…` to play a policy: see docs/interactive.md."""
     forms: Mapping[str, str] = field(default_factory=dict)
@@ -41,6 +45,17 @@ class WorkerCapabilities:
         module, _, name = self.catalog.partition(":")
         loaded: WorkerCatalog = getattr(import_module(module), name)
         return loaded
+
+    def told_to_track(self, config: Mapping[str, Any]) -> dict[str, Any]:
+        """This worker's config for a run whose `artifacts.wandb` is enabled."""
+        if not self.tracks_wandb:
+            raise UserError(
+                f"The {self.display_name} does not track with Weights & Biases: leave 'artifacts.wandb' out."
+            )
+        extras = config.get("extras") or {}
+        if isinstance(extras, Mapping):
+            extras = {"track_wandb": True, **extras}
+        return {**config, "extras": extras}
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -56,10 +71,10 @@ class WorkerCatalog(Protocol):
         """Whether `algo` is one of them, or a script or module that the worker can run."""
 
     def parameters(self, algo: str) -> Sequence[Parameter]:
-        """The parameters of one of its algorithms; none for a foreign script."""
+        """The parameters of one of its algorithms; of a foreign script those that can be told."""
 
-    def default_timesteps(self, algo: str) -> int:
-        """The budget of a run that names none."""
+    def default_timesteps(self, algo: str) -> int | None:
+        """The budget of a run that names none; None for a script, which knows its own."""
 
     def environments(self) -> Sequence[str]:
         """Environment ids known without asking the training interpreter."""

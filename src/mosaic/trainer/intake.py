@@ -42,6 +42,8 @@ def accept(payload: Any, run_id: str, paths: VarPaths, machine: Machine) -> Acce
     request = config.metadata.worker
     worker_config = {**request.config, "run_id": run_id}
     worker = find_worker(request.type)
+    if config.artifacts.wandb.enabled:
+        worker_config = worker.told_to_track(worker_config)
     if worker.catalog:
         worker_config = worker.load_catalog().check(worker_config, request.python, None)
     request = request.model_copy(update={"config": worker_config})

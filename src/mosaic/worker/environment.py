@@ -14,10 +14,15 @@ USER_PATH_VARIABLE = "MOSAIC_USER_PATH"
 _NOT_FOR_TRAINING = (SECRET_VARIABLE, USER_PATH_VARIABLE, PYTHON_VARIABLE, "PYTHONHOME", "PYTHONSTARTUP")
 
 
+def user_places() -> list[Path]:
+    """Where the user's own modules lie: the folder from which the run was submitted, then PYTHONPATH."""
+    named = os.environ.get(USER_PATH_VARIABLE) or os.environ.get("PYTHONPATH", "")
+    return [Path(place) for place in named.split(os.pathsep) if place]
+
+
 def user_folder() -> Path | None:
     """The folder from which the run was submitted, when that is known."""
-    first = os.environ.get(USER_PATH_VARIABLE, "").partition(os.pathsep)[0]
-    return Path(first) if first else None
+    return user_places()[0] if os.environ.get(USER_PATH_VARIABLE) else None
 
 
 def surroundings() -> dict[str, str]:

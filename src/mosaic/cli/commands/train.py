@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -36,6 +37,7 @@ def parser(argv: Sequence[str]) -> Parser:
         "algo", metavar="ALGO", nargs="?", help=f"{', '.join(known)}; or a script's path, or a dotted module"
     )
     parser.add_argument("env", metavar="ENV", nargs="?", help="an environment id; your own as module:EnvId")
+    parser.add_argument("--env-id", metavar="ID", help="another way to say ENV")
     parser.add_argument(
         "--config", type=Path, metavar="FILE.json", help="a whole run config instead of ALGO and ENV"
     )
@@ -59,12 +61,14 @@ def parser(argv: Sequence[str]) -> Parser:
         from mosaic.client.configs import worker_for
 
         worker_for(algo)
-    if algo not in known:
+    if algo is None:
         place.description = f"`{parser.prog} ALGO --help` lists the parameters of an algorithm."
     else:
         place.title = f"Parameters of {algo}"
-        catalog = next(catalog for catalog in catalogs if algo in catalog.algorithms())
+        catalog = next(catalog for catalog in catalogs if catalog.knows(algo))
         _add_parameters(parser, place, catalog, algo)
+        if algo not in known:
+            _add_typed(parser, place, argv[list(argv).index(algo) + 1 :])
     return parser
 
 
@@ -95,6 +99,22 @@ def _add_parameters(
             group.add_argument(
                 flag, dest="set", action=ParameterAction, metavar=parameter.type.upper(), help=text
             )
+
+
+def _add_typed(parser: Parser, group: argparse._ArgumentGroup, words: Sequence[str]) -> None:
+    """Options after a script's name that nobody knows: they are its own, and what checks it checks them."""
+    for word, after in zip(words, [*words[1:], ""], strict=True):
+        name, equals, _ = word.partition("=")
+        if word == "--":
+            break
+        if not re.match(r"--[A-Za-z]", word) or parser.has_option(parser.spelled([name])[0]):
+            continue
+        if equals or re.match(r"[^-]|-[\d.]", after):
+            group.add_argument(name, dest="set", action=ParameterAction, help=argparse.SUPPRESS)
+        else:
+            names = [f"--{name.removeprefix('--').removeprefix('no-')}"]
+            names += [name] if name not in names else [f"--no-{name[2:]}"]
+            group.add_argument(*names, dest="set", action=ParameterAction, nargs=0, help=argparse.SUPPRESS)
 
 
 def _explain(parameter: Parameter) -> str:
