@@ -13,6 +13,7 @@ from gymnasium.envs import registration
 from cleanrl_worker.fastlane.drawing import choose_drawing
 from cleanrl_worker.fastlane.lane import is_unwatched, open_lane, warn
 from cleanrl_worker.fastlane.mission import mission_of
+from cleanrl_worker.fastlane.portrait import portrait_of
 from cleanrl_worker.fastlane.tap import Tap, open_tap
 from cleanrl_worker.fastlane.wrapper import FastLaneTelemetryWrapper, is_watched
 
@@ -66,7 +67,7 @@ def tap_of(env: Any, asked: str | None) -> Tap | None:
     """A tap for an environment, which says why where there can be no picture; None without live frames."""
     base = env.unwrapped
     name = env.spec.id if env.spec is not None else type(base).__name__
-    tap = open_tap(base.render, name, functools.partial(mission_of, base))
+    tap = open_tap(base.render, name, functools.partial(mission_of, base), portrait_of(base))
     mode = getattr(base, "render_mode", None)
     if tap is not None and mode != "rgb_array":
         if asked == "human":

@@ -12,6 +12,7 @@ from typing import Any
 
 from cleanrl_worker.fastlane.drawing import absent_package, as_picture, draw_in_vain
 from cleanrl_worker.fastlane.lane import claim_slot, open_lane, release_slot, warn
+from cleanrl_worker.fastlane.portrait import Portrait
 from mosaic.fastlane import layout, slots
 from mosaic.fastlane.segment import Segment
 from mosaic.fastlane.writer import SlotWriter, total_steps, watched_slots
@@ -23,6 +24,9 @@ SINGLE_SHARE = 0.049
 GRID_SHARE = 0.147
 """Of training time, for one environment that is watched and for several together: a little under what is
 promised, 5 % and 15 %, for what lies around the drawing."""
+HANDING_SHARE = 0.008
+LONGEST_REST = 0.25
+"""Of training time, for handing over states to be drawn elsewhere, and what that may at most put them off."""
 FEW = 4
 MAX_DIM_OF_FEW, MAX_DIM = 640, 512
 """A few pictures have much room in a window: the 600 pixels of Gymnasium's classics are shown whole. Of more
@@ -75,11 +79,18 @@ class Tap:
     """A claimed slot of the run's segment. `mark` is non-zero while, and a little after, somebody looks."""
 
     def __init__(
-        self, segment: Segment, slot: int, render: Callable[[], Any], name: str, mission: Callable[[], str]
+        self,
+        segment: Segment,
+        slot: int,
+        render: Callable[[], Any],
+        name: str,
+        mission: Callable[[], str],
+        portrait: Portrait | None,
     ) -> None:
         self._render = render
         self._name = name
         self._mission = mission
+        self._portrait = portrait
         self._refused: set[tuple[str, str]] = set()
         self.rolling_return: float | None = None
         self._interval = _number(INTERVAL_VARIABLE, 33.0) / 1000.0
@@ -105,9 +116,12 @@ class Tap:
         self.due_at = float("inf")
         self._release()
 
-    def turn_to(self, render: Callable[[], Any], name: str, mission: Callable[[], str]) -> None:
+    def turn_to(
+        self, render: Callable[[], Any], name: str, mission: Callable[[], str], portrait: Portrait | None
+    ) -> None:
         """Show another environment from now on, in the same slot."""
-        self._render, self._name, self._mission = render, name, mission
+        self._render, self._name, self._mission, self._portrait = render, name, mission, portrait
+        self._writer.draw_here()
         self.rolling_return = None
         if self.due_at == float("inf"):
             # Not at once: a slot that turns at every episode must not draw more than others.
@@ -128,28 +142,51 @@ class Tap:
             # Nobody is there any more. A viewer that comes back this very moment marks it again.
             self.mark[0] = 0.0
             return
+        self._watched = max(1, watched_slots(self._segment, now))
+        share = SINGLE_SHARE if self._watched == 1 else GRID_SHARE / self._watched
+        rolling = running_return if self.rolling_return is None else self.rolling_return
+        numbers = (last_reward, rolling, self._pace.rate(total_steps(self._segment), now))
+        if self._hand_over(now, share, numbers):
+            return
         if self._rendered == 0 and now < _Firsts.not_before:
             self.due_at = _Firsts.not_before
             return
         frame = self._take_picture()
         if frame is None:
             return
-        rolling = running_return if self.rolling_return is None else self.rolling_return
-        rate = self._pace.rate(total_steps(self._segment), now)
         try:
-            self._writer.publish(frame, last_reward, rolling, rate, self._mission())
+            self._writer.publish(frame, *numbers, self._mission())
         except Exception as error:
             self.refuse(str(error))
             return
         self._rendered += 1
-        self._watched = max(1, watched_slots(self._segment, now))
-        share = SINGLE_SHARE if self._watched == 1 else GRID_SHARE / self._watched
         end = monotonic()
         if self._rendered == 1:
             _Firsts.not_before = end + min((end - now) / GRID_SHARE, _Firsts.longest_wait)
             self.due_at = end + self._interval
         else:
             self.due_at = max(now + self._interval, end + (end - now) * (1.0 / share - 1.0))
+            if self._portrait is not None:
+                self._portrait.cost = end - now
+
+    def _hand_over(self, now: float, share: float, numbers: tuple[float, ...]) -> bool:
+        """Have the picture drawn by another process; False when it is to be drawn here."""
+        if self._portrait is None:
+            return False
+        wait = self._portrait.cost / share
+        try:
+            handed = self._portrait.hand_over(
+                self._segment, self._writer.slot, now, wait, self._limit(), numbers
+            )
+        except Exception as error:
+            warn(f"{self._name} is drawn by its own process: {type(error).__name__}: {error}")
+            self._portrait = None
+            return False
+        end = monotonic()
+        # Once it was interrupted it seems dear; that is no reason to wait for long.
+        rest = min((end - now) * (self._watched / HANDING_SHARE), LONGEST_REST)
+        self.due_at = now + max(self._interval, rest)
+        return handed
 
     def _leave_parent(self) -> None:
         """Take another slot in a forked child: the one that it has inherited is still its parent's."""
@@ -166,8 +203,7 @@ class Tap:
         if trouble is not None:
             return self.refuse(trouble)
         try:
-            limit = self._max_dim_of_few if self._watched <= FEW else self._max_dim
-            frame = as_picture(self._render(), limit)
+            frame = as_picture(self._render(), self._limit())
         except Exception as error:
             package = absent_package(error)
             if package:
@@ -180,6 +216,9 @@ class Tap:
         self.refuse(layout.lacks_package(package))
         self.due_at = monotonic() + TRY_AGAIN_SECONDS
         importlib.invalidate_caches()
+
+    def _limit(self) -> int:
+        return self._max_dim_of_few if self._watched <= FEW else self._max_dim
 
     def refuse(self, reason: str) -> None:
         """Render nothing, and tell viewers and the log why."""
@@ -212,17 +251,22 @@ def handing_over(tap: Tap) -> Iterator[None]:
             tap.refuse("what took its place cannot be watched")
 
 
-def open_tap(render: Callable[[], Any], name: str, mission: Callable[[], str] = _no_mission) -> Tap | None:
+def open_tap(
+    render: Callable[[], Any],
+    name: str,
+    mission: Callable[[], str] = _no_mission,
+    portrait: Portrait | None = None,
+) -> Tap | None:
     """A tap for one more environment of this run; None when the run shows nothing."""
     if _handed_over:
         tap = _handed_over.pop()
-        tap.turn_to(render, name, mission)
+        tap.turn_to(render, name, mission, portrait)
         return tap
     segment = open_lane()
     if segment is None:
         return None
     slot = claim_slot(segment)
-    return None if slot is None else Tap(segment, slot, render, name, mission)
+    return None if slot is None else Tap(segment, slot, render, name, mission, portrait)
 
 
 def _number(variable: str, default: float) -> float:

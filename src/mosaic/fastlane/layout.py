@@ -2,9 +2,10 @@
 
     page 0               head: magic, version, what is shown, the run's id
     from page 1          the slot table: one entry for each environment
-    after the table      frame regions, appended when a slot shows its first frame or a larger one
+    after the table      regions, appended when a slot shows its first frame, a larger one, or its first state
 
-A region holds three frames, each behind a head of its own.
+A region holds three frames, each behind a head of its own, or the state of an environment that another
+process draws.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ HEAD_FIRST = 16
 HEAD_LIMIT = 20
 HEAD_RUN_ID = 64
 RUN_ID_BYTES = 64
+HEAD_DRAWER = 192
+"""Process id and start time of the process that draws, in two words."""
 
 # The slot table.
 SLOTS = 256
@@ -40,12 +43,18 @@ NEWEST = 4
 REGION = 5
 PICTURE = 6
 REASON = 7
-REASON_BYTES = SLOT_BYTES - REASON * WORD
+STATE = 29
+DRAWN = 30
+DRAWN_OUTSIDE = 31
+REASON_BYTES = (STATE - REASON) * WORD
 
 # What `PICTURE` says.
 NOTHING_YET = 0
 HAS_PICTURE = 1
 NO_PICTURE = 2
+
+# What `DRAWN` says of a state that cannot be drawn outside; else it is the number of the newest drawn one.
+NOT_DRAWABLE = 2**64 - 1
 
 # Frame number n fills buffer n % DEPTH; its sequence is 2n - 1 while it is written, and 2n when it is whole.
 DEPTH = 3

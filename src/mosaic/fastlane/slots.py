@@ -18,9 +18,15 @@ class Owner(NamedTuple):
 
     @classmethod
     def myself(cls) -> Owner:
-        fields = _stat_fields(os.getpid())
-        assert fields is not None
-        return cls(os.getpid(), int(fields[19]))
+        me = cls.of(os.getpid())
+        assert me is not None
+        return me
+
+    @classmethod
+    def of(cls, pid: int) -> Owner | None:
+        """A process that lives; None when there is none with this id."""
+        fields = _stat_fields(pid)
+        return None if fields is None else cls(pid, int(fields[19]))
 
     @property
     def state(self) -> str | None:
@@ -61,6 +67,7 @@ def claim(segment: Segment, me: Owner) -> int | None:
                 continue
             base = entry(slot)
             segment.words[base + layout.PICTURE] = layout.NOTHING_YET
+            segment.words[base + layout.DRAWN_OUTSIDE] = 0
             segment.words[base + layout.OWNER_START] = me.start
             segment.words[base + layout.OWNER_PID] = me.pid
             return slot

@@ -72,6 +72,10 @@ class SlotWriter:
         words[base + layout.NEWEST] = number
         words[base + layout.PICTURE] = layout.HAS_PICTURE
 
+    def draw_here(self) -> None:
+        """Have no other process draw for this slot any more."""
+        self._segment.words[self._base + layout.DRAWN_OUTSIDE] = 0
+
     def no_picture(self, reason: str) -> None:
         """Say why there is nothing to see."""
         start = (self._base + layout.REASON) * layout.WORD
