@@ -85,7 +85,7 @@ class Tap:
         render: Callable[[], Any],
         name: str,
         mission: Callable[[], str],
-        portrait: Portrait | None,
+        portrait: Portrait | None = None,
     ) -> None:
         self._render = render
         self._name = name
