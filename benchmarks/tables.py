@@ -79,6 +79,25 @@ def write_tables(
     return path
 
 
+def section_of(name: str, heading: str) -> list[str]:
+    """The lines under a heading of `results/<name>.md`, with it; none when it is not there."""
+    path = RESULTS / f"{name}.md"
+    lines = path.read_text("utf-8").splitlines() if path.exists() else []
+    start = next((at for at, line in enumerate(lines) if line == f"## {heading}"), len(lines))
+    end = next((at for at, line in enumerate(lines) if at > start and line.startswith("## ")), len(lines))
+    return lines[start:end]
+
+
+def put_section(name: str, section: Sequence[str]) -> None:
+    """Put a section at the end of a page, in place of the one with its heading; all else stays."""
+    path = RESULTS / f"{name}.md"
+    old = section_of(name, section[0].removeprefix("## "))
+    page = path.read_text("utf-8").rstrip()
+    if old:
+        page = page.replace("\n".join(old).rstrip(), "").rstrip()
+    path.write_text("\n".join([page, "", *section]).rstrip() + "\n", "utf-8")
+
+
 def kept_rows(name: str, header: Sequence[str]) -> list[list[str]]:
     """The rows that stand under this header in `results/<name>.md`; none when it has another."""
     path = RESULTS / f"{name}.md"

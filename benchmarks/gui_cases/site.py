@@ -21,7 +21,7 @@ def site(folder: Path, runs: int, points: int, slots: int) -> Iterator[RunRecord
     with Client.connect(folder) as client:
         try:
             _make_curves(client, runs, points)
-            yield _start_frames(client, slots)
+            yield start_frames(client, slots)
         finally:
             for run in client.runs(["INIT", "HSHK", "RDY", "EXEC", "PAUSE"]):
                 client.cancel(run.run_id, "the benchmark is over")
@@ -43,7 +43,8 @@ def _make_curves(client: Client, runs: int, points: int) -> None:
     assert not failed, failed[0].reason
 
 
-def _start_frames(client: Client, slots: int) -> RunRecord:
+def start_frames(client: Client, slots: int, wait: bool = True) -> RunRecord:
+    """A run that shows its environments; it trains by then, unless nobody waits for that."""
     config = train_config(
         str(HERE / "frames_script.py"),
         "None-v0",
@@ -54,7 +55,7 @@ def _start_frames(client: Client, slots: int) -> RunRecord:
     )
     run = client.submit(config)
     deadline = time.monotonic() + 60
-    while client.get(run.run_id).status != "EXEC":
+    while wait and client.get(run.run_id).status != "EXEC":
         assert time.monotonic() < deadline, "the run with frames has not started"
         time.sleep(0.1)
     return client.get(run.run_id)

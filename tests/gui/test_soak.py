@@ -1,8 +1,11 @@
-"""What the window opens and closes it forgets, on its own thread, however often that is done."""
+"""The window used again and again: it forgets what it has closed, on its own thread, and never fails."""
 
 from __future__ import annotations
 
 import gc
+import os
+import subprocess
+import sys
 import threading
 import weakref
 from collections import Counter
@@ -148,3 +151,11 @@ def test_no_thread_that_works_for_the_window_is_the_last_to_know_a_widget(qtbot:
         gc.enable()
         tasks.close()
     assert set(threads) == {threading.main_thread()}
+
+
+def test_a_window_that_is_used_at_random_neither_crashes_nor_complains() -> None:
+    """The benchmark's soak, in short: on a screen of its own where Xvfb and xdotool are installed."""
+    gui = Path(__file__).parents[2] / "benchmarks" / "gui.py"
+    command = [sys.executable, str(gui), "--soak", "0.15", "--short"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, env=os.environ)
+    assert done.returncode == 0, done.stdout + done.stderr
