@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QByteArray, Qt, Signal
+from PySide6.QtCore import QByteArray, QMargins, QRect, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
@@ -38,6 +38,8 @@ from mosaic.client import RunRecord
 SIZE = (1440, 900)
 LEAST = (960, 620)
 _KEYS = (("Ctrl+F", "filter"), ("Ctrl+M", "messages"), ("Ctrl+Shift+L", "theme"), ("Ctrl+Q", "quit"))
+_FRAME = QMargins(6, 40, 6, 6)
+"""Room for what a window manager puts around the window, which is known only when it has done so."""
 
 
 class Window(QMainWindow):
@@ -56,7 +58,6 @@ class Window(QMainWindow):
     ) -> None:
         super().__init__()
         self.setWindowTitle("MOSAIC")
-        self.setMinimumSize(*LEAST)
         self.context = Context(
             link, tasks, notifications, RunBook(), settings, self.open_form, self.select_run
         )
@@ -275,6 +276,14 @@ class Window(QMainWindow):
         self.resize(*SIZE)
         if geometry:
             self.restoreGeometry(QByteArray.fromBase64(QByteArray(geometry.encode())))
+        room = self.screen().availableGeometry().marginsRemoved(_FRAME)
+        self.setMinimumSize(min(LEAST[0], room.width()), min(LEAST[1], room.height()))
+        if self.isMaximized() or self.isFullScreen():
+            return
+        self.resize(self.size().boundedTo(room.size()))
+        # What has no place yet is put somewhere by the window manager.
+        if geometry:
+            self.setGeometry(inside(self.geometry(), room))
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -300,3 +309,10 @@ class Window(QMainWindow):
         self.cover.close_all()
         self.page.close_page()
         self.sparklines.close()
+
+
+def inside(area: QRect, room: QRect) -> QRect:
+    """An area moved as far as it must be to lie in a room that is not smaller."""
+    left = max(room.left(), min(area.left(), room.right() + 1 - area.width()))
+    top = max(room.top(), min(area.top(), room.bottom() + 1 - area.height()))
+    return QRect(left, top, area.width(), area.height())

@@ -33,7 +33,7 @@ class LogsView(RunView):
         self._log: LogStream | None = None
         self._visible = False
         self.view = LogView()
-        self.search = QLineEdit(placeholderText="Find in this log…   /")
+        self.search = QLineEdit(placeholderText="Find…   /")
         self.search.setClearButtonEnabled(True)
         self.search.setMaximumWidth(280)
         self.found = label("", "label")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from PySide6.QtCore import QRect, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeyEvent
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QSizePolicy
 
 from gym_gui.context import Context
 from gym_gui.models.charting import Axis, Line
@@ -31,7 +31,9 @@ class Chart(Card):
         self._context = context
         self._axis: Axis = "step"
         self.title = ElidedLabel("", "strong", middle=True)
-        self.note = label("", "label")
+        self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.note = ElidedLabel("", "label")
+        self.note.setAlignment(Qt.AlignmentFlag.AlignRight)
         self.menu_button = button("⋯", role="quiet")
         self.menu_button.setStyleSheet("min-height: 20px; max-height: 20px; padding: 0 6px;")
         self.menu_button.setAccessibleName("Save, copy, enlarge")
@@ -42,8 +44,8 @@ class Chart(Card):
         self.setMinimumHeight(height)
         head = QHBoxLayout()
         head.setSpacing(SPACE[1])
-        head.addWidget(self.title, 1)
-        head.addWidget(self.note)
+        head.addWidget(self.title)
+        head.addWidget(self.note, 1)
         head.addWidget(self.menu_button)
         self.column.addLayout(head)
         self.column.addWidget(self.plot, 1)

@@ -24,7 +24,7 @@ class ChartOptionsBar(QWidget):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self._settings = settings
-        self.search = QLineEdit(placeholderText="Find a metric…   /")
+        self.search = QLineEdit(placeholderText="Find…   /")
         self.search.setClearButtonEnabled(True)
         self.search.setMinimumWidth(100)
         self.search.setMaximumWidth(280)

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QSize, Qt
-from PySide6.QtGui import QPainter, QPaintEvent
+from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyleOption
 
 _LEAST = 4
 """Fewer letters than this tell nothing, and look like a fault."""
+_BETWEEN = " · "
+
+
+def elide_title(size: QFontMetrics, title: str, room: int) -> str:
+    """A title such as `algorithm · environment` with … in it where there is no room for all of it.
+
+    The first part gives way to the second, and each keeps the beginning by which it is known.
+    """
+    first, dot, second = title.partition(_BETWEEN)
+    if not dot or size.horizontalAdvance(title) <= room:
+        return size.elidedText(title, Qt.TextElideMode.ElideMiddle, room)
+    least = size.horizontalAdvance(f"{first[:_LEAST]}…")
+    rest = room - size.horizontalAdvance(dot + second)
+    first = size.elidedText(first, Qt.TextElideMode.ElideRight, max(rest, least)) + dot
+    return first + size.elidedText(second, Qt.TextElideMode.ElideMiddle, room - size.horizontalAdvance(first))
 
 
 class ElidedLabel(QLabel):
@@ -16,7 +31,7 @@ class ElidedLabel(QLabel):
     def __init__(self, text: str = "", role: str | None = None, middle: bool = False) -> None:
         super().__init__(text)
         self.setTextFormat(Qt.TextFormat.PlainText)
-        self._mode = Qt.TextElideMode.ElideMiddle if middle else Qt.TextElideMode.ElideRight
+        self._middle = middle
         if role is not None:
             self.setProperty("role", role)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
@@ -28,7 +43,11 @@ class ElidedLabel(QLabel):
         painter = QPainter(self)
         option = QStyleOption()
         option.initFrom(self)
-        shown = self.fontMetrics().elidedText(self.text(), self._mode, self.width())
+        size = self.fontMetrics()
+        if self._middle:
+            shown = elide_title(size, self.text(), self.width())
+        else:
+            shown = size.elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
         if shown != self.text() and len(shown) <= _LEAST:
             shown = ""
         self.setToolTip(self.text() if shown != self.text() else "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QProgressBar, QVBoxLayout, QWidget
 
 from gym_gui.models.policies import PolicyChoice
 from gym_gui.theme import SPACE
@@ -48,9 +48,14 @@ class PlayStart(QWidget):
         for part in (self._title, self._text):
             part.setAlignment(Qt.AlignmentFlag.AlignCenter)
         column.addWidget(self.go, 0, Qt.AlignmentFlag.AlignHCenter)
+        # Not by an alignment, which asks for the height that the text has in the whole width.
+        across = QHBoxLayout()
+        across.addStretch(1)
+        across.addWidget(middle)
+        across.addStretch(1)
         outer = QVBoxLayout(self)
         outer.addStretch(1)
-        outer.addWidget(middle, 0, Qt.AlignmentFlag.AlignHCenter)
+        outer.addLayout(across)
         outer.addStretch(2)
 
     @property

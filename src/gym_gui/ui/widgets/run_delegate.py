@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 
 from gym_gui.models.run_rows import Row
 from gym_gui.theme import LABEL, TEXT, number_font, theme
+from gym_gui.ui.widgets.elided import elide_title
 
 _LEFT, _RIGHT, _TOP = 14, 14, 11
 _LINE = 18
@@ -84,7 +85,7 @@ class RunDelegate(QStyledItemDelegate):
         taken = self._title_size.horizontalAdvance(row.value) if row.value else 0
         taken += self._text_size.horizontalAdvance(mark) + _BESIDE if mark else 0
         room = inner.width() - taken - _BESIDE
-        return self._title_size.elidedText(row.title, Qt.TextElideMode.ElideMiddle, room), mark
+        return elide_title(self._title_size, row.title, room), mark
 
     def _paint_ground(self, painter: QPainter, area: QRect, state: QStyle.StateFlag) -> None:
         colours = theme.palette

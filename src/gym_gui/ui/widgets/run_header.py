@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from gym_gui.theme import SPACE
@@ -22,6 +22,7 @@ MENU = (
     ("remove", "Remove…", "Ctrl+Delete"),
 )
 """Name, words and shortcut of each entry behind the three dots."""
+_LEAST_META = 120
 
 
 class RunHeader(QWidget):
@@ -59,22 +60,43 @@ class RunHeader(QWidget):
         self.confirm.confirmed.connect(self.asked)
         self.labels = ElidedLabel("", "dim")
         self.label_card = LabelCard()
-        first = QHBoxLayout()
-        first.setSpacing(SPACE[1] + 2)
-        first.addWidget(self.title)
-        first.addWidget(self.state, 0, Qt.AlignmentFlag.AlignVCenter)
-        first.addLayout(self._seeds)
-        first.addWidget(self.meta, 1)
+        self._about = QWidget()
+        beside = QHBoxLayout(self._about)
+        beside.setContentsMargins(0, 0, 0, 0)
+        beside.setSpacing(SPACE[1] + 2)
+        beside.addWidget(self.state, 0, Qt.AlignmentFlag.AlignVCenter)
+        beside.addLayout(self._seeds)
+        beside.addWidget(self.meta, 1)
+        self._first = QHBoxLayout()
+        self._first.setSpacing(SPACE[1] + 2)
+        self._first.addWidget(self.title)
+        self._first.addWidget(self._about, 1)
         for one in (self.pausing, self.cancel, self.evaluate, self.more):
-            first.addWidget(one)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[1])
-        column.addLayout(first)
-        column.addWidget(self.labels)
-        column.addWidget(self.reason)
-        column.addWidget(self.confirm)
-        column.addWidget(self.label_card)
+            self._first.addWidget(one)
+        self._column = QVBoxLayout(self)
+        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column.setSpacing(SPACE[1])
+        self._column.addLayout(self._first)
+        for part in (self.labels, self.reason, self.confirm, self.label_card):
+            self._column.addWidget(part)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
+
+    def _arrange(self) -> None:
+        """Where title and state have no room beside each other, the state goes into a line of its own."""
+        asked = (self.pausing, self.cancel, self.evaluate, self.more)
+        taken = sum(one.sizeHint().width() + self._first.spacing() for one in asked if not one.isHidden())
+        wanted = self.title.sizeHint().width() + self._about.minimumSizeHint().width() + _LEAST_META
+        below = wanted + taken > self.width()
+        if below != (self._first.indexOf(self._about) < 0):
+            if below:
+                self._first.insertStretch(1, 1)
+                self._column.insertWidget(1, self._about)
+            else:
+                self._first.takeAt(1)
+                self._first.insertWidget(1, self._about, 1)
 
     def show_words(self, told: HeaderWords, run_id: str) -> None:
         self.title.setText(told.title)
@@ -101,6 +123,7 @@ class RunHeader(QWidget):
         self.entries["remove"].setEnabled(told.removes > 0)
         self.entries["remove"].setText(f"{_for_all('Remove', told.removes)}…")
         self._show_seeds(told.seeds, "" if told.count > 1 else run_id)
+        self._arrange()
 
     def offers(self) -> dict[str, str]:
         """What can be asked for now, by name, with the words for it."""

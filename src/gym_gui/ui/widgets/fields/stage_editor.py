@@ -24,7 +24,7 @@ from gym_gui.ui.widgets.basics import button, label
 
 _HELP = (
     "Each stage goes on until its end: a number of steps, or conditions such as "
-    "episode_return>=0.9|steps>=200000. The last one needs none."
+    "episode_return>=0.9|\u200bsteps>=200000. The last one needs none."
 )
 _ROW_HEIGHT, _MOST_ROWS = 30, 8
 
@@ -84,13 +84,16 @@ class StageEditor(QWidget):
     def _buttons(self) -> QHBoxLayout:
         row = QHBoxLayout()
         row.setSpacing(SPACE[0])
-        for text, act in (
-            ("Add", self._add),
-            ("Remove", self._remove),
-            ("Up", lambda: self._move(-1)),
-            ("Down", lambda: self._move(1)),
+        for text, words, act in (
+            ("Add", "Add a stage", self._add),
+            ("Remove", "Remove the stage", self._remove),
+            ("↑", "Move the stage up", lambda: self._move(-1)),
+            ("↓", "Move the stage down", lambda: self._move(1)),
         ):
             made = button(text, role="quiet")
+            made.setAccessibleName(words)
+            made.setToolTip(words)
+            made.setStyleSheet("padding: 0 8px;")
             made.clicked.connect(act)
             row.addWidget(made)
         row.addStretch(1)
