@@ -12,7 +12,6 @@ from PySide6.QtWidgets import (
     QGridLayout,
     QHBoxLayout,
     QScrollArea,
-    QSizePolicy,
     QVBoxLayout,
     QWidget,
 )
@@ -99,7 +98,6 @@ def side_by_side(*parts: QWidget) -> QWidget:
     row.setSpacing(SPACE[3])
     for part in parts:
         row.addWidget(part, 1, Qt.AlignmentFlag.AlignTop)
-    made.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
     return made
 
 
