@@ -33,8 +33,10 @@ Live frames beside what they must reach, one case after the other in one run.
   original take turns.
 - Watched: random actions, each after three products of a 64 × 64 matrix with a vector in place of a policy. A
   viewer in a process of its own looks 60 times a second. The share is that of `Tap.show`, which draws and
-  publishes, in wall time over whole periods from one picture to another. The first pictures, which start the
-  renderer, stand apart.
+  publishes or hands over what another process draws, in wall time over whole periods from one call to
+  another. The first pictures, which start the renderer, stand apart. Where a process of its own draws, it has
+  what the machine has left beside training and viewer; "all cores are busy" is beside one process for each
+  core that never sleeps.
 - A frame that is read is compared with the whole frame that was published. A read that finds nothing new does
   not count.
 - The segments of killed writers are removed as a supervisor does it; those of killed runs by the supervisor
