@@ -27,9 +27,11 @@ class TapRow:
         if tap is not None:
             tap.episode_ended(total_reward)
 
-    def after_step(self, rewards: Sequence[float], running_returns: Sequence[float]) -> None:
-        """All environments have taken one step."""
-        self._steps[0] += len(rewards)
+    def after_step(
+        self, rewards: Sequence[float], running_returns: Sequence[float], stepped: int | None = None
+    ) -> None:
+        """All environments have taken one step, or so many of them."""
+        self._steps[0] += len(rewards) if stepped is None else stepped
         for index, tap, mark in self._shown:
             if mark[0] and monotonic() >= tap.due_at:
                 tap.show(rewards[index], running_returns[index])

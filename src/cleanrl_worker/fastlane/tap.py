@@ -91,7 +91,6 @@ class Tap:
         self._name = name
         self._mission = mission
         self._portrait = portrait
-        self._refused: set[tuple[str, str]] = set()
         self.rolling_return: float | None = None
         self._interval = _number(INTERVAL_VARIABLE, 33.0) / 1000.0
         self._max_dim = max(1, int(_number(MAX_DIM_VARIABLE, MAX_DIM)))
@@ -226,12 +225,14 @@ class Tap:
             self._was_due, self.due_at = self.due_at, float("inf")
         if self._release.alive:
             self._writer.no_picture(reason)
-        if (self._name, reason) not in self._refused:
-            # A slot may come to the same environment again and again.
-            self._refused.add((self._name, reason))
+        if (self._name, reason) not in _refused:
+            # There may be many of a kind, and a slot may come to the same environment again and again.
+            _refused.add((self._name, reason))
             warn(f"no picture of {self._name}: {reason}")
 
 
+_refused: set[tuple[str, str]] = set()
+"""What has been said in this process."""
 _handed_over: list[Tap] = []
 
 

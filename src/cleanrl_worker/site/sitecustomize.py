@@ -1,7 +1,7 @@
 """Python runs this at its start, because its folder is on the training side's path.
 
-It gives the word to the `sitecustomize` that it hides, and waits for gymnasium: when a script imports it, the
-environments that it makes can be watched. Nothing that goes wrong here may stop a script.
+It gives the word to the `sitecustomize` that it hides, and waits for gymnasium and EnvPool: when a script
+imports them, the environments that they make can be watched. Nothing that goes wrong here may stop a script.
 """
 
 from __future__ import annotations
@@ -12,20 +12,23 @@ import importlib.machinery
 import importlib.util
 import os
 import sys
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-class _GymnasiumHook(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds gymnasium as usual, and installs FastLane when it has been imported."""
+class _ImportHook(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds a module as usual, and installs FastLane when it has been imported."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, install: Callable[[ModuleType], None]) -> None:
+        self._name = name
+        self._install = install
         self._busy = False
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != "gymnasium" or self._busy:
+        if name != self._name or self._busy:
             return None
         self._busy = True
         try:
@@ -48,9 +51,19 @@ class _GymnasiumHook(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         sys.meta_path.remove(self)
         self._loader.exec_module(module)
         try:
-            importlib.import_module("cleanrl_worker.fastlane").install()
+            self._install(module)
         except Exception as error:
             print(f"FastLane: no live picture in this process: {error}", file=sys.stderr, flush=True)
+
+
+def _install_gymnasium(module: ModuleType) -> None:
+    importlib.import_module("cleanrl_worker.fastlane").install()
+
+
+def _install_envpool(module: ModuleType) -> None:
+    # FastLane needs it, and must not be half imported when this is the first to import it.
+    importlib.import_module("gymnasium")
+    importlib.import_module("cleanrl_worker.fastlane.images").install(module)
 
 
 def _run_hidden() -> None:
@@ -63,5 +76,6 @@ def _run_hidden() -> None:
 
 
 if os.environ.get("CLEANRL_FASTLANE_SEGMENT"):
-    sys.meta_path.insert(0, _GymnasiumHook())
+    sys.meta_path.insert(0, _ImportHook("gymnasium", _install_gymnasium))
+    sys.meta_path.insert(0, _ImportHook("envpool", _install_envpool))
 _run_hidden()

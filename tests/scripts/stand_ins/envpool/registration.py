@@ -1,0 +1,1 @@
+"""Where EnvPool keeps its doors."""
