@@ -15,6 +15,7 @@ from cleanrl_worker.scripts import Script
 
 DEFAULT_SEED = 1
 """What a run has for which nobody named one."""
+_PREVIEW = "cleanrl_worker.training.preview"
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
@@ -24,6 +25,7 @@ def training_command(python: str | None, script: Script, arguments: Sequence[str
         how = [f"--exec={json.dumps(script.head.interpreter)}"]
     else:
         how = ["--preload"] if script.has_main else []
+        how += [f"--before={_PREVIEW}"] if script.ours else []
     return [python or sys.executable, str(_LAUNCHER), *how, script.target, *arguments]
 
 

@@ -2,11 +2,13 @@
 
 Called by its path, in any interpreter from Python 3.8 on; it needs the standard library only:
 
-    python launcher.py [--parent PID] [--go-fd N] [--preload | --exec WORDS] TARGET [arguments of the script]
+    python launcher.py [--parent PID] [--go-fd N] [--preload | --exec WORDS] [--before MODULE]
+                       TARGET [arguments of the script]
 
 TARGET is a dotted module or a file. `--preload` imports a module and calls its `main()`: the import happens
-while the supervisor still shakes hands, training begins when `go` has come through the pipe. `--exec` makes
-this process the program that its words, a JSON list, name; TARGET comes after them.
+while the supervisor still shakes hands, training begins when `go` has come through the pipe. `--before` names
+a module whose `main(TARGET, arguments)` is called before that import. `--exec` makes this process the program
+that its words, a JSON list, name; TARGET comes after them.
 """
 
 from __future__ import annotations
@@ -34,6 +36,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--parent", type=int)
     parser.add_argument("--go-fd", type=int)
     parser.add_argument("--preload", action="store_true")
+    parser.add_argument("--before", metavar="MODULE")
     parser.add_argument("--exec", type=json.loads, metavar="WORDS")
     parser.add_argument("target")
     parser.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -42,6 +45,8 @@ def main(argv: list[str]) -> int:
         die_with(options.parent)
     sys.argv = [options.target, *options.arguments]
     loaded: ModuleType | None = None
+    if options.before is not None:
+        importlib.import_module(options.before).main(options.target, options.arguments)
     if options.preload:
         loaded = importlib.import_module(options.target)
     if options.go_fd is not None:

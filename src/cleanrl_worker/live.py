@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mosaic.contract.errors import UserError, closest
-from mosaic.fastlane.layout import MODES, SLOTS
-from mosaic.fastlane.segment import SegmentError, create_segment, remove_segment
+from mosaic.fastlane.layout import IMPORTING, MODES, SLOTS, START_PHASES
+from mosaic.fastlane.segment import Segment, SegmentError, create_segment, remove_segment
 
 SEGMENT_VARIABLE = "CLEANRL_FASTLANE_SEGMENT"
 GRID_LIMIT = 8
+LONGEST_START_SECONDS = 120.0
+"""A script that has taken no step for so long does something else, of which nothing is known."""
 _PACKAGE = Path(__file__).parent
 _SITE = _PACKAGE / "site"
 
@@ -56,14 +59,23 @@ class LiveFrames:
 
     def __init__(self, run_id: str, settings: LiveSettings) -> None:
         self._run_id = run_id
-        self._segment: Path | None = None
+        self._segment: Segment | None = None
+        self._made_at = time.monotonic()
         self.trouble: str | None = None
         if settings.mode == "off":
             return
         try:
-            self._segment = create_segment(run_id, settings.mode, settings.slot, settings.limit)
+            self._segment = Segment(create_segment(run_id, settings.mode, settings.slot, settings.limit))
         except SegmentError as error:
             self.trouble = str(error)
+
+    def phase(self) -> str:
+        """What the training process does before there are numbers; empty when that cannot be told."""
+        if self._segment is None:
+            return ""
+        phase = self._segment.phase or IMPORTING
+        late = time.monotonic() - self._made_at > LONGEST_START_SECONDS
+        return "" if late and phase in START_PHASES else phase
 
     def add_to(self, environment: Mapping[str, str], bridge: Path | None) -> dict[str, str]:
         """The training process's environment, with what its Python needs to find the segment.
@@ -75,10 +87,13 @@ class LiveFrames:
             return {name: value for name, value in environment.items() if name != SEGMENT_VARIABLE}
         code = _SITE if bridge is None else make_bridge(bridge)
         path = os.pathsep.join(filter(None, [str(code), environment.get("PYTHONPATH")]))
-        return {**environment, SEGMENT_VARIABLE: str(self._segment), "PYTHONPATH": path}
+        return {**environment, SEGMENT_VARIABLE: str(self._segment.path), "PYTHONPATH": path}
 
     def close(self) -> None:
         """Take the segment away: viewers see that the run ended."""
+        if self._segment is not None:
+            self._segment.close()
+            self._segment = None
         remove_segment(self._run_id)
 
 

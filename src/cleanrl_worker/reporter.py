@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cleanrl_worker.analytics import write_manifest
@@ -17,10 +17,11 @@ from cleanrl_worker.scripts import Script
 from cleanrl_worker.shell_scripts import UNKNOWN_TIMESTEPS
 from cleanrl_worker.telemetry import LifecycleEmitter
 from mosaic.analytics.event_files import EventReader
-from mosaic.analytics.headline import TRAINING, HeadlineTracker
+from mosaic.analytics.headline import STARTING, TRAINING, HeadlineTracker
 from mosaic.contract.errors import StorageError
 from mosaic.contract.paths import RunPaths
 from mosaic.contract.phases import read_phase
+from mosaic.fastlane.layout import START_PHASES
 from mosaic.worker.causes import last_lines
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ HEARTBEAT_SECONDS = 30.0
 NEWS_SECONDS = 1.9
 """Heartbeats with news come every two seconds; the first of a run, which somebody watches, every second."""
 FIRST_NEWS_SECONDS = 0.9
-_FIRST_BEATS = 6
+_FIRST_BEATS = 9
+START_SECONDS = 0.1
+"""While it starts, so often a run is looked at for what it does: the first picture is worth waiting for."""
 _STDERR_LINES = 20
 LAST_WORD_SECONDS = 60.0
 """How long to try to write the last event when the disk is full."""
@@ -71,7 +74,10 @@ class Line(Protocol):
 class Reporter:
     """Writes one run's events and manifest; with a line it nudges the daemon to read them."""
 
-    def __init__(self, config: CleanRLWorkerConfig, paths: RunPaths, script: Script) -> None:
+    def __init__(
+        self, config: CleanRLWorkerConfig, paths: RunPaths, script: Script, phase: Callable[[], str] = str
+    ) -> None:
+        """`phase` tells what the training process does before there are numbers; empty if unknown."""
         self._config = config
         self._paths = paths
         self._script = script
@@ -84,18 +90,32 @@ class Reporter:
         self._reader = EventReader(paths.run_dir)
         self._stages = _stages_of(config)
         self._started_at = time.time()
+        # A shell script does what it likes before it trains, and says so itself.
+        self._phase = str if shell else phase
         self._told: dict[str, Any] = {}
         self._told_at = 0.0
         self._beats = 0
+        self._starts = True
         self._saved = paths.full_checkpoints()[-1:]
         self._evaluation = _evaluation_of(config, paths)
         self.line: Line | None = None
 
     def started(self, payload: Mapping[str, Any]) -> None:
-        self._nudge(self._emitter.run_started(payload).seq)
+        self._nudge(self._emitter.run_started({**payload, "phase": self._phase() or STARTING}).seq)
 
-    def beat(self, paused: bool = False, at_once: bool = False) -> None:
-        """A heartbeat when there is something new, or when the last one is long ago."""
+    def beat(self, paused: bool = False, at_once: bool = False) -> float | None:
+        """A heartbeat when there is something new, or when the last one is long ago.
+
+        Gives how soon to call again when that is sooner than usual, as it is while the run starts.
+        """
+        if self._starts and not paused:
+            phase = self._phase()
+            self._starts = phase in START_PHASES
+            at_once = at_once or phase not in ("", self._told.get("phase"))
+        self._beat(paused, at_once)
+        return START_SECONDS if self._starts else None
+
+    def _beat(self, paused: bool, at_once: bool) -> None:
         news = FIRST_NEWS_SECONDS if self._beats < _FIRST_BEATS else NEWS_SECONDS
         if not at_once and time.monotonic() - self._told_at < news:
             return
@@ -167,6 +187,9 @@ class Reporter:
                 headline["phase"] = self._stages.phase()
         if self._evaluation is not None:
             headline |= self._evaluation.headline()
+        if self._starts or headline["phase"] == STARTING:
+            # A run that goes on has its old numbers while it starts.
+            headline["phase"] = self._phase() or headline["phase"]
         phase = read_phase(self._paths.run_dir, self._script.head.phases)
         return headline | ({"script_phase": phase.as_json()} if phase else {})
 

@@ -104,8 +104,8 @@ class CleanRLWorkerRuntime:
         pipes = self._take_pipes() if self._config.mode == INTERACTIVE else None
         forget_phases(self._paths.run_dir)
         make_tensorboard_folder(self._config, self._paths)
-        reporter = Reporter(summary.config, self._paths, self._script)
         live = LiveFrames(self._config.run_id, LiveSettings.from_extras(self._config.extras))
+        reporter = Reporter(summary.config, self._paths, self._script, live.phase)
         if live.trouble is not None:
             complain(live.trouble)
         try:

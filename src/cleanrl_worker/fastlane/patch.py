@@ -16,6 +16,7 @@ from cleanrl_worker.fastlane.mission import mission_of
 from cleanrl_worker.fastlane.portrait import portrait_of
 from cleanrl_worker.fastlane.tap import Tap, open_tap
 from cleanrl_worker.fastlane.wrapper import FastLaneTelemetryWrapper, is_watched
+from mosaic.fastlane import layout
 
 
 def install() -> None:
@@ -32,8 +33,10 @@ def install() -> None:
 def _watched(make: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(make)
     def make_watched(id: Any, *args: Any, **kwargs: Any) -> Any:
-        if is_unwatched():
+        segment = open_lane()
+        if is_unwatched() or segment is None:
             return make(id, *args, **kwargs)
+        segment.enter_phase(layout.MAKING)
         spec = _find_spec(id)
         asked = kwargs.get("render_mode", spec.kwargs.get("render_mode") if spec is not None else None)
         env = None

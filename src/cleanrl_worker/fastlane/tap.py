@@ -6,7 +6,7 @@ import contextlib
 import importlib
 import os
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
 from typing import Any
 
@@ -187,6 +187,11 @@ class Tap:
         self.due_at = now + max(self._interval, rest)
         return handed
 
+    def show_beginning(self) -> None:
+        """Show the environment before its first step: nothing that a picture delays is under way yet."""
+        self.mark[0], _Firsts.not_before = monotonic(), 0.0
+        self.show(0.0)
+
     def _leave_parent(self) -> None:
         """Take another slot in a forked child: the one that it has inherited is still its parent's."""
         segment = open_lane()
@@ -247,9 +252,14 @@ def handing_over(tap: Tap) -> Iterator[None]:
     try:
         yield
     finally:
-        if _handed_over:
+        if tap in _handed_over:
             _handed_over.remove(tap)
             tap.refuse("what took its place cannot be watched")
+
+
+def hand_over(taps: Sequence[Tap]) -> None:
+    """The next environments get these taps, in their order."""
+    _handed_over.extend(reversed(taps))
 
 
 def open_tap(

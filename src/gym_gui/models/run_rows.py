@@ -158,6 +158,8 @@ def detail_text(runs: Sequence[RunRecord], state: State) -> str:
 
 def _how_far(runs: Sequence[RunRecord], state: State) -> str:
     done = sum(run.ended for run in runs)
+    if state.word == "Starting" and len(runs) == 1:
+        return words.start_phase(runs[0])
     if state.word in _MOVING:
         episodes = _episodes(runs[0])
         share = progress_of(runs)

@@ -10,6 +10,7 @@ from pathlib import PurePath
 
 from mosaic.client import RunRecord
 from mosaic.contract.environments import NO_ENVIRONMENT
+from mosaic.fastlane.layout import START_PHASES
 
 NONE = "–"
 MINUS = "−"
@@ -46,7 +47,15 @@ def state_of(run: RunRecord) -> State:
         return _ENDED.get(run.outcome or "", _UNKNOWN)
     if run.status == "INIT" and (run.reason or "").startswith("restart "):
         return State("Restarting", "warn")
+    if start_phase(run):
+        return State("Starting", "accent")
     return _LIVE.get(run.status, _UNKNOWN)
+
+
+def start_phase(run: RunRecord) -> str:
+    """What a started run does before its first step: `importing`, `making environments`; else empty."""
+    phase = str(run.headline.get("phase", ""))
+    return phase if run.status == "EXEC" and phase in START_PHASES else ""
 
 
 def number(value: float | None) -> str:

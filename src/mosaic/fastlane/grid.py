@@ -109,7 +109,7 @@ class LiveGrid:
             return SlotStatus("ended", "the run has ended")
         found = [reader.status(slot) for slot in reader.slots()]
         if not found:
-            return SlotStatus("waiting", "no environment has been made yet")
+            return reader.beginning()
         return min(found, key=lambda status: _RANK.index(status.state))
 
     def _open(self) -> FastLaneReader | None:

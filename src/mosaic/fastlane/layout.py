@@ -25,6 +25,8 @@ HEAD_FIRST = 16
 HEAD_LIMIT = 20
 HEAD_RUN_ID = 64
 RUN_ID_BYTES = 64
+HEAD_PHASE = 128
+HEAD_LOOKED = 136
 HEAD_DRAWER = 192
 """Process id and start time of the process that draws, in two words."""
 
@@ -72,6 +74,9 @@ MISSION = 9
 MISSION_BYTES = FRAME_HEAD - MISSION * WORD
 
 MODES = ("off", "single", "grid")
+IMPORTING, MAKING, FIRST_STEPS = "importing", "making environments", "first steps"
+START_PHASES = (IMPORTING, MAKING)
+"""What a training process does before its first step; `HEAD_PHASE` has the number of one, from 1 on."""
 WATCHED_SECONDS = 2.0
 """How long a viewer's mark lasts."""
 

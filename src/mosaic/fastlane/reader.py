@@ -75,7 +75,8 @@ class FastLaneReader:
         return self._segment.ended
 
     def slots(self) -> list[int]:
-        """The slots that an environment has and that show frames."""
+        """The slots that an environment has and that show frames. Asking leaves word that somebody looks."""
+        self._segment.look()
         return [slot for slot in self._segment.shown if slots.owner_of(self._segment, slot) is not None]
 
     def read(self, slot: int) -> Frame | None:
@@ -138,7 +139,7 @@ class FastLaneReader:
             return SlotStatus("ended", "the run has ended")
         owner = slots.owner_of(self._segment, slot)
         if owner is None:
-            return SlotStatus("waiting", "no environment has been made yet")
+            return self.beginning()
         view = self._views.setdefault(slot, _SlotView())
         now = time.monotonic()
         if now - view.asked_at > _ASK_SECONDS:
@@ -150,12 +151,18 @@ class FastLaneReader:
             return SlotStatus("stale", "training is paused")
         if self._segment.words[base + layout.PICTURE] == layout.NO_PICTURE:
             return SlotStatus("no picture", self._reason(base))
-        if view.seen == 0:
-            return SlotStatus("waiting", "the first picture is on its way")
+        if view.seen == 0 or self._segment.phase in layout.START_PHASES:
+            return self.beginning()
         waited = now - max(view.taken_at, view.watched_since)
         if waited > STALE_SECONDS:
             return SlotStatus("stale", f"no new picture for {waited:.0f} s")
         return SlotStatus("live")
+
+    def beginning(self) -> SlotStatus:
+        """What is waited for before there is a picture that moves."""
+        phase = self._segment.phase or layout.IMPORTING
+        steps = phase == layout.FIRST_STEPS
+        return SlotStatus("waiting", "the first picture is on its way" if steps else phase)
 
     def _reason(self, base: int) -> str:
         start = (base + layout.REASON) * layout.WORD

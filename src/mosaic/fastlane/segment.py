@@ -7,6 +7,7 @@ import fcntl
 import mmap
 import os
 import struct
+import time
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -114,6 +115,28 @@ class Segment:
     def _head_number(self, offset: int) -> int:
         (number,) = struct.unpack_from("=I", self._fixed, offset)
         return int(number)
+
+    def look(self) -> None:
+        """Leave word that somebody looks at this run, whether it has environments yet or not."""
+        self.floats[layout.HEAD_LOOKED // layout.WORD] = time.monotonic()
+
+    @property
+    def looked_at(self) -> bool:
+        """Whether somebody looks, or did a moment ago."""
+        return time.monotonic() - self.floats[layout.HEAD_LOOKED // layout.WORD] <= layout.WATCHED_SECONDS
+
+    def enter_phase(self, phase: str) -> None:
+        """Tell what the training side does now, one of `START_PHASES`; that it steps is seen without."""
+        self.words[layout.HEAD_PHASE // layout.WORD] = layout.START_PHASES.index(phase) + 1
+
+    @property
+    def phase(self) -> str:
+        """How far the training side has come: one of `START_PHASES` or `first steps`; empty if untold."""
+        first = layout.TABLE // layout.WORD + layout.STEPS
+        if any(self.words[first :: layout.SLOT_BYTES // layout.WORD]):
+            return layout.FIRST_STEPS
+        told = self.words[layout.HEAD_PHASE // layout.WORD]
+        return layout.START_PHASES[told - 1] if 0 < told <= len(layout.START_PHASES) else ""
 
     @property
     def ended(self) -> bool:

@@ -140,6 +140,8 @@ class AttachedRun:
                 self._final = event
             if event.event == EventKind.HEARTBEAT:
                 self.headline = dict(event.payload)
+            elif event.event == EventKind.RUN_STARTED and "phase" in event.payload:
+                self.headline = {**self.headline, "phase": event.payload["phase"]}
             self._on_event(self.run_id, event)
             self._pending.popleft()
 

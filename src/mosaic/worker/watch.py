@@ -17,9 +17,12 @@ TICK_SECONDS = 1.0
 
 
 class Beat(Protocol):
-    """Told often that the run lives; `at_once` when something has just changed."""
+    """Told often that the run lives; `at_once` when something has just changed.
 
-    def __call__(self, paused: bool = False, at_once: bool = False) -> None: ...
+    It may give in how many seconds it wants to be told again, if sooner than after `TICK_SECONDS`.
+    """
+
+    def __call__(self, paused: bool = False, at_once: bool = False) -> float | None: ...
 
 
 class Watch:
@@ -61,8 +64,9 @@ class Watch:
         for descriptor in (training.pidfd, self._wake_read, *waiting):
             poller.register(descriptor, select.POLLIN)
         asked = paused = False
+        tick = beat()
         while training.exit_code is None:
-            for descriptor, _ in poller.poll(TICK_SECONDS * 1000):
+            for descriptor, _ in poller.poll((tick or TICK_SECONDS) * 1000):
                 if descriptor == self._wake_read:
                     os.read(self._wake_read, 64)
                 elif descriptor in waiting and not waiting[descriptor]():
@@ -78,7 +82,7 @@ class Watch:
                 paused = self._pause_wanted
                 training.set_paused(paused)
                 beat(paused, at_once=True)
-            beat(paused)
+            tick = beat(paused)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         if self._cancelled_at is None:

@@ -72,7 +72,7 @@ def _progress(run: RunRecord) -> Headline:
     head = run.headline
     step, total = head.get("step"), head.get("total_steps")
     if not step and not total:
-        return Headline("Progress", words.NONE, "not begun" if not run.ended else "")
+        return Headline("Progress", words.NONE, "" if run.ended else words.start_phase(run) or "not begun")
     of = f"{words.steps(step)} of {words.steps(total)} steps" if total else f"{words.steps(step)} steps"
     stage = head.get("curriculum")
     if stage:

@@ -58,7 +58,7 @@ def _facts(run: RunRecord) -> RenderableType:
 
     row, extras = Row.from_record(run), run.worker_config.get("extras") or {}
     elapsed = row.elapsed()
-    shown = words.waiting(run.reason) if row.state == "waiting" else row.state
+    shown = words.waiting(run.reason) if row.state == "waiting" else row.starting
     state = Text(shown, style=words.style(row.state))
     if run.reason and row.state != "waiting":
         state.append(f"  {run.reason.removeprefix(f'{row.state} ')}", style="default")

@@ -12,6 +12,7 @@ from typing import Any
 from mosaic.cli import words
 from mosaic.client import HistoryEntry, RunHeadline, RunRecord
 from mosaic.contract.environments import NO_ENVIRONMENT
+from mosaic.fastlane.layout import START_PHASES
 
 _NOT_STARTED = ("INIT", "HSHK", "RDY")
 
@@ -81,9 +82,22 @@ class Row:
             return "ending"
         if self.restart and self.status in _NOT_STARTED and not self.waits:
             return "restarting"
+        if self.starts_with is not None:
+            return "starting"
         if self.evaluates and self.status == "EXEC":
             return "evaluating"
         return words.state(self.status, self.outcome)
+
+    @property
+    def starts_with(self) -> str | None:
+        """What a started run does before its first step, as far as that is known; None when it steps."""
+        phase = self.headline.get("phase", "")
+        return phase if self.status == "EXEC" and (not self.headline or phase in START_PHASES) else None
+
+    @property
+    def starting(self) -> str:
+        """`starting: importing`."""
+        return f"{self.state}: {self.starts_with}" if self.starts_with else self.state
 
     @property
     def waits(self) -> bool:

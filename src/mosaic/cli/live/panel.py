@@ -78,7 +78,7 @@ def _heading(row: Row) -> RenderableType:
 
 
 def _state_line(row: Row) -> RenderableType:
-    if row.status not in ("EXEC", "PAUSE") or not row.headline.get("step"):
+    if row.status not in ("EXEC", "PAUSE") or row.starts_with or not row.headline.get("step"):
         return _state_in_full(row)
     table = Table.grid(expand=True, padding=(0, 2, 0, 0))
     table.add_column(no_wrap=True)
@@ -101,6 +101,8 @@ def _state_in_full(row: Row) -> Text:
         return Text(row.restart, style=words.style("restarting"), overflow="fold")
     if row.state == "paused" and paused is not None:
         return Text(f"paused for {words.clock(paused)}", style=words.style("paused"))
+    if row.starts_with:
+        return Text(row.starting, style=words.style(row.state))
     reason = f"  {row.reason}" if row.reason and row.status == "FAULT" else ""
     return Text.assemble(_state(row), reason)
 

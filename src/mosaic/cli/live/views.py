@@ -74,7 +74,7 @@ def _state(row: Row) -> str:
     """The state with what a waiting run waits for, and why a run starts again."""
     if row.state == "restarting" and row.restart:
         return row.restart
-    return words.waiting(row.reason) if row.state == "waiting" else row.state
+    return words.waiting(row.reason) if row.state == "waiting" else row.starting
 
 
 def _news(row: Row) -> str:

@@ -1,0 +1,89 @@
+"""The first live picture, drawn before torch is imported, which takes longer than all else at the start."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from time import monotonic
+from typing import Any
+
+# Training needs it anyway. Whoever waits for a picture has come by when it is imported.
+import gymnasium  # noqa: F401
+
+from cleanrl_worker import probe
+from cleanrl_worker.fastlane.lane import open_lane
+from cleanrl_worker.fastlane.tap import Tap, hand_over
+from cleanrl_worker.fastlane.wrapper import FastLaneTelemetryWrapper
+from mosaic.fastlane.layout import IMPORTING
+from mosaic.fastlane.segment import Segment
+
+_SECONDS = 0.3
+"""When drawing has taken so long, the environments that are left wait for their turn in training."""
+
+
+def main(module: str, arguments: Sequence[str]) -> None:
+    """Show how the environments of an algorithm's run begin, if somebody looks; training makes its own.
+
+    Those that are shown are made for it alone: what training sees is the same whether anybody looks or not.
+    """
+    segment = open_lane()
+    if segment is None or not segment.looked_at:
+        return
+    # What is wrong with an environment, training will tell.
+    with contextlib.suppress(Exception):
+        _show(segment, _Beginning(module, arguments))
+    segment.enter_phase(IMPORTING)
+
+
+def _show(segment: Segment, asked: _Beginning) -> None:
+    if not asked.is_known:
+        return
+    began, taps = monotonic(), list[Tap]()
+    for index in range(min(asked.count, segment.shown.stop)):
+        env = probe.make_environment(asked.env_id, asked.kwargs)
+        tap = env.tap if isinstance(env, FastLaneTelemetryWrapper) else None
+        if tap is None:
+            env.close()
+            break
+        env.reset(seed=asked.seed + index)
+        if index in segment.shown:
+            tap.show_beginning()
+        # Its slot goes to the environment that training makes in its place.
+        taps.append(tap)
+        env.tap = None
+        env.close()
+        if monotonic() - began > _SECONDS:
+            break
+    hand_over(taps)
+
+
+class _Beginning:
+    """Which environments a run begins with, from the command line of its script."""
+
+    def __init__(self, module: str, arguments: Sequence[str]) -> None:
+        from cleanrl_worker.curriculum import parse_schedule
+        from cleanrl_worker.schemas.load import load_schema
+
+        schema = load_schema(module.rpartition(".")[2])
+        given: Mapping[str, str] = dict(
+            word[2:].split("=", 1) for word in arguments if word.startswith("--") and "=" in word
+        )
+
+        def value(name: str) -> Any:
+            parameter = schema.parameter(name) if schema is not None else None
+            return given.get(name, parameter.default if parameter is not None else None)
+
+        schedule = parse_schedule(value("curriculum") or "")
+        self.env_id = str(value("env-id") if schedule is None else schedule.stages[0].env_id)
+        self.kwargs = probe.parse_kwargs(value("env-kwargs") or "{}")
+        self.seed = int(value("seed") or 0)
+        self.count = int(value("num-envs") or 1)
+        drawn = schedule is not None and schedule.sampler is not None
+        self._elsewhere = drawn or "resume-from" in given or "--capture-video" in arguments
+
+    @property
+    def is_known(self) -> bool:
+        """Whether training will begin like this, with an environment that is known to be made quickly."""
+        from cleanrl_worker.schemas.catalog import find_environment
+
+        return not self._elsewhere and find_environment(self.env_id) is not None
