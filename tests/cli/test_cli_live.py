@@ -224,7 +224,30 @@ def test_plain_lines_tell_each_state_once(capsys: pytest.CaptureFixture[str]) ->
             view.show(row, news)
     first, *lines = capsys.readouterr().out.splitlines()
     assert run.run_id in first
-    assert lines == ["waiting for its turn", "starting", "training"]
+    assert lines[:2] == ["waiting for its turn", "starting"]
+    assert lines[2].startswith("training  62 %") and len(lines) == 3
+
+
+def test_a_run_that_starts_says_what_it_does(capsys: pytest.CaptureFixture[str]) -> None:
+    run = record(reason="waits for its turn")
+    board = Board.of([run])
+    updates: list[HistoryEntry | RunHeadline] = [
+        HistoryEntry(2, run.run_id, "HSHK", None, None, time.time()),
+        HistoryEntry(3, run.run_id, "EXEC", None, None, time.time()),
+        RunHeadline(run.run_id, {"phase": "importing", "total_steps": 500_000}),
+        RunHeadline(run.run_id, {"phase": "making environments", "total_steps": 500_000}),
+        RunHeadline(run.run_id, {"phase": "first steps", "total_steps": 500_000}),
+    ]
+    seen = []
+    with PlainView(board) as view:
+        for update in updates:
+            row = board.apply(update)
+            assert row is not None
+            view.show(row, update)
+            seen.append(drawn(board).splitlines()[1].strip())
+    started = ["starting", "starting: importing", "starting: making environments", "training"]
+    assert capsys.readouterr().out.splitlines()[1:] == ["waiting for its turn", *started]
+    assert seen == ["starting", *started]
 
 
 def test_plain_lines_tell_what_a_run_waits_for_and_why_it_starts_again(

@@ -180,6 +180,20 @@ def test_labels_of_several_runs_change_only_what_was_changed() -> None:
     ]
 
 
+def test_a_row_says_what_a_run_does_before_its_first_step() -> None:
+    found = []
+    for phase in ("importing", "making environments", "first steps"):
+        run = live(made_run(1), headline={"phase": phase})
+        row = listing_of(run).row(run.run_id)
+        assert row is not None
+        found.append((row.state.word, row.detail))
+    assert found == [
+        ("Starting", "seed 1 · importing"),
+        ("Starting", "seed 1 · making environments"),
+        ("Running", "seed 1"),
+    ]
+
+
 def test_what_a_run_waits_for_is_named_not_numbered() -> None:
     holder = live(made_run(2, algo="sac", env_id="HalfCheetah-v5"))
     waiting = live(made_run(3), "INIT", reason=f"waits for GPU 0, held by run {holder.run_id}")

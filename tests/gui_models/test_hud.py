@@ -39,13 +39,29 @@ def test_the_hud_of_an_evaluation_says_so_and_has_its_newest_batch() -> None:
         ({"status": "PAUSE"}, SlotStatus("stale"), "paused"),
         ({}, SlotStatus("no picture", "it renders nothing"), "no picture"),
         ({}, SlotStatus("stale", "the training process is gone"), "No new picture"),
-        ({}, SlotStatus("waiting", "no environment has been made yet"), "on its way"),
+        ({"status": "RDY"}, SlotStatus("waiting"), "Starting…"),
+        ({}, SlotStatus("waiting", "importing"), "Importing…"),
+        ({}, SlotStatus("waiting", "making environments"), "Making the environments…"),
+        ({"headline": {"phase": "importing"}}, SlotStatus("waiting"), "Importing…"),
+        ({}, SlotStatus("waiting", "its environments take their first steps"), "on its way"),
     ],
 )
 def test_without_a_picture_it_says_why_and_what_next(values: dict, status: SlotStatus, title: str) -> None:
     absence = absence_of(record(**values), status)
     assert title in absence.title
     assert absence.advice
+
+
+def test_a_start_says_how_long_it_takes_by_now() -> None:
+    run = record(started_at=1000.0)
+    importing = SlotStatus("waiting", "importing")
+    assert absence_of(run, importing, now=1002.4).advice == "The script loads its libraries: 2 s so far."
+
+
+def test_before_the_first_step_the_hud_has_no_numbers_and_says_what_is_done() -> None:
+    run = record(started_at=1000.0)
+    hud = hud_of(run, SlotStatus("waiting", "importing"), Metrics(0.0, 0.0, 0.0), now=1002.4)
+    assert (hud.numbers, hud.state, hud.role) == ((), "importing · 2 s", "dim")
 
 
 def test_a_picture_that_moves_has_no_word_over_it() -> None:

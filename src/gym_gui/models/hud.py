@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 from gym_gui.models.facts import is_evaluation
 from gym_gui.models.requirements import Requirement
-from gym_gui.models.words import number, sentence, steps
+from gym_gui.models.words import number, sentence, start_phase, steps
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
 from mosaic.contract.extras import install_advice, set_with
 from mosaic.fastlane.grid import Metrics
-from mosaic.fastlane.layout import lacking_package
+from mosaic.fastlane.layout import IMPORTING, MAKING, START_PHASES, lacking_package
 from mosaic.fastlane.reader import SlotStatus
 
+_STARTS = {
+    IMPORTING: ("Importing…", "The script loads its libraries"),
+    MAKING: ("Making the environments…", "The first picture comes with the first step"),
+    "": ("The first picture is on its way.", ""),
+}
 _ROLES = {"live": "good", "waiting": "dim", "stale": "warn", "no picture": "warn", "ended": "dim"}
 
 
@@ -38,7 +44,11 @@ class Absence:
 
 
 def hud_of(
-    run: RunRecord, status: SlotStatus, metrics: Metrics | None, summary: EvalSummary | None = None
+    run: RunRecord,
+    status: SlotStatus,
+    metrics: Metrics | None,
+    summary: EvalSummary | None = None,
+    now: float | None = None,
 ) -> Hud:
     """The HUD of a run; `summary` is that of an evaluation.
 
@@ -47,7 +57,7 @@ def hud_of(
     """
     numbers: tuple[tuple[str, str], ...] = ()
     evaluates = is_evaluation(run)
-    if metrics is not None:
+    if metrics is not None and status.state != "waiting":
         mark = " (Eval)" if evaluates else ""
         numbers = (
             (f"reward{mark}", number(metrics.last_reward)),
@@ -55,6 +65,8 @@ def hud_of(
             ("steps/s", steps(run.headline.get("sps"))),
         )
     word = "connected" if status.state == "live" else status.state
+    if status.reason in START_PHASES:
+        word = f"{status.reason} · {_seconds(run, now):.0f} s"
     return Hud(numbers, batch_line(summary) if evaluates else "", word, _ROLES.get(status.state, "dim"))
 
 
@@ -69,16 +81,20 @@ def batch_line(summary: EvalSummary | None) -> str:
     )
 
 
-def absence_of(run: RunRecord, status: SlotStatus) -> Absence:
+def absence_of(run: RunRecord, status: SlotStatus, now: float | None = None) -> Absence:
     """Why there is no picture, in words, with the next step."""
     if run.ended or status.state == "ended":
         return Absence(
             "The run has ended, so there is nothing live to see.",
             "Its videos are under Artifacts; with Play you step through the policy it has learned.",
         )
-    if run.status in ("INIT", "HSHK", "RDY"):
-        why = f" {sentence(run.reason)}." if run.reason and run.status == "INIT" else ""
+    if run.status == "INIT":
+        why = f" {sentence(run.reason)}." if run.reason else ""
         return Absence("The run has not begun yet.", f"The picture appears here as soon as it does.{why}")
+    if run.status in ("HSHK", "RDY"):
+        return Absence(
+            "Starting…", f"The process that looks after it begins: {_seconds(run, now):.0f} s so far."
+        )
     if not shows_frames(run):
         return Absence(
             "Live frames are off for this run.",
@@ -92,7 +108,14 @@ def absence_of(run: RunRecord, status: SlotStatus) -> Absence:
         return Absence("This environment gives no picture.", _sentence(status.reason))
     if status.state == "stale":
         return Absence("No new picture is coming.", _sentence(status.reason))
-    return Absence("The first picture is on its way.", _sentence(status.reason))
+    title, doing = _STARTS[status.reason if status.reason in START_PHASES else start_phase(run)]
+    said = f"{doing}: {_seconds(run, now):.0f} s so far" if doing else status.reason
+    return Absence(title, _sentence(said))
+
+
+def _seconds(run: RunRecord, now: float | None) -> float:
+    """How long the run takes to start by now."""
+    return max(0.0, (time.time() if now is None else now) - (run.started_at or run.submitted_at))
 
 
 def _lacking(run: RunRecord, package: str) -> Absence:

@@ -162,7 +162,7 @@ class FastLaneReader:
         """What is waited for before there is a picture that moves."""
         phase = self._segment.phase or layout.IMPORTING
         steps = phase == layout.FIRST_STEPS
-        return SlotStatus("waiting", "the first picture is on its way" if steps else phase)
+        return SlotStatus("waiting", "its environments take their first steps" if steps else phase)
 
     def _reason(self, base: int) -> str:
         start = (base + layout.REASON) * layout.WORD

@@ -32,6 +32,7 @@ class LivePanel(QWidget):
         """Whether it looks now."""
         self._told_at = 0.0
         self._state = ""
+        self._seen = SlotStatus("waiting")
         self.frames = LiveFrames()
         self.frames.news.connect(self._take)
         self.view = FrameView()
@@ -86,7 +87,7 @@ class LivePanel(QWidget):
         """Look at another run."""
         if self._run is None or self._run.run_id != run.run_id:
             self.view.clear()
-            self._run = run
+            self._run, self._seen = run, SlotStatus("waiting")
             self._show_hud(hud_of(run, SlotStatus("waiting"), None))
             if self.looking:
                 self.start()
@@ -96,7 +97,7 @@ class LivePanel(QWidget):
         """The same run has news."""
         self._run = run
         if not self.view.count:
-            self._say(absence_of(run, SlotStatus("ended" if run.ended else "waiting")))
+            self._say(absence_of(run, SlotStatus("ended") if run.ended else self._seen))
 
     def start(self) -> None:
         """Look from now on: this is what makes the run render."""
@@ -116,7 +117,7 @@ class LivePanel(QWidget):
             self._show(news, self._run)
 
     def _show(self, news: LiveNews, run: RunRecord) -> None:
-        status = SlotStatus("ended", "the run has ended") if run.ended else news.status
+        self._seen = status = SlotStatus("ended", "the run has ended") if run.ended else news.status
         self.view.show_images(news.pictures, staleness(status) if news.pictures else "")
         if news.pictures:
             self._stack.setCurrentIndex(0)

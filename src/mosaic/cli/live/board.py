@@ -42,6 +42,8 @@ class Row:
     """It plays a policy and trains none."""
     python: str | None = None
     """The interpreter that trains; None is ours."""
+    heard: bool = True
+    """It has told something since it was started."""
     ending: bool = False
     """It was asked to end and has not yet."""
 
@@ -91,8 +93,8 @@ class Row:
     @property
     def starts_with(self) -> str | None:
         """What a started run does before its first step, as far as that is known; None when it steps."""
-        phase = self.headline.get("phase", "")
-        return phase if self.status == "EXEC" and (not self.headline or phase in START_PHASES) else None
+        phase = self.headline.get("phase", "") if self.heard else ""
+        return phase if self.status == "EXEC" and (phase in START_PHASES or not self.heard) else None
 
     @property
     def starting(self) -> str:
@@ -135,15 +137,17 @@ class Row:
         self.status, self.outcome, self.reason = entry.status, entry.outcome, entry.reason
         if entry.status == "INIT":
             self.headline, self.restart = {}, words.restart(entry.reason)
+            self.heard = True
         elif entry.status == "HSHK":
             self.started_at = self.started_at or entry.at
+            self.heard = False
         elif entry.status == "TERM":
             self.ended_at = entry.at
 
     def take(self, headline: dict[str, Any]) -> None:
         """Take in new numbers, or what a waiting run waits for now."""
         if "waits_for" not in headline:
-            self.headline = headline
+            self.headline, self.heard = headline, True
         elif self.status == "INIT":
             self.reason = headline["waits_for"]
 
