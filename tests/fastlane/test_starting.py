@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from cleanrl_worker import launcher
+from cleanrl_worker.fastlane.portrait import DRAWER_VARIABLE
 from cleanrl_worker.live import LiveFrames, LiveSettings
 from mosaic.client import Client
 from mosaic.fastlane.grid import LiveGrid
@@ -56,7 +57,8 @@ def look_until(grid: LiveGrid, condition: Callable[[LiveGrid], bool]) -> None:
 @contextmanager
 def launched(folder: Path, target: str, *flags: str) -> Iterator[tuple[subprocess.Popen[bytes], LiveFrames]]:
     live = LiveFrames("RUN", LiveSettings())
-    environment = live.add_to({**os.environ, "OMP_NUM_THREADS": "1"}, None)
+    # Nobody is there to end a process that draws along with the training process.
+    environment = live.add_to({**os.environ, "OMP_NUM_THREADS": "1", DRAWER_VARIABLE: "off"}, None)
     environment["PYTHONPATH"] += os.pathsep + str(folder)
     command = [sys.executable, launcher.__file__, "--preload", PREVIEW, target, *flags]
     process = subprocess.Popen(command, cwd=folder, env=environment)

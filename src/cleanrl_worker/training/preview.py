@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from time import monotonic
+from time import process_time
 from typing import Any
 
 # Training needs it anyway. Whoever waits for a picture has come by when it is imported.
@@ -18,7 +18,7 @@ from mosaic.fastlane.layout import IMPORTING
 from mosaic.fastlane.segment import Segment
 
 _SECONDS = 0.3
-"""When drawing has taken so long, the environments that are left wait for their turn in training."""
+"""When drawing has cost so much of a processor, the environments that are left wait for their first step."""
 
 
 def main(module: str, arguments: Sequence[str]) -> None:
@@ -38,7 +38,7 @@ def main(module: str, arguments: Sequence[str]) -> None:
 def _show(segment: Segment, asked: _Beginning) -> None:
     if not asked.is_known:
         return
-    began, taps = monotonic(), list[Tap]()
+    began, taps = process_time(), list[Tap]()
     for index in range(min(asked.count, segment.shown.stop)):
         env = probe.make_environment(asked.env_id, asked.kwargs)
         tap = env.tap if isinstance(env, FastLaneTelemetryWrapper) else None
@@ -52,7 +52,7 @@ def _show(segment: Segment, asked: _Beginning) -> None:
         taps.append(tap)
         env.tap = None
         env.close()
-        if monotonic() - began > _SECONDS:
+        if process_time() - began > _SECONDS:
             break
     hand_over(taps)
 
