@@ -59,6 +59,8 @@ def test_a_run_from_training_to_removal(run_mosaic: RunMosaic) -> None:
     assert (unsure.returncode, "add --yes" in unsure.stderr) == (2, True)
     assert "Removed 1 run" in run_mosaic("rm", run_id, "--yes").stdout
     assert not Path(run["run_dir"]).exists()
+    kept = parsed(run_mosaic("logs", run_id[:14].lower(), "--events", "-n", "1", "--json"))
+    assert kept["run_id"] == run_id and json.loads(kept["lines"][0])["event"] == "run_completed"
     gone = run_mosaic("show", run_id, check=False)
     assert (gone.returncode, gone.stderr.count("\n")) == (2, 1)
 

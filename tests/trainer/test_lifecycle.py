@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ import pytest
 from mosaic.client import Client
 from mosaic.contract.errors import ConflictError, NotFoundError, UserError
 from mosaic.contract.events import LifecycleReader
+from mosaic.contract.paths import VarPaths
 from mosaic.contract.process import ProcessIdentity
 from mosaic.contract.proto import trainer_pb2 as pb
+from mosaic.trainer.intake import MOST_KEPT, keep_logs
 from support.runs import end, long_config, script_config, wait_for_status
 
 
@@ -147,3 +150,28 @@ def test_logs_are_followed_to_the_end_of_the_run(client: Client) -> None:
     assert text == "".join(f"step={step}\n" for step in range(20))
     with pytest.raises(UserError, match="is no log of a run"):
         list(client.logs(run.run_id, stream="stdin"))
+
+
+def test_what_a_run_printed_stays_when_its_folder_goes(client: Client) -> None:
+    run = client.wait(client.submit(script_config("steps.py")).run_id, timeout=60)
+    shutil.rmtree(run.run_dir)
+    assert b"".join(client.logs(run.run_id)).decode() == "step=0\nstep=1\nstep=2\n"
+    assert b"run_completed" in b"".join(client.logs(run.run_id, stream="events"))
+    client.remove(run.run_id)
+    assert client.paths.run_logs(run.run_id)["stdout"].read_text() == "step=0\nstep=1\nstep=2\n"
+
+
+def test_of_a_long_log_the_last_lines_are_kept(tmp_path: Path) -> None:
+    paths = VarPaths(tmp_path)
+    run = paths.run("01RUN")
+    run.logs.mkdir(parents=True)
+    line = b"x" * 99 + b"\n"
+    run.stdout.write_bytes(b"first\n" + line * (MOST_KEPT // 100))
+    run.stderr.write_bytes(b"short\n")
+    run.events.write_bytes(line * (MOST_KEPT // 100 + 5))
+    keep_logs("01RUN", paths)
+    kept = paths.kept_logs("01RUN")
+    said, _, rest = (kept / run.stdout.name).read_bytes().partition(b"\n")
+    assert said == b"[106 bytes before this were not kept]" and rest == line * (MOST_KEPT // 100 - 1)
+    assert (kept / run.stderr.name).read_bytes() == b"short\n"
+    assert (kept / run.events.name).read_bytes() == run.events.read_bytes(), "events are kept whole"

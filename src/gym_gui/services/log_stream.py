@@ -85,14 +85,7 @@ class LogStream(QObject):
 
 def _size(paths: VarPaths, run_id: str, stream: str) -> int:
     """How long a log is; 0 when that cannot be seen from here."""
-    run = paths.run(run_id)
-    files = {
-        "stdout": run.stdout,
-        "stderr": run.stderr,
-        "events": run.events,
-        "supervisor": paths.kept_logs(run_id) / "supervisor.stderr.log",
-    }
     try:
-        return files[stream].stat().st_size
+        return paths.run_logs(run_id)[stream].stat().st_size
     except OSError:
         return 0

@@ -145,8 +145,18 @@ class VarPaths:
         return self.secrets / f"{run_id}.json"
 
     def kept_logs(self, run_id: str) -> Path:
-        """The supervisor's stderr and the ended run's events: stays when the run's folder goes."""
+        """The supervisor's stderr, and of an ended run its events and what it printed: stays when the
+        run's folder goes."""
         return self.logs / "trainer" / run_id
+
+    def run_logs(self, run_id: str) -> dict[str, Path]:
+        """The logs of a run by their names; where its folder is gone, what was kept of them."""
+        run, kept = self.run(run_id), self.kept_logs(run_id)
+        own = {"stdout": run.stdout, "stderr": run.stderr, "events": run.events}
+        for name, file in own.items():
+            if not file.exists() and (kept / file.name).exists():
+                own[name] = kept / file.name
+        return {**own, "supervisor": kept / "supervisor.stderr.log"}
 
     def make(self) -> None:
         """Create the folders that must exist, or say which one cannot be used."""

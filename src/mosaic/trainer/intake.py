@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shutil
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from mosaic.contract.atomic import write_json
@@ -21,6 +23,8 @@ from mosaic.trainer.scheduler import check_possible
 from mosaic.trainer.supervisors import RunSecrets
 
 _WRITERS = ThreadPoolExecutor(3, thread_name_prefix="intake")
+MOST_KEPT = 4_000_000
+"""Bytes of what a run printed on one stream that stay when its folder goes: its end tells the most."""
 
 
 @dataclass(frozen=True)
@@ -73,12 +77,25 @@ def write_files(accepted: Accepted, run_id: str, paths: VarPaths) -> None:
         write.result()
 
 
-def keep_events(run_id: str, paths: VarPaths) -> None:
-    """A run is about to end: keep its events apart from its folder, unless the disk is full."""
-    events = paths.run(run_id).events
+def keep_logs(run_id: str, paths: VarPaths) -> None:
+    """A run is about to end: keep its events and what it printed apart from its folder, if there is room."""
+    run, kept = paths.run(run_id), paths.kept_logs(run_id)
     with contextlib.suppress(OSError):
-        paths.kept_logs(run_id).mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(events, paths.kept_logs(run_id) / events.name)
+        kept.mkdir(parents=True, exist_ok=True)
+        for file in (run.stdout, run.stderr, run.events):
+            if file.exists():
+                _keep(file, kept / file.name, file.stat().st_size if file == run.events else MOST_KEPT)
+
+
+def _keep(file: Path, copy: Path, most: int) -> None:
+    """Copy a log; of a longer one its last lines, after one that says so."""
+    with file.open("rb") as log, copy.open("wb") as kept:
+        left_out = log.seek(0, os.SEEK_END) - most
+        log.seek(max(0, left_out))
+        if left_out > 0:
+            left_out += len(log.readline())
+            kept.write(f"[{left_out:,} bytes before this were not kept]\n".encode())
+        shutil.copyfileobj(log, kept)
 
 
 def drop_secrets(run_id: str, paths: VarPaths) -> None:

@@ -129,7 +129,7 @@ class Lifecycle:
     ) -> RunRow:
         """Change a run's state, for all to see."""
         if status == RunStatus.TERM:
-            intake.keep_events(run.run_id, self.paths)
+            intake.keep_logs(run.run_id, self.paths)
         reach(f"before.{status}")
         moved = self.registry.move(run.run_id, status, reason, outcome, **changes)
         reach(f"after.{status}")

@@ -96,13 +96,7 @@ async def published(
 
 
 def _log_path(engine: Engine, run_id: str, stream: str) -> Path:
-    run, kept = engine.paths.run(run_id), engine.paths.kept_logs(run_id)
-    known = {
-        "stdout": run.stdout,
-        "stderr": run.stderr,
-        "events": run.events,
-        "supervisor": kept / "supervisor.stderr.log",
-    }
+    known = engine.paths.run_logs(run_id)
     if stream not in known:
         raise UserError(f"'{stream}' is no log of a run: it is one of {', '.join(known)}.")
     return known[stream]

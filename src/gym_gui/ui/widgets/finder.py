@@ -22,6 +22,7 @@ from gym_gui.models.commands import COMMANDS, Found, found_by
 from gym_gui.models.runs import RunBook
 from gym_gui.theme import LABEL, SPACE, number_font, theme
 from gym_gui.ui.widgets.basics import cast_shadow
+from gym_gui.ui.widgets.elided import elide_title
 
 _WIDTH, _HEIGHT, _LINE = 560, 420, 34
 
@@ -46,7 +47,7 @@ class _Lines(QStyledItemDelegate):
         painter.setFont(number_font())
         painter.setPen(QColor(theme.palette.text))
         room = inner.width() - hint_width
-        title = painter.fontMetrics().elidedText(found.title, Qt.TextElideMode.ElideRight, room)
+        title = elide_title(painter.fontMetrics(), found.title, room)
         painter.drawText(inner, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, title)
         painter.restore()
 

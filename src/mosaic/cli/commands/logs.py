@@ -12,9 +12,11 @@ from mosaic.cli.finding import RUN_HELP
 from mosaic.cli.lines import lines_of
 from mosaic.cli.output import print_json, print_json_line, say
 from mosaic.cli.parser import Parser
+from mosaic.contract.errors import NotFoundError
 
 if TYPE_CHECKING:
     from mosaic.client import Client
+    from mosaic.contract.paths import VarPaths
 
 
 def parser(argv: Sequence[str]) -> Parser:
@@ -44,11 +46,16 @@ def run(args: argparse.Namespace) -> int:
     from mosaic.client import Client
 
     with Client.connect(args.var) as client:
-        run_id = find_run(client, args.run).run_id
-        if args.json and not args.follow:
-            lines = _last(lines_of(client.logs(run_id, args.stream)), args.lines)
-            print_json({"run_id": run_id, "stream": args.stream, "lines": list(lines)})
-            return 0
+        try:
+            run_id = find_run(client, args.run).run_id
+        except NotFoundError:
+            removed = _find_removed(client.paths, args.run)
+            if removed is None:
+                raise
+            kept = client.paths.run_logs(removed)[args.stream]
+            return _tell(removed, [kept.read_bytes()] if kept.exists() else [], args)
+        if not args.follow:
+            return _tell(run_id, client.logs(run_id, args.stream), args)
         for line in _lines(client, run_id, args):
             if args.json:
                 print_json_line({"stream": args.stream, "line": line})
@@ -57,9 +64,24 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _tell(run_id: str, log: Iterable[bytes], args: argparse.Namespace) -> int:
+    """What a log has now."""
+    lines = _last(lines_of(log), args.lines)
+    if args.json:
+        print_json({"run_id": run_id, "stream": args.stream, "lines": list(lines)})
+        return 0
+    for line in lines:
+        say(line)
+    return 0
+
+
+def _find_removed(paths: VarPaths, name: str) -> str | None:
+    """The id of the only removed run that begins so and whose logs were kept."""
+    found = [folder.name for folder in paths.kept_logs("").iterdir() if folder.name.startswith(name.upper())]
+    return found[0] if len(found) == 1 else None
+
+
 def _lines(client: Client, run_id: str, args: argparse.Namespace) -> Iterator[str]:
-    if not args.follow:
-        return iter(_last(lines_of(client.logs(run_id, args.stream)), args.lines))
     if args.lines is None:
         return lines_of(client.logs(run_id, args.stream, follow=True))
     return _follow_from_last(client, run_id, args)

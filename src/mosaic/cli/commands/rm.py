@@ -23,7 +23,8 @@ def parser(argv: Sequence[str]) -> Parser:
     parser = Parser(
         "rm",
         "RUN... [options]",
-        "Remove ended runs: their folders with everything in them, and their place in the list.",
+        "Remove ended runs: their folders with everything in them, and their place in the list. What they "
+        "printed can still be read (`logs RUN`) until `gc` removes it.",
         examples=("01K9ZW", "last --yes"),
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help=RUN_HELP)

@@ -28,6 +28,7 @@ from PySide6.QtWidgets import (
 
 from gym_gui.models.list_row import ListRow
 from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
+from gym_gui.ui.widgets.elided import elide_title
 
 Index = QModelIndex | QPersistentModelIndex
 _ROW = Qt.ItemDataRole.UserRole
@@ -84,7 +85,7 @@ class RowDelegate(QStyledItemDelegate):
         painter.setFont(number_font(TEXT, QFont.Weight.DemiBold if row.about else QFont.Weight.Normal))
         painter.setPen(palette.colour("dim" if row.faint else "text"))
         room = first.width() - (aside_width + SPACE[1] if row.aside else 0)
-        title = painter.fontMetrics().elidedText(row.title, Qt.TextElideMode.ElideRight, room)
+        title = elide_title(painter.fontMetrics(), row.title, room)
         painter.drawText(first, middle, title)
         if row.about:
             painter.setFont(number_font(LABEL))
