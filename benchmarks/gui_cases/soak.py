@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -48,6 +49,8 @@ class Soaked:
     crash: str = ""
     wrong: list[str] = field(default_factory=list)
     looks: list[dict[str, float]] = field(default_factory=list)
+    kinds: list[Counter[str]] = field(default_factory=list)
+    """How many widgets of each kind there were at each look."""
     last: list[str] = field(default_factory=list)
     trained: int = 0
 
@@ -101,6 +104,9 @@ class Soaked:
     def story(self) -> str:
         """What somebody needs who looks for the reason."""
         lines = [f"seed {self.seed}", self.crash, *self.wrong[:20], "The last actions:", *self.last]
+        if self.kinds:
+            more = self.kinds[-1] - self.kinds[len(self.kinds) // 3]
+            lines.append(f"More widgets than after the first third: {dict(more.most_common(15))}")
         return "\n".join(filter(None, lines))
 
 
@@ -151,6 +157,7 @@ def _read(soaked: Soaked, record: Path, code: int, told: str, silent: bool) -> S
         except ValueError:
             break
     soaked.looks = [line["look"] for line in lines if "look" in line]
+    soaked.kinds = [Counter(line["kinds"]) for line in lines if "kinds" in line]
     soaked.wrong = [line["wrong"] for line in lines if "wrong" in line]
     soaked.last = [line["did"] for line in lines if "did" in line][-_LAST_ACTIONS:]
     if silent:
@@ -184,11 +191,12 @@ class Company:
         self._next = time.monotonic() + _EVERY_SECONDS
         runs = self._client.runs()
         live = [run for run in runs if run.status in _LIVE]
-        for run in live:
-            if run.run_name != "frames" and time.time() - run.submitted_at > _MOST_TRAINING:
-                self._client.cancel(run.run_id, "others wait")
-        if not any(run.run_name == "frames" for run in live):
+        frames = next((run for run in live if run.run_name == "frames"), None)
+        if frames is None:
             start_frames(self._client, 4, wait=False)
+        for run in live:
+            if run is not frames and time.time() - run.submitted_at > _MOST_TRAINING:
+                self._client.cancel(run.run_id, "others wait")
         if len(live) < 4:
             self._submit(self._chance.choice((2048, 8192, 30_000)))
         ended = sorted((run for run in runs if run.status == "TERM"), key=lambda run: run.submitted_at)

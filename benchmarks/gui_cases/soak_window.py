@@ -19,6 +19,7 @@ import sys
 import threading
 import time
 import traceback
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO
@@ -71,15 +72,17 @@ class Soak(QObject):
             self._look()
 
     def _look(self) -> None:
+        kinds = Counter(type(one).__name__ for one in QApplication.allWidgets())
         self._record(
+            kinds=kinds,
             look={
                 "seconds": time.monotonic() - self._began,
                 "actions": self._person.actions,
                 "megabytes": self._process.memory_info().rss / 2**20,
-                "widgets": len(QApplication.allWidgets()),
+                "widgets": kinds.total(),
                 "objects": len(gc.get_objects()),
                 "threads": threading.active_count(),
-            }
+            },
         )
 
 

@@ -20,13 +20,16 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from gym_gui.app import Collector
+from gym_gui.models.artifact_tree import tree_of
 from gym_gui.services.notifications import Notifications
 from gym_gui.services.tasks import Tasks
+from gym_gui.ui.widgets.artifact_list import ArtifactList
 from gym_gui.ui.widgets.choosing_form import ChoosingFrame
 from gym_gui.ui.widgets.form_frame import FormFrame
+from mosaic.analytics.artifacts import list_artifacts
 from mosaic.contract.paths import VarPaths
 from support.policies import save_cartpole
-from support.window import PATIENCE_MS, Driver
+from support.window import PATIENCE_MS, Driver, made_run
 
 KEYS = {"train": Qt.Key.Key_T, "policy": Qt.Key.Key_E, "resume": Qt.Key.Key_R, "script": Qt.Key.Key_J}
 
@@ -102,6 +105,38 @@ def test_a_checkpoint_is_chosen_and_left_again_and_again(
     before = living()
     for _ in range(31):
         visit("resume")
+    assert not more_than(before)
+
+
+def test_a_comparison_that_is_opened_and_closed_leaves_nothing(driver: Driver) -> None:
+    def compare() -> None:
+        cover.compare([made_run(1), made_run(2, seed=2)])
+        driver.qtbot.wait(20)
+        QTest.keyClick(cover.currentWidget(), Qt.Key.Key_Escape)
+        driver.until(lambda: cover.comparison is None)
+
+    cover = driver.window.cover
+    compare()
+    before = living()
+    for _ in range(8):
+        compare()
+    assert not more_than(before)
+
+
+def test_files_of_one_run_after_the_other_are_listed_and_forgotten(qtbot: QtBot, tmp_path: Path) -> None:
+    files = ArtifactList()
+    qtbot.addWidget(files)
+    for name in ("a.cleanrl_model", "b.mp4", "c.txt"):
+        (tmp_path / name).touch()
+
+    def show() -> None:
+        files.forget()
+        files.show_tree(tree_of(list_artifacts(tmp_path)))
+
+    show()
+    before = living()
+    for _ in range(8):
+        show()
     assert not more_than(before)
 
 

@@ -57,8 +57,8 @@ class ComparedRuns(QObject):
     progress = Signal(int, int)
     """How many runs were read, of how many."""
 
-    def __init__(self, link: DaemonLink, tasks: Tasks) -> None:
-        super().__init__()
+    def __init__(self, link: DaemonLink, tasks: Tasks, parent: QObject) -> None:
+        super().__init__(parent)
         self._link = link
         self._tasks = tasks
         self._sources: dict[str, _Source] = {}

@@ -22,7 +22,7 @@ class SeedMean(QObject):
 
     def __init__(self, link: DaemonLink, tasks: Tasks) -> None:
         super().__init__()
-        self._compared = ComparedRuns(link, tasks)
+        self._compared = ComparedRuns(link, tasks, self)
         self._compared.ready.connect(self._tell)
         self._states: dict[str, bool] = {}
 

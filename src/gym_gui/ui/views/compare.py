@@ -35,7 +35,7 @@ class CompareView(RunsView):
         self._defaults: Mapping[str, Mapping[str, Any]] = {}
         self._lines: dict[str, list[Line]] = {}
         self._visible = False
-        self.compared = ComparedRuns(context.link, context.tasks)
+        self.compared = ComparedRuns(context.link, context.tasks, self)
         self.heading = label("", "title")
         self.state = label("", "dim")
         self.back = button("Back", "Esc")
