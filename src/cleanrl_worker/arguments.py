@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -98,8 +99,11 @@ def platform_flags(extras: Mapping[str, Any]) -> dict[str, Any]:
     """What the platform knows by its own name, by the names that CleanRL's scripts share."""
     said: dict[str, Any] = {}
     if extras.get("track_wandb"):
+        # A flag, which every script has a default for, would overrule W&B's own variables.
         project = extras.get("wandb_project_name") or extras.get("wandb_project")
-        said = {"track": True, "wandb_project_name": project, "wandb_entity": extras.get("wandb_entity")}
+        project = project or os.environ.get("WANDB_PROJECT")
+        entity = extras.get("wandb_entity") or os.environ.get("WANDB_ENTITY")
+        said = {"track": True, "wandb_project_name": project, "wandb_entity": entity}
     cuda = extras.get("cuda", extras.get("use_cuda"))
     said["cuda"] = None if cuda is None else bool(cuda)
     kwargs = extras.get("env_kwargs")

@@ -153,3 +153,16 @@ def test_tracking_in_the_artifacts_reaches_the_worker(dry: Any, tmp_path: Path) 
     (tmp_path / "run.json").write_text(json.dumps(config))
     found = dry("--config", str(tmp_path / "run.json"))["metadata"]["worker"]["config"]
     assert found["extras"] == {"track_wandb": True}
+
+
+def test_variables_for_the_run_are_given_by_name_or_with_a_value(
+    dry: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("HERE", "it is")
+    assert dry("ppo", "CartPole-v1", "--env", "HERE", "--env", "THERE=a=b")["environment"] == {
+        "HERE": "it is",
+        "THERE": "a=b",
+    }
+    for wrong, said in (("CartPole-v1", "is --env-id"), ("NOWHERE", "'NOWHERE' is not set here")):
+        assert main(["train", "ppo", "CartPole-v1", "--env", wrong, "--dry-run"]) == 2
+        assert said in capsys.readouterr().err

@@ -99,6 +99,72 @@ def test_secrets_reach_the_worker_and_stay_out_of_every_other_file(client: Clien
     assert "kept" in json.dumps(client.get(run.run_id).config)
 
 
+def environment_of(pid: int | None) -> dict[str, str]:
+    entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    return dict(entry.decode().split("=", 1) for entry in entries if entry)
+
+
+def test_a_run_has_its_callers_variables_and_not_those_of_the_daemon(
+    var: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOSAIC_CPUS", "1")
+    monkeypatch.setenv("WANDB_MODE", "online")
+    monkeypatch.setenv("HF_HOME", "where-the-daemon-was-started")
+    monkeypatch.setenv("OWN_FLAG", "of the daemon")
+    with Client.connect(var) as client:
+        # Whoever starts the daemon, and whoever asks for a run.
+        first = wait_for_status(client, client.submit(long_config()).run_id, "EXEC")
+        assert environment_of(first.training_pid)["WANDB_MODE"] == "online"
+        monkeypatch.delenv("HF_HOME")
+        monkeypatch.setenv("WANDB_MODE", "offline")
+        monkeypatch.setenv("HF_TOKEN", SECRET)
+        monkeypatch.setenv("https_proxy", f"http://me:{SECRET}@proxy:8080")
+        config = long_config()
+        config["environment"] = {"OWN_FLAG": "mine", "own_token": SECRET}
+        config["schedule"] = {"max_restarts": 1}
+        waiting = client.submit(config)
+        # They wait with the run, also over a daemon that is killed and one that is started elsewhere.
+        os.kill(client.health().pid, 9)
+        for name in ("WANDB_MODE", "HF_TOKEN", "https_proxy"):
+            monkeypatch.delenv(name)
+        end(client, first)
+        run = wait_for_status(client, waiting.run_id, "EXEC")
+        wanted = {"WANDB_MODE": "offline", "HF_TOKEN": SECRET, "OWN_FLAG": "mine", "own_token": SECRET}
+        wanted["https_proxy"] = f"http://me:{SECRET}@proxy:8080"
+        told = environment_of(run.training_pid)
+        assert {name: told.get(name) for name in wanted} == wanted
+        assert "HF_HOME" not in told
+        assert run.config["environment"] == {"OWN_FLAG": "mine"}
+        file = client.paths.run_secrets(run.run_id)
+        assert stat.S_IMODE(file.stat().st_mode) == 0o600
+        assert [path for path in _files(var) if SECRET.encode() in path.read_bytes()] == [file]
+        # A restart after a fault is the same run.
+        assert run.training_pid is not None
+        os.kill(run.training_pid, 9)
+        for _ in client.watch(run.run_id, run.history[-1].seq, timeout=60):
+            if client.get(run.run_id).status == "EXEC":
+                break
+        again = client.get(run.run_id)
+        assert again.training_pid != run.training_pid
+        assert environment_of(again.training_pid)["HF_TOKEN"] == SECRET
+        end(client, again)
+        assert not [path for path in _files(var) if SECRET.encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize(("wish", "seen"), [(None, "3"), ("0", "3"), ("", ""), ("-1", "-1")])
+def test_reserved_gpus_are_seen_unless_the_caller_wants_none(
+    wish: str | None, seen: str, var: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOSAIC_GPUS", "3")
+    config = long_config()
+    config["resources"]["gpus"] = {"requested": 1, "mandatory": True}
+    with Client.connect(var) as client:
+        wished = {} if wish is None else {"CUDA_VISIBLE_DEVICES": wish}
+        run = wait_for_status(client, client.submit(config, wished).run_id, "EXEC")
+        assert (run.gpus, environment_of(run.training_pid)["CUDA_VISIBLE_DEVICES"]) == ([3], seen)
+        end(client, run)
+
+
 def _files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and os.access(path, os.R_OK)]
 

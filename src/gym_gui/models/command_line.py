@@ -118,6 +118,8 @@ def _naming(config: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _resources(config: Mapping[str, Any]) -> Iterator[str]:
+    for name, value in (config.get("environment") or {}).items():
+        yield from _option("--env", f"{name}={value}")
     resources, schedule = config.get("resources") or {}, config.get("schedule") or {}
     gpus = resources.get("gpus") or {}
     if resources.get("cpus", 1) != 1:

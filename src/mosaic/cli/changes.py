@@ -83,7 +83,7 @@ def add_resources(config: Config, args: argparse.Namespace) -> None:
 
 
 def add_limits(config: Config, args: argparse.Namespace) -> None:
-    """Limits, priority and tracking, which stand beside the worker's config."""
+    """Limits, priority, variables and tracking, which stand beside the worker's config."""
     schedule = config.setdefault("schedule", {})
     if args.max_minutes is not None:
         schedule["max_wallclock_minutes"] = args.max_minutes
@@ -91,6 +91,8 @@ def add_limits(config: Config, args: argparse.Namespace) -> None:
         schedule["max_restarts"] = args.max_restarts
     if args.priority is not None:
         schedule["priority"] = args.priority
+    if args.variables:
+        config["environment"] = {**config.get("environment", {}), **dict(args.variables)}
     if args.wandb:
         config.setdefault("artifacts", {})["wandb"] = {"enabled": True}
 

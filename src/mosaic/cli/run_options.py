@@ -81,6 +81,16 @@ def _add_place(parser: Parser) -> None:
     group.add_argument(
         "--python", metavar="PATH", help="another interpreter for the training process, such as a venv's"
     )
+    group.add_argument(
+        "--env",
+        action="append",
+        default=[],
+        type=values.variable,
+        dest="variables",
+        metavar="NAME[=VALUE]",
+        help="a variable for the run's environment; without a value the one that it has here; may be "
+        "repeated (WANDB_*, HF_*, CUDA_VISIBLE_DEVICES, MUJOCO_GL and proxies are taken from here anyway)",
+    )
     group.add_argument("--wandb", action="store_true", help="track with Weights & Biases as well")
     group.add_argument(
         "--max-minutes", type=values.positive, metavar="N", help="end the run after so many minutes of work"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from argparse import ArgumentTypeError
 from collections.abc import Iterable
@@ -94,6 +95,18 @@ def setting(text: str) -> tuple[str, str]:
     if not equals or not name.strip():
         raise ArgumentTypeError(f"'{text}' is not of the form name=value")
     return name.strip().replace("-", "_"), value.strip()
+
+
+def variable(text: str) -> tuple[str, str]:
+    """A variable of the environment: `NAME=value`, or `NAME` with the value that it has here."""
+    name, equals, value = text.partition("=")
+    if not re.fullmatch(r"[A-Za-z_]\w*", name):
+        raise ArgumentTypeError(
+            f"'{text}' is not a variable such as NAME or NAME=VALUE; an environment to train on is --env-id"
+        )
+    if not equals and name not in os.environ:
+        raise ArgumentTypeError(f"'{name}' is not set here: set it, or give {name}=VALUE")
+    return name, value if equals else os.environ[name]
 
 
 def settings(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 import uuid
 from array import array
@@ -17,6 +18,7 @@ from mosaic.client.connection import Connection, Listener
 from mosaic.client.records import HealthRecord, HistoryEntry, PublishedItem, RunHeadline, RunRecord
 from mosaic.contract.paths import VarPaths, resolve_var
 from mosaic.contract.proto import trainer_pb2 as pb
+from mosaic.contract.secrets import callers_variables
 
 
 class Client:
@@ -46,9 +48,16 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def submit(self, config: Mapping[str, Any]) -> RunRecord:
-        """Queue a run. A submit repeated after a lost connection makes one run, not two."""
-        request = pb.SubmitRunRequest(config_json=json.dumps(dict(config)), request_id=uuid.uuid4().hex)
+    def submit(self, config: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> RunRecord:
+        """Queue a run. A submit repeated after a lost connection makes one run, not two.
+
+        The run takes `WANDB_*`, `HF_*`, `CUDA_VISIBLE_DEVICES`, `MUJOCO_GL` and proxies from `environment`,
+        else from this process; others stand in the config's own `environment`.
+        """
+        caller = callers_variables(os.environ if environment is None else environment)
+        request = pb.SubmitRunRequest(
+            config_json=json.dumps(dict(config)), request_id=uuid.uuid4().hex, environment=caller
+        )
         return RunRecord.from_message(self._connection.call("SubmitRun", request))
 
     def get(self, run_id: str) -> RunRecord:

@@ -26,6 +26,8 @@ START_ERROR_MARK = "mosaic.trainer: "
 """Begins the line in which a daemon that cannot start says why."""
 
 CHANNEL_OPTIONS = (
+    # The daemon is on this machine, where no proxy leads.
+    ("grpc.enable_http_proxy", 0),
     ("grpc.max_receive_message_length", MESSAGE_LIMIT),
     ("grpc.max_send_message_length", MESSAGE_LIMIT),
     # Pings that measure the bandwidth: on loopback they cost as much as the small calls themselves.

@@ -106,6 +106,8 @@ class TrainRunConfig(_Part):
     artifacts: Artifacts = Artifacts()
     schedule: Schedule = Schedule()
     tags: list[str] = []
+    environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], str] = {}
+    """Variables for the environment of the run; secrets among them are lifted out before it is stored."""
     metadata: Metadata
 
     def as_json(self) -> dict[str, Any]:

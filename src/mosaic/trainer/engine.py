@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ulid import ULID
@@ -41,13 +41,13 @@ class Engine:
         self.published = Published()
         self.lifecycle = Lifecycle(paths, registry, self.broker, machine)
 
-    def submit(self, payload: Any, request_id: str) -> RunRow:
+    def submit(self, payload: Any, request_id: str, caller: Mapping[str, str]) -> RunRow:
         """Accept a run: its files first, then its row, so that a crash between leaves nothing half-made."""
         known = self.registry.by_request(request_id)
         if known is not None:
             return known
         run_id = str(ULID())
-        accepted = intake.accept(payload, run_id, self.paths, self.machine)
+        accepted = intake.accept(payload, run_id, self.paths, self.machine, caller)
         reach("submit.checked")
         try:
             intake.write_files(accepted, run_id, self.paths)

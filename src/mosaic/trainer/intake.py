@@ -15,7 +15,7 @@ from mosaic.contract.atomic import write_json
 from mosaic.contract.errors import UserError
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig, fill_in, validate_train_run_config
-from mosaic.contract.secrets import lift_secrets
+from mosaic.contract.secrets import callers_variables, lift_secrets
 from mosaic.contract.workers import find_worker
 from mosaic.trainer.crash_points import reach
 from mosaic.trainer.machine import Machine
@@ -29,14 +29,19 @@ MOST_KEPT = 4_000_000
 
 @dataclass(frozen=True)
 class Accepted:
-    """A config that can run here, and the secrets that were in it."""
+    """A config that can run here, and the variables that wait for it: secrets, and those of its caller."""
 
     config: TrainRunConfig
     secrets: Mapping[str, str]
 
 
-def accept(payload: Any, run_id: str, paths: VarPaths, machine: Machine) -> Accepted:
-    """Check a payload as far as a light process can; a UserError says what is wrong."""
+def accept(
+    payload: Any, run_id: str, paths: VarPaths, machine: Machine, caller: Mapping[str, str]
+) -> Accepted:
+    """Check a payload as far as a light process can; a UserError says what is wrong.
+
+    `caller` are variables of the caller's environment; they are kept as secrets are, which some of them are.
+    """
     if not isinstance(payload, Mapping):
         raise UserError("The run config is not valid: it must be a JSON object.")
     cleaned, secrets = lift_secrets(payload)
@@ -52,7 +57,7 @@ def accept(payload: Any, run_id: str, paths: VarPaths, machine: Machine) -> Acce
         worker_config = worker.load_catalog().check(worker_config, request.python, None)
     request = request.model_copy(update={"config": worker_config})
     metadata = config.metadata.model_copy(update={"worker": request})
-    return Accepted(config.model_copy(update={"metadata": metadata}), secrets)
+    return Accepted(config.model_copy(update={"metadata": metadata}), callers_variables(caller) | secrets)
 
 
 def write_files(accepted: Accepted, run_id: str, paths: VarPaths) -> None:

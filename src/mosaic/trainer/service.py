@@ -37,7 +37,8 @@ class TrainerService(WorkerService):
             raise UserError(f"The run config is not JSON: {error}.") from error
         if not request.request_id:
             raise UserError("The submit has no request_id: give each run one of its own.")
-        return run_message(self._engine, self._engine.submit(payload, request.request_id))
+        run = self._engine.submit(payload, request.request_id, dict(request.environment))
+        return run_message(self._engine, run)
 
     @unary
     async def CancelRun(self, request: pb.CancelRunRequest, context: Context) -> pb.Run:

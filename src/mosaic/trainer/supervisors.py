@@ -19,10 +19,13 @@ from mosaic.contract.atomic import write_json
 from mosaic.contract.connection import RUN_VARIABLE, SECRET_VARIABLE
 from mosaic.contract.paths import VAR_VARIABLE, RunPaths, VarPaths
 from mosaic.contract.process import ProcessIdentity
+from mosaic.contract.secrets import is_callers
 from mosaic.contract.workers import find_worker
 from mosaic.trainer.crash_points import reach
 
 _GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
+_RESERVED_VARIABLE = "MOSAIC_RESERVED_GPUS"
+_NO_GPUS = ("", "-1")
 _FIND_SECONDS = 2.0
 _SWEEPS = 10
 _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_NUM_THREADS")
@@ -30,7 +33,8 @@ _THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS
 
 @dataclass(frozen=True)
 class RunSecrets:
-    """What waits in the run's file of mode 0600: the handshake secret and the user's own secrets."""
+    """What waits in the run's file of mode 0600: the handshake secret, the user's own secrets, and what the
+    run takes from its caller's environment."""
 
     run_secret: str
     environment: Mapping[str, str]
@@ -80,10 +84,16 @@ def _environment(
 ) -> dict[str, str]:
     held = RunSecrets.read(paths.run_secrets(run_id))
     metadata = config["metadata"]
-    environment = dict(os.environ)
+    reserved = ",".join(map(str, gpu_ids))
+    # The daemon's own are those of whoever happened to start it.
+    environment = {name: value for name, value in os.environ.items() if not is_callers(name)}
     environment |= {name: str(config["resources"]["cpus"]) for name in _THREAD_VARIABLES}
-    environment[_GPU_VARIABLE] = ",".join(map(str, gpu_ids))
-    environment |= held.environment
+    environment |= {**held.environment, **config.get("environment", {})}
+    wished = environment.get(_GPU_VARIABLE)
+    # A run that has reserved GPUs sees those, as others have reserved the rest; or none, if it wants none.
+    if wished is None or (reserved and wished not in _NO_GPUS):
+        environment[_GPU_VARIABLE] = reserved
+    environment[_RESERVED_VARIABLE] = reserved
     environment |= {VAR_VARIABLE: str(paths.root), RUN_VARIABLE: run_id, SECRET_VARIABLE: held.run_secret}
     optional = {
         "MOSAIC_TRAINING_PYTHON": metadata["worker"]["python"],
@@ -122,7 +132,7 @@ def reserved_gpus(pid: int) -> list[int]:
     """The GPUs that a supervisor was given when it was started."""
     for entry in _environment_of(pid):
         name, _, value = entry.partition(b"=")
-        if name.decode() == _GPU_VARIABLE:
+        if name.decode(errors="replace") == _RESERVED_VARIABLE:
             return [int(part) for part in value.split(b",") if part]
     return []
 
