@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.policy_card import MODEL_SUFFIX, read_card
+from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
 from mosaic.contract.paths import RunPaths, VarPaths, resolve_var
 
@@ -167,8 +168,27 @@ def _header(path: Path, content: Any) -> Origin:
     return found
 
 
+def _read_foreign(path: Path) -> Origin:
+    """A model without a card, as somebody's script writes it: a run that wrote it knows what it is of."""
+    run = RunPaths(path.parents[2]) if path.parent.parent.name == "runs" else None
+    try:
+        told = json.loads(run.manifest.read_bytes()) if run is not None else {}
+    except (OSError, ValueError):
+        told = {}
+    if not isinstance(told, dict) or not told.get("env_id"):
+        return Origin(path, None, {}, None)
+    # Its experiment is called after the algorithm, or the script is: `ppo.py`, `cleanrl.ppo`.
+    script = str(told.get("algo")).removesuffix(".py")
+    names = (path.name.removesuffix(MODEL_SUFFIX), script.rpartition("/")[2], script.rpartition(".")[2])
+    algo = next((name for name in names if name in DEFAULT_ALGO_REGISTRY), None)
+    known = {name: told[name] for name in ("env_id", "seed") if told.get(name) is not None}
+    if told.get("total_timesteps"):
+        known["total_timesteps"] = told["total_timesteps"]
+    return Origin(path, algo, known, None)
+
+
 def _read_model(path: Path) -> Origin:
     card = read_card(path)
     if card is None:
-        return Origin(path, None, {}, None)
+        return _read_foreign(path)
     return Origin(path, card.algo, card.args, None, normaliser=card.normaliser)

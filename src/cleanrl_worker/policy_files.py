@@ -138,6 +138,8 @@ def _describe(path: Path) -> PolicyFacts:
         card = read_card(path)
         if card is not None:
             return _with_args(replace(facts, algo=card.algo, step=card.step), card.args)
+        origin = read_origin(path)
+        return _with_args(replace(facts, algo=origin.algo), origin.args)
     return facts
 
 

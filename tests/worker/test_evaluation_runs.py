@@ -20,7 +20,7 @@ from mosaic.contract.errors import UserError
 from mosaic.contract.events import LifecycleReader
 from mosaic.contract.paths import RunPaths
 from mosaic.fastlane.grid import LiveGrid
-from support.runs import end, wait_for_status
+from support.runs import SCRIPTS, end, wait_for_status
 
 QUICK = {"checkpoint_every": 1_000, "eval_episodes": 0}
 
@@ -185,3 +185,25 @@ def test_configs_are_built_and_refused_in_python_too(model: Path, var: Path) -> 
     with pytest.raises(UserError, match="'gamma' is 3"):
         eval_config(model, gamma=3)
     assert list_policies() == []
+
+
+def test_the_model_of_a_script_that_we_ran_is_evaluated_by_its_run_alone(
+    client: Client, run_mosaic: RunMosaic
+) -> None:
+    config = train_config(str(SCRIPTS / "ppo.py"), "CartPole-v1", seed=3)
+    run = client.wait(client.submit(config).run_id, timeout=60)
+    assert run.outcome == "completed", run.reason
+    listed = run_mosaic("policies").stdout
+    assert f"eval {run.run_id}\n" in listed.replace("\n ", "")
+    (facts,) = list_policies(client.paths.root)
+    assert (facts.algo, facts.env_id, facts.seed) == ("ppo", "CartPole-v1", 3)
+    told = run_mosaic("eval", run.run_id, "--episodes", "2").stdout
+    assert "mean return" in told and "mind" not in told
+
+
+def test_statistics_that_are_missing_are_told_with_the_scores(client: Client, run_mosaic: RunMosaic) -> None:
+    params = {"exp_name": "ppo_continuous_action"}
+    config = train_config(str(SCRIPTS / "ppo.py"), "Pendulum-v1", params=params)
+    run = client.wait(client.submit(config).run_id, timeout=60)
+    told = " ".join(run_mosaic("eval", run.run_id, "--episodes", "1").stdout.split())
+    assert "mind The statistics of the observations that this policy was trained on are not beside" in told

@@ -74,13 +74,13 @@ def run_batched_evaluation(
     until = math.inf if settings.max_seconds is None else time.monotonic() + settings.max_seconds
     limits = Limits(settings.max_episode_steps, until, settings.gamma)
     target = None if settings.repeat else settings.episodes
-    with (
-        _environments(model, settings) as (envs, films),
-        EvalRecord(folder, describe(model, settings), target) as record,
-    ):
+    with contextlib.ExitStack() as stack:
+        envs, films = stack.enter_context(_environments(model, settings))
         policy = model.load_policy(envs)
         for note in policy.notes:
             warn(note)
+        told = {**describe(model, settings), "notes": list(policy.notes)}
+        record = stack.enter_context(EvalRecord(folder, told, target))
         summary = record.summary
         while summary is None or _goes_on(record, settings, until):
             done = len(record.episodes)

@@ -56,7 +56,8 @@ class EvalSummary:
     """The newest batch, all episodes together, and what is played."""
 
     policy: dict[str, Any]
-    """What is played and how: path, algo, env_id, env_kwargs, step, deterministic, gamma, first_seed."""
+    """What is played and how: path, algo, env_id, env_kwargs, step, deterministic, gamma, first_seed; and
+    `notes`, sentences that a person should know before judging it."""
     target_episodes: int | None
     """How many episodes there will be; None when they are played until somebody stops that."""
     overall: EvalScores

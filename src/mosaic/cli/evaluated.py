@@ -80,4 +80,5 @@ def _manner(found: EvalSummary) -> list[tuple[str, str]]:
         ("seeds", f"{policy['first_seed']} to {last}"),
         ("speed", f"{words.whole(speed)} steps per second, {policy['num_envs']} environments together"),
         ("policy", f"{words.place(policy['path'])}{step}"),
+        *(("mind", note) for note in policy.get("notes", ())),
     ]

@@ -54,7 +54,9 @@ def run(args: argparse.Namespace) -> int:
         console().print(_table(shown))
         if len(shown) < len(fitting):
             say(f"These are {len(shown)} of {len(fitting)}; `{program()} policies --all` lists all.")
-        say(f"To see how good one is: {program()} eval {shown[0].run_id or shown[0].path}")
+        # Of some files nobody can tell what made them.
+        more = "" if shown[0].algo and shown[0].env_id else " --algo NAME --env ID"
+        say(f"To see how good one is: {program()} eval {shown[0].run_id or shown[0].path}{more}")
         say(f"The files lie in the folders of their runs, in {words.place(_runs(args.var))}.")
     elif everything:
         say(f"No policy fits. `{program()} policies` lists all.")
