@@ -10,10 +10,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, QSizeF, Qt
 from PySide6.QtGui import QGuiApplication, QImage, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from gym_gui.context import Context
@@ -21,8 +21,8 @@ from gym_gui.models.charting import ChartOptions, Line, line_of
 from gym_gui.models.metrics import Section
 from gym_gui.models.series import Curve
 from gym_gui.theme import theme
-from gym_gui.ui.widgets.chart import Chart
-from gym_gui.ui.widgets.chart_grid import ChartGrid
+from gym_gui.ui.widgets.chart import Chart, LargeChart
+from gym_gui.ui.widgets.chart_grid import ChartGrid, rows_of
 from support.gui_context import Told, shown, view_context
 
 
@@ -36,14 +36,14 @@ def given(tmp_path: Path) -> Iterator[tuple[Context, Told]]:
 def chart(given: tuple[Context, Told], qtbot: QtBot) -> Iterator[Chart]:
     made = Chart(given[0])
     with shown(made, 600, 400):
-        made.show_lines("charts/episodic_return", [wave("one")], "step")
+        made.show_lines("charts/episodic_return", [wave("one")], ChartOptions())
         qtbot.waitUntil(lambda: bool(made.plot._curves.items))
         yield made
 
 
 def wave(label: str, count: int = 2000, colour: int = 0) -> Line:
     steps = np.arange(count, dtype=np.float64)
-    return line_of(Curve(steps * 100, steps, np.sin(steps / 100)), ChartOptions(0.5), label, colour)
+    return line_of(Curve(steps * 100, steps, np.sin(steps / 100)), ChartOptions(), label, colour)
 
 
 def inside(chart: Chart, share: float) -> QPoint:
@@ -54,9 +54,109 @@ def inside(chart: Chart, share: float) -> QPoint:
 def test_the_pointer_shows_the_values_under_it(chart: Chart, qtbot: QtBot) -> None:
     QTest.mouseMove(chart.plot.viewport(), inside(chart, 0.5))
     qtbot.waitUntil(lambda: chart.plot.hover.text != "")
-    assert re.match(r"step (9\d|10\d),\d00", chart.plot.hover.text)
+    assert re.match(r"step (9\d|10\d),\d\d\d", chart.plot.hover.text)
     assert "one" in chart.plot.hover.text
-    assert "raw" in chart.plot.hover.text
+    assert "±" in chart.plot.hover.text
+
+
+def test_the_values_under_the_pointer_hide_no_line(chart: Chart, qtbot: QtBot) -> None:
+    steps = np.arange(2000.0)
+    learning = Curve(steps, steps, 500 - 480 * np.exp(-steps / 300))
+    chart.show_lines("charts/episodic_return", [line_of(learning, ChartOptions())], ChartOptions())
+    qtbot.waitUntil(lambda: chart.plot._painted[0].main[1].max() > 400)
+    for share in (0.05, 0.3, 0.5, 0.7, 0.95):
+        QTest.mouseMove(chart.plot.viewport(), inside(chart, share))
+        qtbot.waitUntil(lambda: chart.plot.hover.box is not None and chart.plot.hover.box.isVisible())
+        box = chart.plot.hover.box
+        assert box is not None
+        place = QRectF(QPointF(chart.plot.mapFrom(chart.window(), box.pos())), QSizeF(box.size()))
+        assert not chart.plot._crosses(place)
+
+
+def test_the_values_follow_the_lines_while_the_pointer_rests(chart: Chart, qtbot: QtBot) -> None:
+    QTest.mouseMove(chart.plot.viewport(), inside(chart, 0.5))
+    qtbot.waitUntil(lambda: chart.plot.hover.text != "")
+    before = chart.plot.hover.text
+    chart.show_lines("charts/episodic_return", [wave("one", 4000)], ChartOptions())
+    qtbot.waitUntil(lambda: chart.plot.hover.text not in ("", before))
+
+
+def test_a_curve_of_one_point_is_a_dot_with_its_value(chart: Chart, qtbot: QtBot) -> None:
+    chart.show_lines("eval/mean", [wave("one", 1)], ChartOptions())
+    lines = chart.plot._curves
+    qtbot.waitUntil(lambda: lines.value.isVisible())
+    assert (len(lines.dots.points()), lines.value.toPlainText()) == (1, "0.000")
+    chart.show_lines("eval/mean", [wave("one")], ChartOptions())
+    qtbot.waitUntil(lambda: not lines.value.isVisible())
+    assert not len(lines.dots.points())
+
+
+def test_axes_may_be_logarithmic(chart: Chart, qtbot: QtBot) -> None:
+    steps = np.arange(1.0, 1000.0)
+    curve = Curve(steps, steps, steps**2)
+    options = ChartOptions(log_x=True, log_y=True)
+    chart.show_lines("losses/value_loss", [line_of(curve, options)], options)
+    qtbot.waitUntil(lambda: chart.plot._painted and chart.plot._painted[0].main[1].max() < 7)
+    QTest.mouseMove(chart.plot.viewport(), inside(chart, 0.5))
+    qtbot.waitUntil(lambda: chart.plot.hover.text.startswith("step 3"))
+    chart.show_lines("losses/value_loss", [wave("one")], ChartOptions(log_y=True), "0.5")
+    assert chart.note.text() == "not log: values ≤ 0 · 0.5"
+
+
+def test_several_lines_have_a_legend(chart: Chart) -> None:
+    assert chart.legend.texts == []
+    chart.show_lines("charts/episodic_return", [wave("one"), wave("two", colour=1)], ChartOptions())
+    assert chart.legend.texts == ["one", "two"]
+    assert chart.legend.height() == 18
+    chart.show_lines("charts/episodic_return", [wave("one " * 99), wave("two", colour=1)], ChartOptions())
+    assert chart.legend.height() == 0, "half a name tells nothing"
+
+
+def test_another_run_leaves_nothing_of_the_one_before(chart: Chart) -> None:
+    chart.show_loading("charts/episodic_return")
+    assert chart.empty_text == "Reading…"
+    assert all(
+        not len(item.getData()[0]) for item in chart.plot._curves.items if item.getData()[0] is not None
+    )
+
+
+def test_a_chart_is_enlarged_and_follows_the_small_one(given: tuple[Context, Told], qtbot: QtBot) -> None:
+    page = QWidget()
+    column = QVBoxLayout(page)
+    small = Chart(given[0])
+    column.addWidget(small)
+    large = LargeChart(given[0], page, small)
+    small.enlarge.connect(lambda: large.open_chart(small))
+    with shown(page, 800, 600):
+        small.show_lines("losses/entropy", [wave("one")], ChartOptions(), "0.5")
+        QTest.keyClick(small.plot, Qt.Key.Key_Return)
+        assert large.isVisible() and large.geometry() == small.geometry()
+        assert (large.chart.title.text(), large.chart.note.text()) == ("losses/entropy", "0.5")
+        small.show_lines("losses/entropy", [wave("one"), wave("two")], ChartOptions())
+        assert large.chart.legend.texts == ["one", "two"]
+        QTest.keyClick(large.chart.plot, Qt.Key.Key_Escape)
+        qtbot.waitUntil(lambda: not large.isVisible())
+        QTest.keyClick(small.plot, Qt.Key.Key_Return)
+        assert large.isVisible()
+        small.hide()
+        assert not large.isVisible(), "another run has no such metric"
+
+
+@pytest.mark.parametrize(
+    ("count", "most", "main", "rows"),
+    [
+        (5, 4, False, [3, 2]),
+        (4, 3, False, [2, 2]),
+        (1, 4, False, [1]),
+        (5, 4, True, [1, 4]),
+        (0, 3, False, []),
+    ],
+)
+def test_charts_fill_the_width(count: int, most: int, main: bool, rows: list[int]) -> None:
+    tags = [str(number) for number in range(count)]
+    found = rows_of(tags, most, main)
+    assert sorted(map(len, found), reverse=not main) == rows
+    assert [tag for row in found for tag in row] == tags
 
 
 def test_dragging_zooms_and_a_double_click_shows_all_again(chart: Chart) -> None:
@@ -73,9 +173,9 @@ def test_dragging_zooms_and_a_double_click_shows_all_again(chart: Chart) -> None
 
 def test_new_points_leave_the_zoom_as_it_is(chart: Chart) -> None:
     chart.plot.zoom_to((1000.0, 2000.0))
-    chart.show_lines("charts/episodic_return", [wave("one", 4000)], "step")
+    chart.show_lines("charts/episodic_return", [wave("one", 4000)], ChartOptions())
     assert chart.plot.piece == (1000.0, 2000.0)
-    chart.show_lines("charts/episodic_return", [wave("one", 4000)], "time")
+    chart.show_lines("charts/episodic_return", [wave("one", 4000)], ChartOptions(axis="time"))
     assert chart.plot.piece is None
 
 
@@ -150,7 +250,7 @@ def test_the_picture_can_be_copied(chart: Chart) -> None:
 def test_without_points_it_says_so_and_offers_no_file(given: tuple[Context, Told]) -> None:
     made = Chart(given[0])
     with shown(made):
-        made.show_lines("losses/value_loss", [], "step", empty="No points yet")
+        made.show_lines("losses/value_loss", [], ChartOptions(), empty="No points yet")
         assert made._empty.isVisible() and made._empty.text() == "No points yet"
         assert not made.menu_button.isEnabled()
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
 from gym_gui.ui.views.compare import CompareView
@@ -50,8 +51,13 @@ def test_seeds_are_one_line_and_other_settings_another(
     qtbot.waitUntil(lambda: line_labels(view) == [few, many], timeout=WAIT)
     chart = view.grid.chart(TAG)
     assert chart is not None
-    qtbot.waitUntil(lambda: chart.plot.lines[0].band is not None, timeout=WAIT)
-    assert chart.plot.lines[1].band is None
+    qtbot.waitUntil(lambda: chart.plot.lines[0].about == "mean of the seeds", timeout=WAIT)
+    assert chart.plot.lines[1].about != "mean of the seeds"
+    chart.enlarge.emit()
+    assert view.large.isVisible() and view.large.chart.title.text() == TAG
+    assert not view.back.isVisible()
+    QTest.keyClick(view.large.chart.plot, Qt.Key.Key_Escape)
+    qtbot.waitUntil(lambda: not view.large.isVisible() and view.back.isVisible())
     header = [view.table.horizontalHeaderItem(at).text() for at in range(view.table.columnCount())]
     assert header == ["Runs", "Seeds", "Mean return", "Steps", "State", "total_timesteps"]
     assert view.table.item(0, 1).text() == "1–3"

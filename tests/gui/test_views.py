@@ -16,6 +16,7 @@ from gym_gui.ui.views.base import RunView
 from gym_gui.ui.views.charts import BATCHES, ChartsView
 from gym_gui.ui.views.config import ConfigView
 from gym_gui.ui.views.overview import OverviewView
+from gym_gui.ui.widgets.plot_area import PlotArea
 from mosaic.client import Client, RunRecord, eval_config, train_config
 from support.runs import end, script_config
 from support.window import Driver
@@ -66,6 +67,18 @@ def test_a_finished_run_in_every_tab(driver: Driver, client: Client, run_mosaic:
     ]
     driver.until(lambda: "per step" in overview.cards.cards[0].detail.text())
     assert not overview.live_card.isVisible()
+    told = overview.cards.cards[0].value.text()
+    assert overview.charts.main.note.text() == f"mean return {told}"
+    below = overview.charts.below.charts
+    driver.until(lambda: "charts/SPS" in [chart.title.text() for chart in below])
+    speed = next(chart for chart in below if chart.title.text() == "charts/SPS")
+    driver.until(lambda: speed.plot.lines)
+    assert speed.note.text() == f"{overview.cards.cards[1].value.text()} steps/s"
+    for chart in (overview.charts.main, speed):
+        chart.enlarge.emit()
+        assert overview.large.isVisible() and overview.large.chart.title.text() == chart.title.text()
+        overview.large.back.click()
+        assert not overview.large.isVisible()
 
     charts = open_tab(driver, run, ChartsView)
     assert isinstance(charts, ChartsView)
@@ -76,14 +89,15 @@ def test_a_finished_run_in_every_tab(driver: Driver, client: Client, run_mosaic:
     assert first is not None
     driver.until(lambda: first.plot.lines and len(first.plot.lines[0].x) > 0)
     before = first.plot.lines[0].shown
-    charts.bar.slider.setValue(95)
+    charts.bar.slider.setValue(charts.bar.slider.maximum())
     driver.until(lambda: first.plot.lines[0].shown is not before)
     charts.bar.search.setText("entropy")
     assert charts.grid.tags() == ["losses/entropy"]
     charts.bar.search.clear()
-    charts.show_large("losses/entropy")
-    driver.until(lambda: charts.single.plot.lines and len(charts.single.plot.lines[0].x) > 0)
-    charts.back.click()
+    first.enlarge.emit()
+    driver.until(lambda: charts.large.isVisible() and charts.large.chart.plot.lines)
+    charts.large.back.click()
+    assert not charts.large.isVisible()
     table = Path(client.paths.root) / "all.csv"
     charts.links.export_to(table)
     driver.until(table.exists)
@@ -133,8 +147,26 @@ def test_seeds_of_one_configuration_are_averaged_in_the_overview(driver: Driver,
     assert isinstance(overview, OverviewView)
     main = overview.charts.main
     driver.until(lambda: [line.label for line in main.plot.lines] == ["seed 1", "mean of 2 seeds"])
-    assert main.plot.lines[1].band is not None
-    assert main.note.text() == "mean ± standard deviation, 2 seeds"
+    assert main.plot.lines[1].trend is not None
+    assert main.note.text() == "± standard deviation of 2 seeds"
+    assert main.legend.texts == ["seed 1", "mean of 2 seeds"]
+
+
+def test_on_changing_runs_nothing_of_the_old_one_stays(driver: Driver, client: Client) -> None:
+    script = Path(__file__).parents[1] / "cli" / "scripts" / "curves.py"
+    configs = [train_config(str(script), "None-v0", total_timesteps=steps) for steps in (40, 60)]
+    old, new = [client.wait(run.run_id, 120) for run in map(client.submit, configs)]
+    for kind in (OverviewView, ChartsView):
+        view = open_tab(driver, old, kind)
+        assert isinstance(view, OverviewView | ChartsView)
+
+        def drawn(view: RunView = view) -> set[bool]:
+            return {bool(plot.lines) for plot in view.findChildren(PlotArea) if plot.isVisible()}
+
+        driver.until(lambda drawn=drawn: drawn() == {True})
+        driver.window.select_run(new.run_id)
+        assert drawn() == {False}, "they are gone before the window is drawn again"
+        driver.until(lambda drawn=drawn: drawn() == {True})
 
 
 def test_an_evaluation_plots_its_returns_batch_by_batch(driver: Driver, client: Client) -> None:

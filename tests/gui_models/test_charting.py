@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,17 +13,22 @@ from gym_gui.models import scales
 from gym_gui.models.charting import (
     MOST_POINTS,
     ChartOptions,
+    above_zero,
     batches_line,
+    common_window,
     drawings,
     full_range,
+    in_powers,
+    keys_of,
     line_of,
     readings,
     to_csv,
     value_range,
 )
-from gym_gui.models.metrics import beside_main, main_tag, reward_per_step, sections
+from gym_gui.models.metrics import beside_main, head_note, main_tag, reward_per_step, sections
 from gym_gui.models.series import Curve
 from mosaic.analytics.eval_summary import EvalScores, EvalSummary
+from support.gui_records import record
 
 
 def curve(count: int = 100, slope: float = 1.0) -> Curve:
@@ -34,19 +40,68 @@ def test_a_hundred_runs_of_a_hundred_thousand_points_are_drawn_with_few() -> Non
     lines = [line_of(curve(100_000), ChartOptions(), str(number)) for number in range(100)]
     painted = drawings(lines, 0, 1e6, 1600)
     assert sum(len(drawing.main[0]) for drawing in painted) <= MOST_POINTS
-    assert all(drawing.raw is None for drawing in painted)
+    assert all(drawing.band is None and drawing.extremes is None for drawing in painted)
 
 
-def test_raw_values_lie_behind_the_smoothed_line() -> None:
-    (drawing,) = drawings([line_of(curve(), ChartOptions(smoothing=0.9))], 0, 1000, 500)
-    assert drawing.raw is not None
-    assert drawing.raw[1][-1] == 99.0
-    assert drawing.main[1][-1] < 99.0
+def test_a_long_curve_is_a_line_with_its_band_and_extremes_and_a_short_one_has_its_points() -> None:
+    (drawing,) = drawings([line_of(curve(5000), ChartOptions(smoothing=0.05))], 0, 50_000, 500)
+    assert drawing.band is not None and drawing.extremes is not None and drawing.raw is None
+    assert np.all(drawing.extremes[1] <= drawing.band[1]) and np.all(drawing.extremes[2] >= drawing.band[2])
+    (drawing,) = drawings([line_of(curve(70), ChartOptions(smoothing=0.2))], 0, 700, 500)
+    assert drawing.raw is not None and drawing.raw[1][-1] == 69.0
+    assert drawing.main[1][-1] < 69.0
+
+
+def test_one_point_is_a_dot() -> None:
+    line = line_of(curve(1), ChartOptions())
+    (drawing,) = drawings([line], -1, 1, 500)
+    assert drawing.dots is not None
+    assert [one.tolist() for one in drawing.dots] == [[0.0], [0.0]]
+    assert full_range([replace(line, x=np.array([500.0]))]) == (0.0, 1000.0)
 
 
 def test_without_smoothing_there_is_one_line() -> None:
     (drawing,) = drawings([line_of(curve(), ChartOptions(smoothing=0.0))], 0, 1000, 500)
-    assert drawing.raw is None
+    assert (drawing.raw, drawing.band) == (None, None)
+
+
+def test_lines_of_one_chart_have_one_window() -> None:
+    options = ChartOptions(smoothing=0.1)
+    window = common_window([curve(100), curve(1000)], options)
+    assert window == 1000
+    assert line_of(curve(100), options, window=window).about == "mean over 1k steps"
+
+
+def test_on_a_logarithmic_axis_places_are_powers_of_ten() -> None:
+    options = ChartOptions(smoothing=0.0, log_x=True)
+    line = line_of(curve(), options)
+    assert (line.x[0], line.x[-1]) == (1.0, pytest.approx(np.log10(990)))
+    assert [row.split(",")[2] for row in to_csv("loss", [line], options).splitlines()[1:3]] == ["10", "20"]
+
+
+def test_a_logarithmic_height_needs_values_above_zero() -> None:
+    assert not above_zero([line_of(curve(), ChartOptions())])
+    positive = Curve(np.arange(3.0), np.arange(3.0), np.array([1.0, 10.0, 100.0]))
+    line = line_of(positive, ChartOptions(smoothing=0.0))
+    assert above_zero([line])
+    (drawing,) = drawings([line], 0, 2, 500)
+    assert in_powers(drawing).main[1].tolist() == [0.0, 1.0, 2.0]
+
+
+def test_the_legend_names_several_lines_and_explains_one() -> None:
+    options = ChartOptions(smoothing=0.1)
+    one, other = line_of(curve(), options, "a", 0), line_of(curve(), options, "b", 1)
+    assert [(key.kind, key.text) for key in keys_of([one, other])] == [("line", "a"), ("line", "b")]
+    assert [key.text for key in keys_of([one])] == ["a · mean over 100 steps", "± 1 std", "least to greatest"]
+
+
+def test_the_number_beside_a_title_is_the_headline_s() -> None:
+    run = record(headline={"mean_return": 487.3, "sps": 21_940.4})
+    line = line_of(curve(5), ChartOptions())
+    assert head_note(run, "charts/episodic_return", line) == "mean return 487.3"
+    assert head_note(run, "charts/SPS", line) == "21,940 steps/s"
+    assert head_note(run, "losses/value_loss", line) == "4.000"
+    assert head_note(None, "losses/value_loss", replace(line, lost=3)) == "3 not a number · 4.000"
 
 
 def test_over_time_a_curve_begins_at_zero() -> None:
@@ -75,8 +130,15 @@ def test_the_pointer_reads_the_nearest_value_of_each_line_highest_first() -> Non
     assert [(one.label, one.x, one.value) for one in found] == [("b", 50.0, 15.0), ("a", 50.0, 5.0)]
 
 
+def test_where_a_line_has_ended_it_has_no_value() -> None:
+    options = ChartOptions(smoothing=0.0)
+    lines = [line_of(curve(100), options, "short"), line_of(curve(1000), options, "long")]
+    assert [one.label for one in readings(lines, 1000)] == ["long", "short"]
+    assert [one.label for one in readings(lines, 5000)] == ["long"]
+
+
 def test_csv_has_every_point_not_the_thinned_ones() -> None:
-    text = to_csv("loss", [line_of(curve(5000), ChartOptions(), "a")], "step")
+    text = to_csv("loss", [line_of(curve(5000), ChartOptions(), "a")], ChartOptions())
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == 5000
     assert (rows[3]["line"], rows[3]["metric"], rows[3]["step"], rows[3]["value"]) == (
@@ -89,12 +151,13 @@ def test_csv_has_every_point_not_the_thinned_ones() -> None:
 
 def test_an_evaluation_is_drawn_batch_by_batch() -> None:
     scores = [
-        EvalScores(number, 10, 100.0 * number, 0, 0, 0, 5.0, (0, 0), 0, 0, 0, 0, 0, 1.0) for number in (1, 2)
+        EvalScores(number, 10, 100.0 * number, 0, 0, 900, 5.0, (0, 0), 0, 0, 0, 0, 0, 1.0)
+        for number in (1, 2)
     ]
     line = batches_line(EvalSummary({}, 20, scores[-1], tuple(scores)))
     assert line.x.tolist() == [1.0, 2.0]
-    assert line.band is not None
-    assert (line.shown.tolist(), line.band[0].tolist()) == ([100.0, 200.0], [95.0, 195.0])
+    assert line.trend is not None
+    assert (line.shown.tolist(), line.trend.low.tolist()) == ([100.0, 200.0], [95.0, 195.0])
 
 
 def test_metrics_stand_in_the_order_people_look_for_them() -> None:
@@ -142,6 +205,42 @@ def test_ticks_are_few_round_and_inside(low: float, high: float) -> None:
     spacing, ticks = scales.nice_ticks(low, high, 5)
     assert 2 <= len(ticks) <= 5
     assert all(low - spacing * 1e-6 <= tick <= high + spacing * 1e-6 for tick in ticks)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(21, 39), (499.99999, 500.00001), (1_000_000, 1_000_400), (0.1, 0.29)]
+)
+@pytest.mark.parametrize("most", [1, 2, 3, 8])
+def test_there_is_more_than_one_tick_and_no_two_have_the_same_words(
+    low: float, high: float, most: int
+) -> None:
+    for ticks, words in (
+        (scales.nice_ticks, scales.value_ticks),
+        (scales.nice_ticks, scales.step_ticks),
+        (scales.nice_times, scales.time_ticks),
+    ):
+        spacing, found = ticks(low, high, most)
+        assert len(found) >= 2
+        assert len(set(words(found, spacing))) == len(found)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "words"),
+    [
+        (0.0, 5.7, ["1", "10", "100", "1,000", "10,000", "100,000"]),
+        (1.2, 2.1, ["20", "50", "100"]),
+        (-2.1, -0.9, ["0.01", "0.02", "0.05", "0.1"]),
+        (2.691, 2.7, ["492", "494", "496", "498", "500"]),
+    ],
+)
+def test_ticks_of_a_logarithmic_axis_are_round(low: float, high: float, words: list[str]) -> None:
+    spacing, found = scales.log_ticks(low, high, 6)
+    assert scales.log_value_ticks(found, spacing) == words
+
+
+def test_steps_and_times_of_a_logarithmic_axis_have_units() -> None:
+    assert scales.log_step_ticks([2.0, 3.0, 4.30103], 1.0) == ["100", "1k", "20k"]
+    assert scales.log_time_ticks([1.0, 2.0], 1.0) == ["0:10", "1:40"]
 
 
 def test_an_empty_range_has_no_ticks() -> None:

@@ -69,7 +69,7 @@ def test_a_group_has_its_seeds_its_mean_return_and_its_states() -> None:
     assert row[4].text == "Running"
     assert (
         note_of(groups, grouped=True)
-        == "lines are the mean of up to 3 seeds, bands one standard deviation around it"
+        == "lines are the mean of up to 3 seeds, bands one standard deviation between them"
     )
     assert note_of(groups, grouped=False) == ""
 

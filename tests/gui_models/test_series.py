@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gym_gui.models.averaging import mean_line
-from gym_gui.models.charting import ChartOptions
+from gym_gui.models.charting import ChartOptions, mean_line
 from gym_gui.models.series import Curve, Pyramid, curve_of, nearest, thin
-from gym_gui.models.smoothing import smooth
+from gym_gui.models.smoothing import trend_of, window_of
 from mosaic.analytics.event_files import ScalarChunk, Series
 from mosaic.analytics.table import MetricTable
 
@@ -88,19 +87,67 @@ def test_what_is_thinned_never_leaves_the_range_of_what_it_shows(
     assert not len(ys) or (ys.min() >= numbers.min() and ys.max() <= numbers.max())
 
 
-@pytest.mark.parametrize("weight", [0.05, 0.6, 0.9, 0.99])
-def test_smoothing_is_the_running_mean_with_falling_weights(weight: float) -> None:
-    values = np.sin(np.arange(3000.0)) * 10 + 100
-    total, expected = 0.0, []
-    for age, value in enumerate(values, 1):
-        total = weight * total + (1 - weight) * value
-        expected.append(total / (1 - weight**age))
-    assert np.allclose(smooth(values, weight), expected, rtol=1e-9)
+def test_a_curve_is_smoothed_over_steps_and_not_over_points() -> None:
+    dense, sparse = np.arange(0, 1000.0), np.arange(1000, 10_000.0, 100)
+    x = np.concatenate([dense, sparse])
+    values = np.where(np.arange(len(x)) % 2 == 0, 1.0, 3.0)
+    found = trend_of(x, values, 900.0)
+    assert found is not None
+    assert found.mean[len(found) // 4] == pytest.approx(2.0, abs=0.2)
+    # Nine points of the sparse half fill a window, where the dense half has nine hundred.
+    near = x[(x > 5000 - 500) & (x < 5000 + 400)]
+    index = int(np.argmin(abs(found.x - 5000)))
+    around = values[np.isin(x, near)]
+    assert found.mean[index] == pytest.approx(around.mean(), abs=0.25)
+    assert len(found) < 200
 
 
-def test_without_smoothing_the_values_are_the_same() -> None:
-    values = np.arange(5.0)
-    assert smooth(values, 0.0) is values
+def test_a_trend_has_spread_and_extremes_and_a_band_that_no_value_lies_beyond() -> None:
+    generator = np.random.default_rng(1)
+    values = np.minimum(generator.normal(480, 60, 8202), 500.0)
+    values[4000] = 20.0
+    found = trend_of(np.arange(8202.0) * 60, values, 10_000.0)
+    assert found is not None
+    assert len(found) < 600
+    assert found.greatest.max() == 500.0 and found.high.max() <= 500.0
+    assert found.least.min() == 20.0
+    assert abs(found.x[found.least.argmin()] - 4000 * 60) < 10_000 / 9
+    middle = len(found) // 2
+    assert found.std[middle] == pytest.approx(values.std(), rel=0.2)
+    assert np.all(np.abs(np.diff(found.mean)) < 15), "a clear line"
+
+
+def test_one_value_that_is_very_large_leaves_the_digits_of_the_others() -> None:
+    values = np.full(5000, 0.25)
+    values[:10] = 1e15
+    found = trend_of(np.arange(5000.0), values, 100.0)
+    assert found is not None
+    assert found.mean[-1] == 0.25 and found.std[-1] == 0.0
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=300), st.floats(0.5, 1e3), st.floats(0.001, 50))
+def test_a_trend_stays_inside_the_values(values: list[float], window: float, step: float) -> None:
+    numbers = np.array(values)
+    found = trend_of(np.arange(len(values)) * step, numbers, window)
+    if found is not None:
+        room = 1e-6 * (1 + np.abs(numbers).max())
+        for edge in (found.mean, found.low, found.high, found.least, found.greatest):
+            assert edge.min() >= numbers.min() - room and edge.max() <= numbers.max() + room
+        assert np.all(np.diff(found.x) > 0)
+        part = found.piece(found.x[0], found.x[-1], 5)
+        assert (part.x[0], part.x[-1]) == (found.x[0], found.x[-1])
+        assert (part.least.min(), part.greatest.max()) == (found.least.min(), found.greatest.max())
+
+
+def test_few_points_are_left_as_they_are() -> None:
+    assert trend_of(np.arange(5.0), np.arange(5.0), 0.0) is None
+    assert trend_of(np.arange(5.0) * 100, np.arange(5.0), 10.0) is None
+
+
+def test_the_window_is_a_round_share_of_the_axis_that_does_not_change_with_every_step() -> None:
+    assert window_of(500_000, 0.02) == 10_000
+    assert window_of(501_000, 0.02) == 10_000
+    assert window_of(0, 0.02) == window_of(100, 0) == 0
 
 
 @pytest.mark.parametrize(("at", "index"), [(-5, 0), (0.4, 0), (0.6, 1), (99, 3)])
@@ -116,9 +163,10 @@ def test_the_mean_of_seeds_has_their_standard_deviation_around_it() -> None:
     options = ChartOptions(smoothing=0.0)
     steps = np.arange(0, 1000.0)
     line = mean_line("three", 0, [curve(steps, np.full(1000, value)) for value in (1.0, 2.0, 3.0)], options)
-    assert line.band is not None
+    assert line.trend is not None
     assert np.allclose(line.shown, 2.0)
-    assert np.allclose(line.band[1] - line.shown, np.std([1.0, 2.0, 3.0]))
+    assert np.allclose(line.trend.std, np.std([1.0, 2.0, 3.0]))
+    assert (line.trend.least.min(), line.trend.greatest.max()) == (1.0, 3.0)
 
 
 def test_seeds_need_no_steps_in_common_and_may_end_at_different_ones() -> None:

@@ -5,98 +5,160 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
+from gym_gui.models import words
+from gym_gui.models.scales import clock
 from gym_gui.models.series import Curve, Floats, Pyramid, nearest, thin
-from gym_gui.models.smoothing import smooth
+from gym_gui.models.smoothing import Trend, mean_of, trend_of, window_of
 from mosaic.analytics.eval_summary import EvalSummary
 
 Axis = Literal["step", "time", "batch"]
 
 MOST_POINTS = 24_000
 """So many points are drawn at once, whatever the number of lines."""
-MOST_WITH_RAW = 8
-"""With more lines than this the raw values behind them would be a fog."""
+MOST_BANDS = 6
+"""With more lines than this the bands around them would be a fog, and so would extremes of more than one."""
 _LEAST_COLUMNS = 60
 _COLUMN_PIXELS = 2
 """A line is about as wide as this: finer columns cost twice as much to paint and look the same."""
+_MOST_DOTS = 30
 _PADDING = 0.06
 _NEAR_ZERO = 0.1
 _SAME = 1e-9
+_REACH = 0.03
+"""So far from its ends, as a share of all, a line has still a value."""
 
 
 @dataclass(frozen=True)
 class ChartOptions:
     """How all charts of a page are drawn."""
 
-    smoothing: float = 0.6
+    smoothing: float = 0.02
+    """The length of the window, as a share of the axis."""
     axis: Axis = "step"
+    log_x: bool = False
+    log_y: bool = False
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a chart: its points, the smoothed ones that stand out, and a band around them."""
+    """One line of a chart: its points, and its trend if there is one. On a log axis `x` is the power."""
 
     label: str
     colour: int
     x: Floats
     values: Floats
-    shown: Floats
-    band: tuple[Floats, Floats] | None = None
+    trend: Trend | None = None
     lost: int = 0
-    pyramids: tuple[Pyramid, Pyramid] = field(repr=False, default=(Pyramid(np.empty(0)),) * 2)
+    about: str = ""
+    """What the trend is the mean of."""
 
     @property
-    def smoothed(self) -> bool:
-        return self.shown is not self.values
+    def shown(self) -> Floats:
+        """The values that stand out."""
+        return self.values if self.trend is None else self.trend.mean
+
+    @property
+    def places(self) -> Floats:
+        """Where they stand."""
+        return self.x if self.trend is None else self.trend.x
+
+    @cached_property
+    def pyramid(self) -> Pyramid:
+        """Of the points."""
+        return Pyramid(self.values)
+
+
+Points = tuple[Floats, Floats]
+Area = tuple[Floats, Floats, Floats]
+"""Places, and the lower and the upper edge there."""
 
 
 @dataclass(frozen=True)
 class Drawing:
-    """The points of one line that are painted: faint raw values, the line itself, and a band."""
+    """What is painted of one line: extremes and band, its points faintly or as dots, and the line."""
 
-    raw: tuple[Floats, Floats] | None
-    main: tuple[Floats, Floats]
-    band: tuple[Floats, Floats, Floats] | None = None
+    main: Points
+    raw: Points | None = None
+    band: Area | None = None
+    extremes: Area | None = None
+    dots: Points | None = None
 
 
-def line_of(curve: Curve, options: ChartOptions, label: str = "", colour: int = 0) -> Line:
+def line_of(
+    curve: Curve, options: ChartOptions, label: str = "", colour: int = 0, window: float | None = None
+) -> Line:
     """A curve as a line; the long work of drawing it is done here, once."""
-    x = curve.times - curve.times[0] if options.axis == "time" and len(curve) else curve.steps
-    if options.axis == "time" and np.any(x[1:] < x[:-1]):
+    x, values = axis_of(curve, options)
+    window = window_of(_extent(x), options.smoothing) if window is None else window
+    trend = trend_of(x, values, window)
+    about = "" if trend is None else f"mean over {_length(window, options)}"
+    return Line(label, colour, x, values, trend, curve.lost, about)
+
+
+def axis_of(curve: Curve, options: ChartOptions) -> Points:
+    """The places of a curve's points on the axis that was chosen, which rise, and its values."""
+    timed = options.axis == "time"
+    x = curve.times - curve.times[0] if timed and len(curve) else curve.steps
+    values = curve.values
+    if timed and np.any(x[1:] < x[:-1]):
         # A run that was resumed later writes steps again that it had written before.
         order = np.argsort(x, kind="stable")
-        x, values = x[order], curve.values[order]
-    else:
-        values = curve.values
-    shown = smooth(values, options.smoothing)
-    raw = Pyramid(values)
-    pyramids = (raw, raw if shown is values else Pyramid(shown))
-    return Line(label, colour, x, values, shown, lost=curve.lost, pyramids=pyramids)
+        x, values = x[order], values[order]
+    if options.log_x:
+        # Before the first step or second there is no place on such an axis.
+        first = int(np.searchsorted(x, 1.0))
+        x, values = np.log10(x[first:]), values[first:]
+    return x, values
 
 
-def banded(label: str, colour: int, x: Floats, middle: Floats, low: Floats, high: Floats) -> Line:
-    """A line with a band around it, of few enough points to be drawn as it is."""
-    return Line(label, colour, x, middle, middle, (low, high), pyramids=(Pyramid(middle),) * 2)
+def common_window(curves: Sequence[Curve], options: ChartOptions) -> float:
+    """One window for all lines of a chart, so that the smoother one is not merely the longer one."""
+    longest = max((_extent(axis_of(curve, options)[0]) for curve in curves), default=0.0)
+    return window_of(longest, options.smoothing)
+
+
+def _extent(x: Floats) -> float:
+    return float(x[-1] - x[0]) if len(x) else 0.0
+
+
+def _length(window: float, options: ChartOptions) -> str:
+    if options.log_x:
+        return f"{options.smoothing * 100:g} % of the axis"
+    return clock(window) if options.axis == "time" else f"{words.short_steps(window)} steps"
+
+
+def mean_line(
+    label: str, colour: int, curves: Sequence[Curve], options: ChartOptions, window: float | None = None
+) -> Line:
+    """Mean, standard deviation and extremes of several curves, each smoothed first and counted as one."""
+    window = common_window(curves, options) if window is None else window
+    lines = [line_of(curve, options, window=window) for curve in curves]
+    return _banded(label, colour, mean_of([(line.places, line.shown) for line in lines]), "mean of the seeds")
+
+
+def _banded(label: str, colour: int, trend: Trend, about: str) -> Line:
+    return Line(label, colour, trend.x, trend.mean, trend, about=about)
 
 
 def plain(line: Line, label: str, colour: int) -> Line:
-    """The same line with another name and colour, without the raw values behind it."""
-    pyramid = line.pyramids[1]
-    return replace(line, label=label, colour=colour, values=line.shown, pyramids=(pyramid, pyramid))
+    """The same line with another name and colour, without a band."""
+    return replace(line, label=label, colour=colour, x=line.places, values=line.shown, trend=None)
 
 
 def batches_line(summary: EvalSummary) -> Line:
     """The returns of an evaluation: the mean of each batch, with one standard deviation around it."""
-    x = np.array([batch.batch for batch in summary.batches], np.float64)
-    mean = np.array([batch.mean for batch in summary.batches], np.float64)
-    std = np.array([batch.std for batch in summary.batches], np.float64)
-    finite = np.isfinite(mean) & np.isfinite(std)
-    x, mean, std = x[finite], mean[finite], std[finite]
-    return banded("mean return of a batch", 0, x, mean, mean - std, mean + std)
+    rows = [(one.batch, one.mean, one.std, one.min, one.max) for one in summary.batches]
+    table = np.array(rows, np.float64).reshape(-1, 5)
+    x, mean, std, least, greatest = table[np.isfinite(table).all(axis=1)].T
+    band = np.maximum(mean - std, least), np.minimum(mean + std, greatest)
+    trend = Trend(x, mean, std, *band, least, greatest)
+    return _banded("", 0, trend, "mean of each batch")
 
 
 def full_range(lines: Sequence[Line]) -> tuple[float, float] | None:
@@ -108,24 +170,32 @@ def full_range(lines: Sequence[Line]) -> tuple[float, float] | None:
     if 0.0 < low < (high - low) * _NEAR_ZERO:
         # Where a run begins is where people expect the axis to.
         low = 0.0
-    return (low, high) if high > low else (low - 1.0, high + 1.0)
+    if high > low:
+        return low, high
+    return (0.0, 2 * high) if high > 0 else (low - 1.0, high + 1.0)
 
 
 def drawings(lines: Sequence[Line], low: float, high: float, width: int) -> list[Drawing]:
     """What is painted of each line between two places of the axis, `width` pixels apart."""
-    with_raw = len(lines) <= MOST_WITH_RAW
-    curves = max(1, len(lines) * (2 if with_raw else 1))
-    columns = max(_LEAST_COLUMNS, min(width // _COLUMN_PIXELS, MOST_POINTS // (2 * curves)))
-    return [_drawing(line, low, high, columns, with_raw) for line in lines]
+    columns = max(_LEAST_COLUMNS, min(width // _COLUMN_PIXELS, MOST_POINTS // (2 * max(1, len(lines)))))
+    return [_drawing(line, low, high, columns, len(lines)) for line in lines]
 
 
-def _drawing(line: Line, low: float, high: float, columns: int, with_raw: bool) -> Drawing:
-    main = thin(line.x, line.shown, line.pyramids[1], low, high, columns)
-    raw = None
-    if with_raw and line.smoothed:
-        raw = thin(line.x, line.values, line.pyramids[0], low, high, columns)
-    band = None if line.band is None else (line.x, *line.band)
-    return Drawing(raw, main, band)
+def _drawing(line: Line, low: float, high: float, columns: int, count: int) -> Drawing:
+    first, last = np.searchsorted(line.x, low), np.searchsorted(line.x, high, "right")
+    few = last - first <= columns // 3
+    dots = (line.x[first:last], line.values[first:last]) if last - first <= _MOST_DOTS // count else None
+    if line.trend is None:
+        return Drawing(thin(line.x, line.values, line.pyramid, low, high, columns), dots=dots)
+    part = line.trend.piece(low, high, columns)
+    raw = band = extremes = None
+    if count <= MOST_BANDS:
+        band = (part.x, part.low, part.high)
+    if count == 1 and few:
+        raw = thin(line.x, line.values, line.pyramid, low, high, columns)
+    elif count == 1:
+        extremes = (part.x, part.least, part.greatest)
+    return Drawing((part.x, part.mean), raw, band, extremes, dots)
 
 
 def value_range(painted: Sequence[Drawing], low: float, high: float) -> tuple[float, float]:
@@ -133,9 +203,9 @@ def value_range(painted: Sequence[Drawing], low: float, high: float) -> tuple[fl
     pairs = [drawing.main for drawing in painted]
     pairs += [drawing.raw for drawing in painted if drawing.raw is not None]
     for drawing in painted:
-        if drawing.band is not None:
-            x, lower, upper = drawing.band
-            pairs += [(x, lower), (x, upper)]
+        for area in (drawing.band, drawing.extremes):
+            if area is not None:
+                pairs += [(area[0], area[1]), (area[0], area[2])]
     places = np.concatenate([x for x, _ in pairs]) if pairs else np.empty(0)
     values = np.concatenate([y for _, y in pairs]) if pairs else np.empty(0)
     seen = values[(places >= low) & (places <= high)]
@@ -149,42 +219,97 @@ def value_range(painted: Sequence[Drawing], low: float, high: float) -> tuple[fl
     return least - space, greatest + space
 
 
+def in_powers(drawing: Drawing) -> Drawing:
+    """The same for a logarithmic height; all values are above 0."""
+
+    def powers(points: Points | None) -> Points | None:
+        return None if points is None else (points[0], np.log10(points[1]))
+
+    def edges(area: Area | None) -> Area | None:
+        return None if area is None else (area[0], np.log10(area[1]), np.log10(area[2]))
+
+    main = (drawing.main[0], np.log10(drawing.main[1]))
+    return Drawing(
+        main, powers(drawing.raw), edges(drawing.band), edges(drawing.extremes), powers(drawing.dots)
+    )
+
+
+def above_zero(lines: Sequence[Line]) -> bool:
+    """Whether all points have a place on a logarithmic axis."""
+    return all(not len(line.values) or float(line.values.min()) > 0 for line in lines)
+
+
+@dataclass(frozen=True)
+class Key:
+    """What one sign in a chart means: a `line`, the `band` around it, or the `extremes`."""
+
+    kind: Literal["line", "band", "extremes"]
+    colour: int
+    text: str
+
+
+def keys_of(lines: Sequence[Line]) -> list[Key]:
+    """The legend of a chart: of several lines their names, of one what is drawn of it."""
+    filled = [line for line in lines if len(line.x)]
+    if len(filled) != 1:
+        return [Key("line", line.colour, line.label) for line in filled if line.label]
+    (line,) = filled
+    name = " · ".join(one for one in (line.label, line.about) if one)
+    found = [Key("line", line.colour, name)] if name else []
+    if line.trend is not None:
+        found += [Key("band", line.colour, "± 1 std"), Key("extremes", line.colour, "least to greatest")]
+    return found
+
+
 @dataclass(frozen=True)
 class Reading:
-    """The value of one line at the place the pointer is at."""
+    """The value of one line at the place the pointer is at, and how far others around it lie from it."""
 
     label: str
     colour: int
     x: float
     value: float
-    shown: float
     spread: float | None = None
 
 
 def readings(lines: Sequence[Line], at: float) -> list[Reading]:
     """What stands nearest to a place of the axis, of each line that has anything there, highest first."""
     found = []
+    filled = [line.places for line in lines if len(line.places)]
+    reach = max((float(x[-1]) for x in filled), default=0) - min((float(x[0]) for x in filled), default=0)
     for line in lines:
-        index = nearest(line.x, at)
-        if index is None:
+        index = nearest(line.places, at)
+        if index is None or _beyond(line.places, at) > reach * _REACH:
             continue
-        spread = None if line.band is None else float(line.band[1][index] - line.shown[index])
-        place, value, shown = line.x[index], line.values[index], line.shown[index]
-        found.append(Reading(line.label, line.colour, float(place), float(value), float(shown), spread))
-    return sorted(found, key=lambda reading: -reading.shown)
+        spread = None if line.trend is None else float(line.trend.std[index])
+        place, value = float(line.places[index]), float(line.shown[index])
+        found.append(Reading(line.label, line.colour, place, value, spread))
+    return sorted(found, key=lambda reading: -reading.value)
 
 
-def to_csv(tag: str, lines: Sequence[Line], axis: Axis) -> str:
+def _beyond(x: Floats, at: float) -> float:
+    """How far a place lies before the first point or after the last."""
+    return max(float(x[0]) - at, at - float(x[-1]))
+
+
+def to_csv(tag: str, lines: Sequence[Line], options: ChartOptions) -> str:
     """Every point of a chart, thinned or not, one a line."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    spread = any(line.band for line in lines)
-    writer.writerow(["line", "metric", axis, "value", "smoothed", *(["low", "high"] if spread else [])])
+    spread = any(line.trend is not None for line in lines)
+    more = ["mean", "std"] if spread else []
+    writer.writerow(["line", "metric", options.axis, "value", *more])
     for line in lines:
-        columns = [line.x, line.values, line.shown]
+        columns = [10.0**line.x if options.log_x else line.x, line.values]
         if spread:
-            columns += line.band or (line.shown, line.shown)
+            trend = line.trend
+            zero = np.zeros(len(line.x))
+            columns += (
+                [line.values, zero]
+                if trend is None
+                else [np.interp(line.x, trend.x, one) for one in (trend.mean, trend.std)]
+            )
         for x, *values in zip(*(column.tolist() for column in columns), strict=True):
-            place = int(x) if axis != "time" else x
+            place = x if options.axis == "time" else round(x)
             writer.writerow([line.label or tag, tag, place, *values])
     return out.getvalue()

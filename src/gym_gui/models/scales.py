@@ -1,4 +1,4 @@
-"""The words along an axis, and numbers as they stand beside a curve."""
+"""The axes of a chart: round places with their words, and which piece of one is shown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from collections.abc import Sequence
 _MINUS = "−"
 _TIMES = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400)
 _UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+_MOST_DECIMALS = 12
+_SMALLEST = 1e-5
+"""The smallest share of an axis that can be zoomed into."""
+
+Piece = tuple[float, float]
 
 
 def step_ticks(values: Sequence[float], spacing: float) -> list[str]:
@@ -22,12 +27,16 @@ def value_ticks(values: Sequence[float], spacing: float) -> list[str]:
     """Values with as many decimals as tell them apart; very large or small ones with a power of ten."""
     most = max((abs(value) for value in values), default=0.0)
     if most >= 1e6 or (0 < most < 1e-4):
-        return [f"{value:.3g}".replace("-", _MINUS) for value in values]
+        # As many figures as tell one from the next.
+        digits = max(1, 1 + math.ceil(math.log10(most / spacing))) if spacing > 0 else 3
+        return [f"{value:.{digits}g}".replace("-", _MINUS) for value in values]
     return [_plain(value, _decimals(spacing)) for value in values]
 
 
 def time_ticks(values: Sequence[float], spacing: float) -> list[str]:
-    """Seconds as 0:30 or 1:05:00."""
+    """Seconds as 0:30 or 1:05:00; where they are too long, 0.2 s."""
+    if spacing < 1:
+        return [f"{_plain(value, _decimals(spacing))} s" for value in values]
     return [clock(value) for value in values]
 
 
@@ -76,7 +85,7 @@ def _decimals(spacing: float) -> int:
     if spacing <= 0:
         return 0
     digits = 0
-    while digits < 6 and abs(spacing - round(spacing, digits)) > spacing * 1e-6:
+    while digits < _MOST_DECIMALS and abs(spacing - round(spacing, digits)) > spacing * 1e-6:
         digits += 1
     return digits
 
@@ -85,6 +94,8 @@ def nice_times(low: float, high: float, most: int) -> tuple[float, list[float]]:
     """Whole seconds, minutes or hours between two ends, at most so many."""
     for spacing in _TIMES:
         first, last = math.ceil(low / spacing - 1e-9), math.floor(high / spacing + 1e-9)
+        if last <= first:
+            break
         if last - first < most:
             return float(spacing), [float(index * spacing) for index in range(first, last + 1)]
     return nice_ticks(low, high, most)
@@ -93,10 +104,76 @@ def nice_times(low: float, high: float, most: int) -> tuple[float, list[float]]:
 def nice_ticks(low: float, high: float, most: int) -> tuple[float, list[float]]:
     """Round places between two ends, at most so many, and the distance between them."""
     span = high - low
-    if not math.isfinite(span) or span <= 0 or most < 1:
+    if not math.isfinite(span) or span <= 0:
         return 1.0, []
+    most = max(2, most)
     power = 10.0 ** math.floor(math.log10(span / most))
-    steps = (power * factor for factor in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0))
-    spacing = next(step for step in steps if math.floor(high / step) - math.ceil(low / step) < most)
-    first, last = math.ceil(low / spacing - 1e-9), math.floor(high / spacing + 1e-9)
-    return spacing, [index * spacing for index in range(first, last + 1)]
+    found = 1.0, list[float]()
+    for factor in (1.0, 2.0, 2.5, 5.0, 10.0, 20.0):
+        spacing = power * factor
+        first, last = math.ceil(low / spacing - 1e-9), math.floor(high / spacing + 1e-9)
+        # One place alone gives no scale: then rather more of them than there is room for.
+        if last > first or not found[1]:
+            found = spacing, [index * spacing for index in range(first, last + 1)]
+        if last - first < most:
+            break
+    return found
+
+
+def log_ticks(low: float, high: float, most: int) -> tuple[float, list[float]]:
+    """Round places between two powers of ten, as powers: whole ones, or 1, 2 and 5 where there are few."""
+    spacing, found = nice_ticks(low, high, most)
+    whole = [float(power) for power in range(math.ceil(low - 1e-9), math.floor(high + 1e-9) + 1)]
+    if len(whole) >= 3:
+        stride = -(-len(whole) // most)
+        return float(stride), whole[::stride]
+    powers = range(math.floor(low), math.ceil(high) + 1)
+    parts = [math.log10(factor * 10.0**power) for power in powers for factor in (1, 2, 5)]
+    inside = [part for part in parts if low <= part <= high]
+    if len(inside) >= 2:
+        return 1.0, inside
+    # So small a piece is as good as even.
+    _, values = nice_ticks(10.0**low, 10.0**high, most)
+    return spacing, [math.log10(value) for value in values if value > 0] or found
+
+
+def log_step_ticks(values: Sequence[float], spacing: float) -> list[str]:
+    """Powers of ten as steps, each with its own unit: 100, 1k, 20k."""
+    return [step_ticks([10.0**value], 10.0**value)[0] for value in values]
+
+
+def log_time_ticks(values: Sequence[float], spacing: float) -> list[str]:
+    """Powers of ten as seconds."""
+    return [clock(10.0**value) for value in values]
+
+
+def log_value_ticks(values: Sequence[float], spacing: float) -> list[str]:
+    """Powers of ten as values, each with the decimals that it needs."""
+    return [
+        f"{10.0**value:,.{max(0, 1 - math.floor(value))}f}".rstrip("0").rstrip(".")
+        if -4 < value < 0
+        else f"{10.0**value:,.10g}"
+        if 0 <= value < 6
+        else f"{10.0**value:.3g}".replace("-", _MINUS)
+        for value in values
+    ]
+
+
+def zoomed(piece: Piece, whole: Piece) -> Piece | None:
+    """A piece as far as it lies in the whole, and not too small to be seen; None stands for all of it."""
+    low, high = max(min(piece), whole[0]), min(max(piece), whole[1])
+    if (low, high) == whole:
+        return None
+    return low, max(high, low + (whole[1] - whole[0]) * _SMALLEST)
+
+
+def moved(piece: Piece, by: float, whole: Piece) -> Piece | None:
+    """The piece of the same length further on; it stops at the ends."""
+    by = min(max(by, whole[0] - piece[0]), whole[1] - piece[1])
+    return zoomed((piece[0] + by, piece[1] + by), whole)
+
+
+def scaled(piece: Piece, factor: float, around: float | None, whole: Piece) -> Piece | None:
+    """A piece `factor` times as long, in which the place `around`, or its middle, stays where it is."""
+    fixed = sum(piece) / 2 if around is None else around
+    return zoomed((fixed - (fixed - piece[0]) * factor, fixed + (piece[1] - fixed) * factor), whole)

@@ -9,8 +9,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from gym_gui import log
 from gym_gui.models import words
-from gym_gui.models.averaging import mean_line
-from gym_gui.models.charting import ChartOptions, Line, line_of
+from gym_gui.models.charting import ChartOptions, Line, common_window, line_of, mean_line
 from gym_gui.models.compare import Group
 from gym_gui.models.series import Curve, curve_of
 from gym_gui.services.daemon_link import DaemonLink
@@ -202,15 +201,22 @@ def _lines(
     sources: dict[str, _Source], groups: Sequence[Group], averaged: bool, tag: str, options: ChartOptions
 ) -> list[Line]:
     lines = []
+    curves = {
+        run.run_id: sources[run.run_id].curve(tag)
+        for group in groups
+        for run in group.runs
+        if run.run_id in sources
+    }
+    window = common_window([curve for curve in curves.values() if len(curve)], options)
     for group in groups:
         runs = group.one_for_each_seed if averaged else group.runs
-        read = [(run, sources[run.run_id].curve(tag)) for run in runs if run.run_id in sources]
-        curves = [(run, curve) for run, curve in read if len(curve)]
-        if averaged and len(curves) > 1:
-            lines.append(mean_line(group.label, group.colour, [curve for _, curve in curves], options))
+        there = [(run, curves[run.run_id]) for run in runs if len(curves.get(run.run_id, ()))]
+        if averaged and len(there) > 1:
+            read = [curve for _, curve in there]
+            lines.append(mean_line(group.label, group.colour, read, options, window))
             continue
-        for run, curve in curves:
+        for run, curve in there:
             seed = words.seeds_text([run.worker_config.get("seed")])
             name = f"{group.label} · {seed}" if len(runs) > 1 and seed else group.label
-            lines.append(line_of(curve, options, name, group.colour))
+            lines.append(line_of(curve, options, name, group.colour, window))
     return lines

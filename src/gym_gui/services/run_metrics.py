@@ -12,6 +12,8 @@ from mosaic.analytics.table import MetricTable
 from mosaic.client import Client
 
 _SIGNAL_MS = 250
+_FIRST_MS = 30
+"""Whoever opens a run waits for its curves."""
 
 
 class RunMetrics(QObject):
@@ -26,7 +28,7 @@ class RunMetrics(QObject):
         self.lock = threading.Lock()
         self.table = MetricTable()
         self._told = True
-        self._timer = QTimer(self, singleShot=True, interval=_SIGNAL_MS)
+        self._timer = QTimer(self, singleShot=True, interval=_FIRST_MS)
         self._timer.timeout.connect(self._tell)
         self._news.connect(self._begin, Qt.ConnectionType.QueuedConnection)
         self._follower = Follower(link.var, self._follow, f"metrics of {run_id}")
@@ -50,6 +52,7 @@ class RunMetrics(QObject):
 
     @Slot()
     def _tell(self) -> None:
+        self._timer.setInterval(_SIGNAL_MS)
         with self.lock:
             self._told = True
         self.changed.emit()

@@ -54,5 +54,5 @@ class SeedMean(QObject):
 
     def _tell(self, lines: dict[str, list[Line]]) -> None:
         for tag, made in lines.items():
-            if len(made) == 1 and made[0].band is not None and self._states:
+            if len(made) == 1 and made[0].trend is not None and self._states:
                 self.ready.emit(tag, made[0])

@@ -74,8 +74,7 @@ class RunPage(QWidget):
         self.header.confirm.hide()
         self.header.label_card.hide()
         if other:
-            # The old picture stays, at rest, for the moment that it takes to know the tabs of this run.
-            self.tabs.rest()
+            self.tabs.expect(run)
             self._facts = RunFacts()
             self._late.start()
             self._read_facts()

@@ -54,6 +54,14 @@ class RunTabs:
             self.bar.blockSignals(False)
         self._open()
 
+    def expect(self, run: RunRecord) -> None:
+        """Another run was chosen: the open tab shows nothing of the old one while its tabs are not known."""
+        self.rest()
+        kind = self._current()
+        if kind in self.views and self._shown.get(kind) != run.run_id:
+            self._shown[kind] = run.run_id
+            self.views[kind].show_run(run)
+
     def prefer_first(self) -> None:
         """Open the first tab of the next run, not the one that was chosen last."""
         self._preferred = None

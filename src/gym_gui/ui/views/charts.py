@@ -6,19 +6,19 @@ from typing import ClassVar
 
 from PySide6.QtCore import QTimer
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout
 
 from gym_gui.context import Context
-from gym_gui.models.charting import Line, batches_line
+from gym_gui.models import words
+from gym_gui.models.charting import ChartOptions, Line, batches_line
 from gym_gui.models.evaluations import summary_of
 from gym_gui.models.facts import RunFacts, is_evaluation
-from gym_gui.models.metrics import Section, sections
+from gym_gui.models.metrics import Section, head_note, sections
 from gym_gui.services.chart_feed import ChartFeed
 from gym_gui.theme import SPACE
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import button
-from gym_gui.ui.widgets.chart import Chart
-from gym_gui.ui.widgets.chart_grid import ChartGrid, last_value
+from gym_gui.ui.widgets.chart import LargeChart
+from gym_gui.ui.widgets.chart_grid import ChartGrid
 from gym_gui.ui.widgets.chart_options import ChartOptionsBar
 from gym_gui.ui.widgets.run_links import RunLinks
 from mosaic.analytics.eval_summary import EvalSummary
@@ -38,29 +38,18 @@ class ChartsView(RunView):
         self._run: RunRecord | None = None
         self._summary: EvalSummary | None = None
         self._lines: dict[str, Line] = {}
-        self._large = ""
         self._visible = False
         self.feed = ChartFeed(context.link, context.tasks)
         self.links = RunLinks(context)
         self.bar = ChartOptionsBar(context.settings)
         self.grid = ChartGrid(context)
-        self.single = Chart(context)
+        self.large = LargeChart(context, self, self.grid, SPACE[4])
         self._timer = QTimer(self, interval=_BATCH_MS)
         self._build()
         self._connect()
 
     def _build(self) -> None:
         self.bar.row.addWidget(self.links)
-        self.back = button("All charts", "Esc")
-        self.back.hide()
-        self.bar.row.insertWidget(0, self.back)
-        self.stack = QStackedWidget()
-        self.stack.addWidget(self.grid)
-        page = QWidget()
-        around = QVBoxLayout(page)
-        around.setContentsMargins(SPACE[4], 0, SPACE[4], SPACE[3])
-        around.addWidget(self.single)
-        self.stack.addWidget(page)
         column = QVBoxLayout(self)
         column.setContentsMargins(0, SPACE[3], 0, 0)
         column.setSpacing(SPACE[2])
@@ -69,16 +58,14 @@ class ChartsView(RunView):
         inset.setContentsMargins(SPACE[4], 0, SPACE[4], 0)
         inset.addWidget(self.bar)
         column.addLayout(inset)
-        column.addWidget(self.stack, 1)
+        column.addWidget(self.grid, 1)
 
     def _connect(self) -> None:
         self.feed.tags_changed.connect(lambda _: self._lay_out())
         self.feed.ready.connect(self._show_lines)
         self.bar.changed.connect(self._options_changed)
         self.grid.looked.connect(self._want)
-        self.grid.enlarge.connect(self.show_large)
-        self.single.enlarge.connect(lambda: self.show_large(""))
-        self.back.clicked.connect(lambda: self.show_large(""))
+        self.grid.enlarge.connect(self.large.open_chart)
         self._timer.timeout.connect(self._read_summary)
         QShortcut(QKeySequence("/"), self).activated.connect(self.bar.search.setFocus)
 
@@ -90,12 +77,15 @@ class ChartsView(RunView):
         self._run, self._summary, self._lines = run, None, {}
         self.links.show_run(run)
         self.grid.forget_lines()
-        self.show_large("")
         if self._visible:
             self.enter()
 
     def update_run(self, run: RunRecord) -> None:
         self._run = run
+        for tag, line in self._lines.items():
+            chart = self.grid.chart(tag)
+            if chart is not None:
+                chart.show_note(head_note(run, tag, line))
 
     def enter(self) -> None:
         if self._run is None:
@@ -132,7 +122,7 @@ class ChartsView(RunView):
         self._want()
 
     def _want(self) -> None:
-        tags = [self._large] if self._large else self.grid.visible_tags()
+        tags = self.grid.visible_tags()
         self.feed.want([tag for tag in tags if tag != BATCHES], self.bar.options)
         self._show_batches()
         for tag in tags:
@@ -145,21 +135,8 @@ class ChartsView(RunView):
             self._draw(tag)
 
     def _draw(self, tag: str) -> None:
-        lines, axis = [self._lines[tag]], self.bar.options.axis
-        if tag == self._large:
-            self.single.show_lines(tag, lines, axis, last_value(lines))
-        else:
-            self.grid.set_lines(tag, lines, axis)
-
-    def show_large(self, tag: str) -> None:
-        """One chart alone, or with an empty name all of them."""
-        self._large = tag
-        self.back.setVisible(bool(tag))
-        self.stack.setCurrentIndex(1 if tag else 0)
-        if tag:
-            self.single.plot.zoom_to(None)
-            self.single.plot.setFocus()
-            self._want()
+        line = self._lines[tag]
+        self.grid.set_lines(tag, [line], self.bar.options, head_note(self._run, tag, line))
 
     def _read_summary(self) -> None:
         run = self._run
@@ -179,8 +156,5 @@ class ChartsView(RunView):
     def _show_batches(self) -> None:
         if self._summary is None:
             return
-        line, note = batches_line(self._summary), "mean ± standard deviation"
-        if self._large == BATCHES:
-            self.single.show_lines(BATCHES, [line], "batch", note)
-        else:
-            self.grid.set_lines(BATCHES, [line], "batch", note)
+        note = f"mean return {words.number(self._summary.overall.mean)}"
+        self.grid.set_lines(BATCHES, [batches_line(self._summary)], ChartOptions(axis="batch"), note)

@@ -18,11 +18,14 @@ from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.compare import defaults_for, note_of, table_of
 from gym_gui.ui.views.base import RunsView
 from gym_gui.ui.widgets.basics import button, card, label
+from gym_gui.ui.widgets.chart import LargeChart
 from gym_gui.ui.widgets.chart_grid import ChartGrid
 from gym_gui.ui.widgets.chart_options import ChartOptionsBar
 from gym_gui.ui.widgets.compare_table import CompareTableView
 from gym_gui.ui.widgets.splitting import gap_splitter
 from mosaic.client import RunRecord
+
+_TABLE_HEIGHT, _ROW_HEIGHT, _MOST_ROWS = 112, 30, 5
 
 
 class CompareView(RunsView):
@@ -43,7 +46,7 @@ class CompareView(RunsView):
         self.average = button("Mean of seeds", role="chip")
         self.average.setCheckable(True)
         self.average.setChecked(True)
-        self.grid = ChartGrid(context, margin=0)
+        self.grid = ChartGrid(context, margin=0, main=True)
         self.table = CompareTableView()
         self._build()
         self._connect()
@@ -58,14 +61,14 @@ class CompareView(RunsView):
         below = card()
         below.column.addWidget(label("Differences", "strong"))
         below.column.addWidget(self.table, 1)
-        split = gap_splitter(Qt.Orientation.Vertical, self.grid, below)
-        split.setSizes([520, 200])
+        self.split = split = gap_splitter(Qt.Orientation.Vertical, self.grid, below)
         column = QVBoxLayout(self)
         column.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[2])
         column.setSpacing(SPACE[2])
         column.addLayout(head)
         column.addWidget(self.bar)
         column.addWidget(split, 1)
+        self.large = LargeChart(self.context, self, split)
 
     def _connect(self) -> None:
         self.back.clicked.connect(self.closed)
@@ -73,6 +76,12 @@ class CompareView(RunsView):
         QShortcut(QKeySequence("/"), self).activated.connect(self.bar.search.setFocus)
         self.average.toggled.connect(lambda _: self._regroup())
         self.grid.looked.connect(self._want)
+        self.grid.enlarge.connect(self.large.open_chart)
+        # Esc closes what is enlarged before it closes the page.
+        policy = self.back.sizePolicy()
+        policy.setRetainSizeWhenHidden(True)
+        self.back.setSizePolicy(policy)
+        self.large.opened.connect(self.back.setHidden)
         self.table.shown_changed.connect(self._regroup)
         self.compared.tags_changed.connect(lambda _: self._lay_out())
         self.compared.ready.connect(self._show_lines)
@@ -84,6 +93,9 @@ class CompareView(RunsView):
         self.heading.setText(f"{len(runs)} run{'s' * (len(runs) != 1)} compared")
         self.grid.forget_lines()
         self._arrange()
+        # All rows of the table where they are few, and the rest for the charts.
+        rows = min(len(self._groups), _MOST_ROWS)
+        self.split.setSizes([self.height(), _TABLE_HEIGHT + _ROW_HEIGHT * rows])
         chosen = list(runs)
         self.context.tasks.run(lambda: defaults_for(chosen), self._take_defaults)
         if self._visible:
@@ -145,7 +157,7 @@ class CompareView(RunsView):
             self._draw(tag)
 
     def _draw(self, tag: str) -> None:
-        self.grid.set_lines(tag, self._lines[tag], self.bar.options.axis, note="")
+        self.grid.set_lines(tag, self._lines[tag], self.bar.options)
 
     def _show_progress(self, done: int, total: int) -> None:
         note = note_of(self._groups, self.average.isChecked())

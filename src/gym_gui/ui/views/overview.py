@@ -15,6 +15,7 @@ from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.overview import headlines, notice
 from gym_gui.ui.views.base import RunView
 from gym_gui.ui.widgets.basics import card, label, restyle
+from gym_gui.ui.widgets.chart import LargeChart
 from gym_gui.ui.widgets.headline_cards import HeadlineCards
 from gym_gui.ui.widgets.live_panel import LivePanel
 from gym_gui.ui.widgets.overview_charts import OverviewCharts
@@ -41,6 +42,8 @@ class OverviewView(RunView):
         self._build()
         self._clock.timeout.connect(self._tick)
         self.charts.changed.connect(self._show_numbers)
+        self.charts.main.enlarge.connect(lambda: self.large.open_chart(self.charts.main))
+        self.charts.below.enlarge.connect(self.large.open_chart)
 
     def _build(self) -> None:
         page = QWidget()
@@ -72,6 +75,7 @@ class OverviewView(RunView):
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(area)
+        self.large = LargeChart(self.context, self, area, SPACE[4])
 
     @staticmethod
     def wanted(run: RunRecord, facts: RunFacts) -> bool:

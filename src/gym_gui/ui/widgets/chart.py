@@ -1,35 +1,41 @@
-"""A chart: its title, its plot, and what can be done with it."""
+"""A chart: its title, its plot, its legend, and what can be done with it; and one that is enlarged."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import QRect, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QAction, QGuiApplication, QKeyEvent
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QMenu, QSizePolicy
+from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from gym_gui.context import Context
-from gym_gui.models.charting import Axis, Line
+from gym_gui.models.charting import ChartOptions, Line, above_zero, keys_of
 from gym_gui.theme import SPACE
 from gym_gui.ui.widgets.basics import Card, button, label, restyle
 from gym_gui.ui.widgets.chart_export import as_image, exporter
 from gym_gui.ui.widgets.elided import ElidedLabel
+from gym_gui.ui.widgets.legend import Legend
 from gym_gui.ui.widgets.plot_area import PlotArea
 
+READING = "Reading…"
 _FILTERS = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Table (*.csv)"}
+_LEGEND_ROWS = 3
 
 
 class Chart(Card):
     """One metric. Drag to zoom, Shift-drag to move, double-click for all; arrows, + and − do the same."""
 
     enlarge = Signal()
-    """The person wants to see it larger."""
+    """The person wants to see it larger, or if it is large, as it was."""
+    news = Signal()
+    """It shows something else."""
 
-    def __init__(self, context: Context, height: int = 240) -> None:
+    def __init__(self, context: Context, height: int = 240, explains: bool = False) -> None:
+        """With `explains` it has a legend whatever it shows; else of several lines, if there is room."""
         super().__init__(margin=SPACE[2], spacing=SPACE[0])
         self._context = context
-        self._axis: Axis = "step"
+        self._explains = explains
         self.title = ElidedLabel("", "strong", middle=True)
         self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.note = ElidedLabel("", "label")
@@ -38,20 +44,22 @@ class Chart(Card):
         self.menu_button.setStyleSheet("min-height: 20px; max-height: 20px; padding: 0 6px;")
         self.menu_button.setAccessibleName("Save, copy, enlarge")
         self.plot = PlotArea()
+        self.legend = Legend(_LEGEND_ROWS, cuts=explains)
         self._empty = label("", "dim")
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._empty.setParent(self)
         self.setMinimumHeight(height)
-        head = QHBoxLayout()
-        head.setSpacing(SPACE[1])
-        head.addWidget(self.title)
-        head.addWidget(self.note, 1)
-        head.addWidget(self.menu_button)
-        self.column.addLayout(head)
+        self.head = QHBoxLayout()
+        self.head.setSpacing(SPACE[1])
+        self.head.addWidget(self.title)
+        self.head.addWidget(self.note, 1)
+        self.head.addWidget(self.menu_button)
+        self.column.addLayout(self.head)
         self.column.addWidget(self.plot, 1)
+        self.column.addWidget(self.legend)
         self.menu_button.setMenu(self._menu())
         self.plot.focused.connect(lambda there: restyle(self, focused=there))
-        self.show_lines("", [], "step")
+        self.show_lines("", [], ChartOptions())
 
     def _menu(self) -> QMenu:
         menu = QMenu(self)
@@ -66,18 +74,38 @@ class Chart(Card):
         return menu
 
     def show_lines(
-        self, title: str, lines: Sequence[Line], axis: Axis, note: str = "", empty: str = "No points yet"
+        self,
+        title: str,
+        lines: Sequence[Line],
+        options: ChartOptions,
+        note: str = "",
+        empty: str = "No points yet",
     ) -> None:
         """Draw lines under a title; without a point `empty` says so."""
-        self._axis = axis
         self.title.setText(title)
-        self.note.setText(note)
-        self.plot.show_lines(lines, axis)
+        self.plot.show_lines(lines, options)
+        self.legend.show_keys(keys_of(lines) if self._explains or len(lines) > 1 else [])
+        linear = options.log_y and not above_zero(lines)
+        self.note.setText(f"not log: values ≤ 0 · {note}" if linear else note)
         nothing = not any(len(line.x) for line in lines)
         self._empty.setText(empty)
         self._empty.raise_()
         self._empty.setVisible(nothing)
         self.menu_button.setEnabled(not nothing)
+        self.news.emit()
+
+    def show_note(self, note: str) -> None:
+        """Say something else beside the title."""
+        if note != self.note.text():
+            self.note.setText(note)
+            self.news.emit()
+
+    def show_loading(self, title: str, empty: str = READING) -> None:
+        """Another run: nothing of the one before stands here while its points are on their way."""
+        self.plot.zoom_to(None)
+        self.show_lines(title, [], self.plot.options, empty=empty)
+        # Not at the next turn of the queue: the old lines would stand under the new title until then.
+        self.plot.draw()
 
     @property
     def empty_text(self) -> str:
@@ -106,8 +134,7 @@ class Chart(Card):
 
     def save(self, path: Path) -> None:
         """Write the chart as the end of the name says: .png, .svg or .csv."""
-        work = exporter(self.plot, self.title.text(), self._axis, path)
-        self._context.tasks.run(work, self._saved)
+        self._context.tasks.run(exporter(self.plot, self.title.text(), path), self._saved)
 
     def _saved(self, path: Path) -> None:
         self._context.notifications.tell(f"Saved {path}.", "good")
@@ -116,3 +143,69 @@ class Chart(Card):
         """Put the chart on the clipboard."""
         QGuiApplication.clipboard().setImage(as_image(self.plot, self.title.text()))
         self._context.notifications.tell(f"Copied the picture of {self.title.text()}.", "good")
+
+
+class LargeChart(QFrame):
+    """A chart that is enlarged: it lies over a part of a page and shows what the small one shows."""
+
+    opened = Signal(bool)
+    """Whether it is there now."""
+
+    def __init__(self, context: Context, page: QWidget, over: QWidget, margin: int = 0) -> None:
+        """It covers `over`, a part of `page`."""
+        super().__init__(page)
+        self.setProperty("role", "page")
+        self._page, self._over = page, over
+        self.source: Chart | None = None
+        self.chart = Chart(context, explains=True)
+        self.back = button("Close", "Esc")
+        self.chart.head.addWidget(self.back)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(margin, 0, margin, margin)
+        column.addWidget(self.chart)
+        self.hide()
+        self.back.clicked.connect(self.close_chart)
+        self.chart.enlarge.connect(self.close_chart)
+        over.installEventFilter(self)
+
+    def open_chart(self, source: Chart) -> None:
+        """Show a chart large, in the piece that is zoomed into."""
+        self.close_chart()
+        self.source = source
+        source.news.connect(self._mirror)
+        source.installEventFilter(self)
+        self._mirror()
+        self.chart.plot.zoom_to(source.plot.piece)
+        self._cover()
+        self.show()
+        self.raise_()
+        self.chart.plot.setFocus()
+        self.opened.emit(True)
+
+    def close_chart(self) -> None:
+        """Show the page again."""
+        source, self.source = self.source, None
+        if source is None:
+            return
+        source.news.disconnect(self._mirror)
+        source.removeEventFilter(self)
+        self.hide()
+        self.opened.emit(False)
+        source.plot.setFocus()
+
+    def _mirror(self) -> None:
+        source = self.source
+        if source is not None:
+            shown = (source.title.text(), source.plot.lines, source.plot.options)
+            self.chart.show_lines(*shown, source.note.text(), source.empty_text)
+
+    def _cover(self) -> None:
+        self.setGeometry(QRect(self._over.mapTo(self._page, QPoint(0, 0)), self._over.size()))
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self._over and event.type() in (QEvent.Type.Resize, QEvent.Type.Move):
+            self._cover()
+        elif watched is self.source and event.type() == QEvent.Type.HideToParent:
+            # Another run may not have this metric.
+            self.close_chart()
+        return super().eventFilter(watched, event)

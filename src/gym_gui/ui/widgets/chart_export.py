@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRectF, QSize, Qt
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPointF, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QImage, QPainter
 from PySide6.QtSvg import QSvgGenerator
 
-from gym_gui.models.charting import Axis, Line, to_csv
+from gym_gui.models.charting import Key, keys_of, to_csv
 from gym_gui.theme import LABEL, TEXT, number_font, theme
-from gym_gui.ui.widgets.line_colours import line_colour
+from gym_gui.ui.widgets.legend import paint_key
 from gym_gui.ui.widgets.plot_area import PlotArea
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import StorageError, UserError
@@ -22,22 +22,22 @@ _MARGIN, _TITLE, _KEY = 14.0, 26.0, 18.0
 _MOST_KEYS = 12
 
 
-def exporter(plot: PlotArea, title: str, axis: Axis, path: Path) -> Callable[[], Path]:
+def exporter(plot: PlotArea, title: str, path: Path) -> Callable[[], Path]:
     """What writes the chart to `path`, as the end of its name says: to be called in another thread.
 
     The painting is done here, as only the thread of the window may do it.
     """
     suffix = path.suffix.lower()
     if suffix == ".csv":
-        lines = list(plot.lines)
-        return lambda: _write(path, to_csv(title, lines, axis).encode())
+        lines, options = list(plot.lines), plot.options
+        return lambda: _write(path, to_csv(title, lines, options).encode())
     if suffix == ".svg":
         drawing = as_svg(plot, title)
         return lambda: _write(path, drawing)
     if suffix == ".png":
         picture = as_image(plot, title)
         return lambda: _write(path, _png(picture))
-    raise UserError(f"{path.name} is no name for a chart: it must end in {', '.join(SUFFIXES)}.")
+    raise UserError(f"{path.name} is not a name for a chart: it must end in {', '.join(SUFFIXES)}.")
 
 
 def as_image(plot: PlotArea, title: str) -> QImage:
@@ -69,8 +69,8 @@ def as_svg(plot: PlotArea, title: str) -> bytes:
     return bytes(data.data())
 
 
-def _keys(plot: PlotArea) -> list[Line]:
-    return [line for line in plot.lines if line.label][:_MOST_KEYS]
+def _keys(plot: PlotArea) -> list[Key]:
+    return keys_of(plot.lines)[:_MOST_KEYS]
 
 
 def _size(plot: PlotArea) -> QSize:
@@ -89,11 +89,11 @@ def _paint(painter: QPainter, plot: PlotArea, title: str, size: QSize) -> None:
     plot.render(painter, target, plot.viewport().rect())
     painter.setFont(number_font(LABEL))
     top = target.bottom() + 4
-    for line in _keys(plot):
-        painter.fillRect(QRectF(_MARGIN, top + _KEY / 2 - 1, 14, 2.5), line_colour(line.colour))
+    for key in _keys(plot):
+        paint_key(painter, key, QPointF(_MARGIN, top + _KEY / 2))
         painter.setPen(theme.palette.colour("dim"))
         place = QRectF(_MARGIN + 22, top, size.width() - 2 * _MARGIN - 22, _KEY)
-        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, line.label)
+        painter.drawText(place, Qt.AlignmentFlag.AlignVCenter, key.text)
         top += _KEY
 
 

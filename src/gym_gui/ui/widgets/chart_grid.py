@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from PySide6.QtCore import QPoint, QRect, Qt, QTimer, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QScrollArea, QVBoxLayout, QWidget
 
 from gym_gui.context import Context
-from gym_gui.models.charting import Axis, Line
+from gym_gui.models.charting import ChartOptions, Line
 from gym_gui.models.metrics import Section
-from gym_gui.models.scales import value_text
 from gym_gui.theme import SPACE
 from gym_gui.ui.widgets.basics import label
 from gym_gui.ui.widgets.chart import Chart
 
 _WIDTH = 330
-_HEIGHT = 232
+_HEIGHT, _MAIN_HEIGHT = 232, 320
 _AHEAD = 240
 """Charts so many pixels outside of the window are made ready as well."""
 
@@ -27,26 +27,28 @@ class ChartGrid(QScrollArea):
 
     looked = Signal()
     """Other charts than before can be seen."""
-    enlarge = Signal(str)
+    enlarge = Signal(object)
+    """The Chart that somebody wants to see larger."""
 
-    def __init__(self, context: Context, margin: int = SPACE[4]) -> None:
+    def __init__(self, context: Context, margin: int = SPACE[4], main: bool = False) -> None:
+        """With `main` the first chart has a row of its own, higher than the others."""
         super().__init__()
         self._context = context
         self._margin = margin
+        self._main = main
         self._charts: dict[str, Chart] = {}
         self._sections: list[Section] = []
-        self._headings: list[QLabel] = []
-        self._places: dict[str, tuple[int, int]] = {}
-        """Row and column of each chart."""
+        self._places: dict[str, tuple[QGridLayout, int]] = {}
+        """The row of each chart, and its column there."""
         self._columns = 0
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._page = QWidget()
         column = QVBoxLayout(self._page)
         column.setContentsMargins(margin, 0, margin, SPACE[3])
-        self._grid = QGridLayout()
-        self._grid.setSpacing(SPACE[2])
-        column.addLayout(self._grid)
+        self._rows = QVBoxLayout()
+        self._rows.setSpacing(SPACE[2])
+        column.addLayout(self._rows)
         column.addStretch(1)
         self.setWidget(self._page)
         self._making = QTimer(self, interval=0)
@@ -81,17 +83,16 @@ class ChartGrid(QScrollArea):
             )
         ]
 
-    def set_lines(self, tag: str, lines: Sequence[Line], axis: Axis, note: str | None = None) -> None:
+    def set_lines(self, tag: str, lines: Sequence[Line], options: ChartOptions, note: str = "") -> None:
         """Draw a metric."""
         chart = self._charts.get(tag)
         if chart is not None:
-            chart.show_lines(tag, lines, axis, note if note is not None else last_value(lines))
+            chart.show_lines(tag, lines, options, note)
 
     def forget_lines(self) -> None:
         """Another run: its points are not there yet."""
         for tag, chart in self._charts.items():
-            chart.plot.zoom_to(None)
-            chart.show_lines(tag, [], "step", empty="Reading…")
+            chart.show_loading(tag)
 
     def _make_next(self) -> None:
         missing = next((tag for tag in self.tags() if tag not in self._charts), None)
@@ -99,8 +100,8 @@ class ChartGrid(QScrollArea):
             self._making.stop()
             return
         chart = Chart(self._context, _HEIGHT)
-        chart.show_lines(missing, [], "step", empty="Reading…")
-        chart.enlarge.connect(lambda tag=missing: self.enlarge.emit(tag))
+        chart.show_loading(missing)
+        chart.enlarge.connect(lambda: self.enlarge.emit(chart))
         self._charts[missing] = chart
         self._place(missing)
         self._looking.start()
@@ -110,20 +111,22 @@ class ChartGrid(QScrollArea):
         shown = set(self.tags())
         for tag, chart in self._charts.items():
             chart.setVisible(tag in shown)
-            self._grid.removeWidget(chart)
-        for heading in self._headings:
-            heading.deleteLater()
-        self._headings = [label(section.name.upper(), "section") for section in self._sections]
+        while (item := self._rows.takeAt(0)) is not None:
+            # A row lets go of its charts when it is deleted.
+            gone = item.widget() or item.layout()
+            assert gone is not None
+            gone.deleteLater()
         self._places = {}
-        row = 0
-        for section, heading in zip(self._sections, self._headings, strict=True):
-            self._grid.addWidget(heading, row, 0, 1, self._columns)
-            for at, tag in enumerate(section.tags):
-                self._places[tag] = (row + 1 + at // self._columns, at % self._columns)
-                self._place(tag)
-            row += 1 + -(-len(section.tags) // self._columns)
-        for column in range(self._grid.columnCount()):
-            self._grid.setColumnStretch(column, 1 if column < self._columns else 0)
+        for section in self._sections:
+            self._rows.addWidget(label(section.name.upper(), "section"))
+            for tags in rows_of(section.tags, self._columns, self._main and section is self._sections[0]):
+                row = QGridLayout()
+                row.setSpacing(SPACE[2])
+                self._rows.addLayout(row)
+                for at, tag in enumerate(tags):
+                    row.setColumnStretch(at, 1)
+                    self._places[tag] = row, at
+                    self._place(tag)
         self._making.start()
         self._looking.start()
 
@@ -133,7 +136,10 @@ class ChartGrid(QScrollArea):
 
     def _place(self, tag: str) -> None:
         if tag in self._charts and tag in self._places:
-            self._grid.addWidget(self._charts[tag], *self._places[tag])
+            row, at = self._places[tag]
+            row.addWidget(self._charts[tag], 0, at)
+            first = self._main and tag == self._sections[0].tags[0]
+            self._charts[tag].setMinimumHeight(_MAIN_HEIGHT if first else _HEIGHT)
             self._charts[tag].show()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -153,9 +159,10 @@ class ChartGrid(QScrollArea):
         self._looking.start()
 
 
-def last_value(lines: Sequence[Line]) -> str:
-    """What stands at the end of a lone line, and how many of its values are no numbers."""
-    if len(lines) != 1 or not len(lines[0].shown):
-        return ""
-    lost = f"{lines[0].lost:,} not a number · " if lines[0].lost else ""
-    return lost + value_text(float(lines[0].shown[-1]))
+def rows_of(tags: Sequence[str], most: int, main: bool = False) -> list[list[str]]:
+    """Which charts stand beside each other: at most so many, and in each row about the same number."""
+    if main and len(tags) > 1:
+        return [[tags[0]], *rows_of(tags[1:], most)]
+    count = -(-len(tags) // most)
+    edges = [round(number * len(tags) / count) for number in range(count + 1)] if count else [0]
+    return [list(tags[start:end]) for start, end in pairwise(edges)]

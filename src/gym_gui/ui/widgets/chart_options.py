@@ -1,4 +1,4 @@
-"""How the charts of a page are drawn: smoothing, the axis, which metrics."""
+"""How the charts of a page are drawn: smoothing, the axes, which metrics."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSlider, QWidge
 from gym_gui.models.charting import Axis, ChartOptions
 from gym_gui.settings import Settings
 from gym_gui.theme import LABEL, SPACE
-from gym_gui.ui.widgets.basics import NumberLabel, label
+from gym_gui.ui.widgets.basics import NumberLabel, button, label
 from gym_gui.ui.widgets.elided import ElidedLabel
 
 _AXES: tuple[tuple[str, Axis], ...] = (("Steps", "step"), ("Time", "time"))
-_SMOOTHING, _AXIS = "charts.smoothing", "charts.axis"
-_MOST = 99
+_WINDOW, _AXIS, _LOG_X, _LOG_Y = "charts.window", "charts.axis", "charts.log_x", "charts.log_y"
+_SHARES = (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+"""How long the window may be, as a share of the axis."""
 
 
 class ChartOptionsBar(QWidget):
@@ -29,15 +30,18 @@ class ChartOptionsBar(QWidget):
         self.search.setMinimumWidth(100)
         self.search.setMaximumWidth(280)
         self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setRange(0, _MOST)
+        self.slider.setRange(0, len(_SHARES) - 1)
+        self.slider.setPageStep(1)
         self.slider.setMinimumWidth(64)
-        self.slider.setMaximumWidth(140)
+        self.slider.setMaximumWidth(120)
         self.slider.setAccessibleName("Smoothing")
-        self._value = NumberLabel("0.60", LABEL, bold=False)
+        self._value = NumberLabel("0.2 %", LABEL, bold=False)
+        self._value.setMinimumWidth(self._value.sizeHint().width())
         self.axis = QComboBox()
         self.axis.setAccessibleName("Horizontal axis")
         for words, axis in _AXES:
             self.axis.addItem(words, axis)
+        self.log_x, self.log_y = button("log x", role="chip"), button("log y", role="chip")
         self.row = QHBoxLayout(self)
         self.row.setContentsMargins(0, 0, 0, 0)
         self.row.setSpacing(SPACE[1])
@@ -48,33 +52,61 @@ class ChartOptionsBar(QWidget):
         self.row.addWidget(self._value)
         self.row.addSpacing(SPACE[1])
         self.row.addWidget(self.axis)
-        self.row.addWidget(ElidedLabel("Drag to zoom, double-click for all", "faint"), 1)
+        for chip in (self.log_x, self.log_y):
+            chip.setCheckable(True)
+            self.row.addWidget(chip)
+        self.row.addWidget(ElidedLabel("Drag to zoom, double-click for all, Enter to enlarge", "faint"), 1)
         self.reload()
         self.slider.valueChanged.connect(self._choose)
         self.axis.currentIndexChanged.connect(self._choose)
+        self.log_x.toggled.connect(self._choose)
+        self.log_y.toggled.connect(self._choose)
         self.search.textChanged.connect(self.changed)
 
     @property
     def options(self) -> ChartOptions:
-        return ChartOptions(self.slider.value() / 100, self.axis.currentData())
+        share = _SHARES[self.slider.value()]
+        return ChartOptions(share, self.axis.currentData(), self.log_x.isChecked(), self.log_y.isChecked())
 
     def reload(self) -> None:
         """Take what was chosen last, maybe on another page."""
-        self.slider.blockSignals(True)
-        self.axis.blockSignals(True)
-        self.slider.setValue(round(float(self._settings.get(_SMOOTHING, 0.6)) * 100))
-        self.axis.setCurrentIndex(max(0, self.axis.findData(self._settings.get(_AXIS, "step"))))
-        self.slider.blockSignals(False)
-        self.axis.blockSignals(False)
-        self._value.setText(f"{self.options.smoothing:.2f}")
+        chosen = remembered_options(self._settings)
+        controls = (self.slider, self.axis, self.log_x, self.log_y)
+        for control in controls:
+            control.blockSignals(True)
+        nearest = min(range(len(_SHARES)), key=lambda at: abs(_SHARES[at] - chosen.smoothing))
+        self.slider.setValue(nearest)
+        self.axis.setCurrentIndex(max(0, self.axis.findData(chosen.axis)))
+        self.log_x.setChecked(chosen.log_x)
+        self.log_y.setChecked(chosen.log_y)
+        for control in controls:
+            control.blockSignals(False)
+        self._tell()
+
+    def _tell(self) -> None:
+        share = self.options.smoothing
+        self._value.setText(f"{share * 100:g} %" if share else "off")
 
     def _choose(self) -> None:
-        self._value.setText(f"{self.options.smoothing:.2f}")
-        self._settings.set(_SMOOTHING, self.options.smoothing)
-        self._settings.set(_AXIS, self.options.axis)
+        self._tell()
+        options = self.options
+        chosen = (
+            (_WINDOW, options.smoothing),
+            (_AXIS, options.axis),
+            (_LOG_X, options.log_x),
+            (_LOG_Y, options.log_y),
+        )
+        for name, value in chosen:
+            self._settings.set(name, value)
         self.changed.emit()
 
 
 def remembered_options(settings: Settings) -> ChartOptions:
     """What was chosen last."""
-    return ChartOptions(float(settings.get(_SMOOTHING, 0.6)), settings.get(_AXIS, "step"))
+    usual = ChartOptions()
+    return ChartOptions(
+        float(settings.get(_WINDOW, usual.smoothing)),
+        settings.get(_AXIS, usual.axis),
+        bool(settings.get(_LOG_X, False)),
+        bool(settings.get(_LOG_Y, False)),
+    )

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QGridLayout, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models import words
-from gym_gui.models.charting import Line, batches_line, plain
-from gym_gui.models.metrics import beside_main, main_tag, reward_per_step
+from gym_gui.models.charting import ChartOptions, Line, batches_line, plain
+from gym_gui.models.metrics import beside_main, head_note, main_tag, reward_per_step
 from gym_gui.services.chart_feed import ChartFeed
 from gym_gui.services.seed_mean import SeedMean
-from gym_gui.ui.widgets.chart import Chart
-from gym_gui.ui.widgets.chart_grid import last_value
+from gym_gui.theme import SPACE
+from gym_gui.ui.widgets.chart import READING, Chart
 from gym_gui.ui.widgets.chart_options import remembered_options
-from gym_gui.ui.widgets.chart_row import ChartRow
 from gym_gui.ui.widgets.line_colours import OTHER
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
@@ -23,7 +24,91 @@ from mosaic.client import RunRecord
 _RETURN, _LENGTH = "charts/episodic_return", "charts/episodic_length"
 _EPISODES = 100
 _HEIGHT = 330
-_READING = "Reading…"
+_SMALL_WIDTH, _SMALL_HEIGHT = 205, 230
+
+
+class ChartRow(QWidget):
+    """A few small charts beside each other, in a narrow window below each other."""
+
+    enlarge = Signal(object)
+    """The Chart that somebody wants to see larger."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__()
+        self._context = context
+        self._columns = 0
+        self._run: RunRecord | None = None
+        self._tags: list[str] = []
+        self._lines: dict[str, Line] = {}
+        self._options = ChartOptions()
+        self.charts: list[Chart] = []
+        self._making = QTimer(self, interval=0)
+        self._making.timeout.connect(self._make_next)
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setSpacing(SPACE[2])
+
+    def show_tags(self, tags: Sequence[str]) -> None:
+        """Have a chart for each of these metrics."""
+        for place, chart in enumerate(self.charts):
+            chart.setVisible(place < len(tags))
+            if place < len(tags) and self._tags[place : place + 1] != [tags[place]]:
+                chart.show_loading(tags[place])
+        self._tags = list(tags)
+        self._arrange()
+        if len(self.charts) < len(tags):
+            self._making.start()
+
+    def _make_next(self) -> None:
+        """Make one chart more; all at once would stop the window for a moment."""
+        if len(self.charts) >= len(self._tags):
+            self._making.stop()
+            return
+        tag = self._tags[len(self.charts)]
+        chart = Chart(self._context, _SMALL_HEIGHT)
+        chart.enlarge.connect(lambda: self.enlarge.emit(chart))
+        self.charts.append(chart)
+        self._columns = 0
+        self._arrange()
+        chart.show_loading(tag)
+        self.show_lines(self._lines, self._options)
+
+    def show_lines(self, lines: Mapping[str, Line], options: ChartOptions) -> None:
+        """Draw those of the lines that belong here."""
+        self._lines, self._options = {**self._lines, **lines}, options
+        for tag, chart in zip(self._tags, self.charts, strict=False):
+            if tag in lines:
+                chart.show_lines(tag, [lines[tag]], options, head_note(self._run, tag, lines[tag]))
+
+    def show_run(self, run: RunRecord, empty: str) -> None:
+        """Another run: its points are not there yet."""
+        self._run, self._lines = run, {}
+        for tag, chart in zip(self._tags, self.charts, strict=False):
+            chart.show_loading(tag, empty)
+
+    def update_run(self, run: RunRecord) -> None:
+        """The run has news: the numbers beside the titles follow."""
+        self._run = run
+        for tag, chart in zip(self._tags, self.charts, strict=False):
+            if tag in self._lines:
+                chart.show_note(head_note(run, tag, self._lines[tag]))
+
+    def _arrange(self) -> None:
+        count = len(self._tags)
+        fit = max(1, min(count, self.width() // _SMALL_WIDTH))
+        # Rows of two look better than three and one.
+        fit = 2 if (count, fit) == (4, 3) else fit
+        if fit == self._columns or not count:
+            return
+        self._columns = fit
+        for place, chart in enumerate(self.charts):
+            self._grid.addWidget(chart, place // fit, place % fit)
+        for column in range(max(count, self._grid.columnCount())):
+            self._grid.setColumnStretch(column, 1 if column < fit else 0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._arrange()
 
 
 class OverviewCharts(QObject):
@@ -39,7 +124,7 @@ class OverviewCharts(QObject):
         self._summary: EvalSummary | None = None
         self._lines: dict[str, Line] = {}
         self._mean: tuple[str, Line] | None = None
-        self.main = Chart(context, _HEIGHT)
+        self.main = Chart(context, _HEIGHT, explains=True)
         self.below = ChartRow(context)
         self.feed = ChartFeed(context.link, context.tasks)
         self.seeds = SeedMean(context.link, context.tasks)
@@ -50,16 +135,20 @@ class OverviewCharts(QObject):
     def show_run(self, run: RunRecord) -> None:
         """Another run; its points come between `start` and `stop`."""
         self._run, self._summary, self._lines, self._mean = run, None, {}, None
-        self.main.plot.zoom_to(None)
-        self.main.show_lines(_RETURN, [], "step", empty=_nothing(run))
-        self.below.forget(_nothing(run))
+        waits = READING if run.headline.get("step") else _nothing(run)
+        self.main.show_loading(_RETURN, waits)
+        self.below.show_run(run, waits)
 
     def update_run(self, run: RunRecord) -> None:
         """The run has news; one that ends without a point will have none."""
         ended = self._run is not None and run.ended and not self._run.ended
         self._run = run
+        self.below.update_run(run)
+        main = main_tag(self.feed.tags)
+        if main in self._lines and self._mean is None and self._summary is None:
+            self.main.show_note(head_note(run, str(main), self._lines[str(main)]))
         if ended and not self._lines and self._summary is None:
-            self.main.show_lines(_RETURN, [], "step", empty=_nothing(run))
+            self.main.show_loading(_RETURN, _nothing(run))
 
     def start(self, group: Sequence[RunRecord]) -> None:
         """Follow the run, and the other seeds of its group."""
@@ -81,8 +170,9 @@ class OverviewCharts(QObject):
     def show_summary(self, summary: EvalSummary) -> None:
         """An evaluation shows its batches in place of the return."""
         self._summary = summary
-        note = "mean ± standard deviation"
-        self.main.show_lines("Return of each batch", [batches_line(summary)], "batch", note)
+        note = f"mean return {words.number(summary.overall.mean)}"
+        options = ChartOptions(axis="batch")
+        self.main.show_lines("Return of each batch", [batches_line(summary)], options, note)
 
     def per_step(self) -> float | None:
         """The reward of a step in the last episodes; None when that is not known."""
@@ -95,7 +185,7 @@ class OverviewCharts(QObject):
         """Decide which metrics are shown, and have their lines made."""
         tags = self.feed.tags
         main, beside = main_tag(tags), beside_main(tags)
-        self.below.show_tags(beside, _READING)
+        self.below.show_tags(beside)
         wanted = dict.fromkeys(
             [*([main] if main else []), *beside, *(tag for tag in (_LENGTH,) if tag in tags)]
         )
@@ -107,7 +197,7 @@ class OverviewCharts(QObject):
         self._lines |= lines
         if main_tag(self.feed.tags) in lines:
             self._show_main()
-        self.below.show_lines(lines, remembered_options(self._context.settings).axis)
+        self.below.show_lines(lines, remembered_options(self._context.settings))
         self.changed.emit()
 
     def _take_mean(self, tag: str, line: Line) -> None:
@@ -119,13 +209,14 @@ class OverviewCharts(QObject):
         main = main_tag(self.feed.tags)
         if main is None or self._summary is not None:
             return
-        shown = [self._lines[main]] if main in self._lines else []
-        note = last_value(shown)
+        line = self._lines.get(main)
+        shown = [] if line is None else [line]
+        note = "" if line is None else head_note(self._run, main, line)
         if self._mean is not None and self._mean[0] == main and self._run is not None:
             seed = words.seeds_text([self._run.worker_config.get("seed")])
-            shown = [*(plain(line, seed, OTHER) for line in shown), self._mean[1]]
-            note = f"mean ± standard deviation, {self.seeds.count} seeds"
-        self.main.show_lines(main, shown, remembered_options(self._context.settings).axis, note)
+            shown = [*(plain(one, seed, OTHER) for one in shown), self._mean[1]]
+            note = f"± standard deviation of {self.seeds.count} seeds"
+        self.main.show_lines(main, shown, remembered_options(self._context.settings), note)
 
 
 def _nothing(run: RunRecord) -> str:

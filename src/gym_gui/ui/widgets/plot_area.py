@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import numpy as np
 import pyqtgraph as pg
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
@@ -17,9 +19,19 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from gym_gui.models.charting import Axis, Drawing, Line, drawings, full_range, readings, value_range
-from gym_gui.models.scales import nice_ticks, nice_times, place_text, step_ticks, time_ticks, value_ticks
-from gym_gui.models.zooming import Piece, moved, scaled, zoomed
+from gym_gui.models import scales
+from gym_gui.models.charting import (
+    ChartOptions,
+    Drawing,
+    Line,
+    above_zero,
+    drawings,
+    full_range,
+    in_powers,
+    readings,
+    value_range,
+)
+from gym_gui.models.scales import Piece, moved, place_text, scaled, zoomed
 from gym_gui.theme import theme
 from gym_gui.ui.widgets.draw_queue import draw_queue
 from gym_gui.ui.widgets.plot_axis import PlotAxis
@@ -50,13 +62,16 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
         self.setStyleSheet("background: transparent; border: none;")
         self._lines: list[Line] = []
         self._painted: list[Drawing] = []
-        self._axis: Axis = "step"
+        self.options = ChartOptions()
+        self._log_y = False
         self._piece: Piece | None = None
         self._pressed: tuple[float, bool, Piece] | None = None
+        self._pointed: float | None = None
+        """Where the pointer is read; the values there change with the lines."""
         self._view = pg.ViewBox(enableMenu=False, enableMouse=False, defaultPadding=0)
         self._curves = PlotLines(self._view)
-        self._left = PlotAxis("left", value_ticks, pixels=36)
-        self._bottom = PlotAxis("bottom", step_ticks, pixels=110)
+        self._left = PlotAxis("left", scales.value_ticks, pixels=36)
+        self._bottom = PlotAxis("bottom", scales.step_ticks, pixels=110)
         for axis in (self._left, self._bottom):
             axis.linkToView(self._view)
             # The grid lies behind the lines.
@@ -65,9 +80,9 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
         self.centralLayout.addItem(self._view, 0, 1)
         self.centralLayout.addItem(self._bottom, 1, 1)
         self.centralLayout.setSpacing(0)
-        self.centralLayout.setContentsMargins(0, 4, 16, 0)
+        self.centralLayout.setContentsMargins(0, 8, 16, 0)
         self._view.disableAutoRange()
-        self.hover = PlotHover(self)
+        self.hover = PlotHover(self, self._crosses)
         self.viewport().setMouseTracking(True)
         theme.changed.connect(self._recolour)
 
@@ -80,13 +95,13 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
         """What is zoomed into; None when all is shown."""
         return self._piece
 
-    def show_lines(self, lines: Sequence[Line], axis: Axis) -> None:
+    def show_lines(self, lines: Sequence[Line], options: ChartOptions) -> None:
         """Draw these from now on; what is zoomed into stays, unless the axis is another."""
-        if axis != self._axis:
-            self._axis, self._piece = axis, None
-            timed = axis == "time"
-            self._bottom.set_words(time_ticks if timed else step_ticks, nice_times if timed else nice_ticks)
+        if (options.axis, options.log_x) != (self.options.axis, self.options.log_x):
+            self._piece = None
+        self.options = options
         self._lines = list(lines)
+        self._log_y = options.log_y and above_zero(self._lines)
         self._draw_soon()
 
     def zoom_to(self, piece: Piece | None) -> None:
@@ -106,17 +121,36 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
     def draw(self) -> None:
         """Paint what the pixels have room for."""
         shown = self._piece or full_range(self._lines)
+        self._choose_words()
         for axis in (self._left, self._bottom):
             axis.setOpacity(0.0 if shown is None else 1.0)
         if shown is None or not self._view.width():
             self._curves.clear()
+            self._point_at(None)
             return
         low, high = shown
         self._painted = drawings(self._lines, low, high, int(self._view.width()))
+        if self._log_y:
+            self._painted = [in_powers(drawing) for drawing in self._painted]
         heights = value_range(self._painted, low, high)
         pixels = self._view.height() / (heights[1] - heights[0])
         self._curves.show(self._lines, self._painted, pixels)
         self._view.setRange(xRange=shown, yRange=heights, padding=0, disableAutoRange=True)
+        self._point_at(self._pointed)
+
+    def _choose_words(self) -> None:
+        """How the axes say their numbers: with the new range, not before it."""
+        timed, log_x = self.options.axis == "time", self.options.log_x
+        if log_x:
+            words, ticks = scales.log_time_ticks if timed else scales.log_step_ticks, scales.log_ticks
+        else:
+            words = scales.time_ticks if timed else scales.step_ticks
+            ticks = scales.nice_times if timed else scales.nice_ticks
+        self._bottom.set_words(words, ticks)
+        if self._log_y:
+            self._left.set_words(scales.log_value_ticks, scales.log_ticks)
+        else:
+            self._left.set_words(scales.value_ticks, scales.nice_ticks)
 
     def _recolour(self) -> None:
         self._left.recolour()
@@ -154,20 +188,40 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
                 choice = (start, min(max(at, area.left()), area.right()))
                 self.hover.show_choice(area, choice)
         elif area.contains(event.position()):
-            self._read(at)
+            self._point_at(at)
         else:
-            self.hover.clear()
+            self._point_at(None)
 
-    def _read(self, at: float) -> None:
-        found = readings(self._lines, self._place_at(at))
-        if not found:
+    def _point_at(self, at: float | None) -> None:
+        """Show the values at a place, in pixels, or with None none."""
+        self._pointed = at
+        found = [] if at is None else readings(self._lines, self._place_at(at))
+        if at is None or not found:
             self.hover.clear()
             return
-        points = [self._view.mapViewToScene(QPointF(one.x, one.shown)) for one in found]
+        points = [
+            self._view.mapViewToScene(QPointF(one.x, math.log10(one.value) if self._log_y else one.value))
+            for one in found
+        ]
         # The line stands where the nearest point is, not where the pointer is.
         nearest = min(points, key=lambda point: abs(point.x() - at))
-        title = place_text(found[points.index(nearest)].x, self._axis)
+        place = found[points.index(nearest)].x
+        title = place_text(10.0**place if self.options.log_x else place, self.options.axis)
         self.hover.show_readings(self.plot_rect(), nearest.x(), title, found, points)
+
+    def _crosses(self, place: QRectF) -> bool:
+        """Whether a line goes through this part of the plot, which is in pixels."""
+        corners = [self._view.mapSceneToView(corner) for corner in (place.topLeft(), place.bottomRight())]
+        left, right = corners[0].x(), corners[1].x()
+        low, high = sorted(corner.y() for corner in corners)
+        at = np.linspace(left, right, max(2, int(place.width() / 4)))
+        for x, y in (drawing.main for drawing in self._painted):
+            there = np.interp(at, x, y, left=np.nan, right=np.nan) if len(x) else np.empty(0)
+            # Between two places that it is looked at, a steep line may pass through.
+            least, greatest = np.minimum(there[1:], there[:-1]), np.maximum(there[1:], there[:-1])
+            if np.any((greatest >= low) & (least <= high)):
+                return True
+        return False
 
     def _move(self, shown: Piece, by: float) -> None:
         whole = full_range(self._lines)
@@ -181,7 +235,7 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
             return
         pans = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         self._pressed = (event.position().x(), pans, shown)
-        self.hover.clear()
+        self._point_at(None)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if self._pressed is None:
@@ -204,7 +258,7 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
         self.focused.emit(False)
 
     def leaveEvent(self, event: QEvent) -> None:
-        self.hover.clear()
+        self._point_at(None)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         # Without Ctrl the page scrolls, as everywhere.

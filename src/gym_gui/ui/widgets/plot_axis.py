@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pyqtgraph as pg
+from PySide6.QtCore import QRectF
 
 from gym_gui.models.scales import nice_ticks
 from gym_gui.theme import LABEL, number_font, theme
@@ -13,6 +14,7 @@ Words = Callable[[Sequence[float], float], list[str]]
 Ticks = Callable[[float, float, int], tuple[float, list[float]]]
 
 _MOST_TICKS = 8
+_BEYOND = 8
 
 
 class PlotAxis(pg.AxisItem):  # type: ignore[misc]
@@ -28,13 +30,20 @@ class PlotAxis(pg.AxisItem):  # type: ignore[misc]
             tickTextOffset=7 if orientation == "left" else 3,
             tickAlpha=255,
             tickFont=number_font(LABEL - 1),
-            hideOverlappingLabels=orientation == "left",
+            hideOverlappingLabels=False,
         )
         self.setGrid(255 if orientation == "left" else False)
         self.recolour()
 
+    def boundingRect(self) -> QRectF:
+        # A number at the very end of the axis reaches beyond it, and would be left out.
+        rect = QRectF(super().boundingRect())
+        return rect.adjusted(0, -_BEYOND, 0, _BEYOND) if self.orientation == "left" else rect
+
     def set_words(self, words: Words, ticks: Ticks = nice_ticks) -> None:
         """Say the numbers otherwise from now on, and choose them otherwise."""
+        if (words, ticks) == (self._words, self._ticks):
+            return
         self._words, self._ticks = words, ticks
         self.picture = None
         self.update()
@@ -46,7 +55,7 @@ class PlotAxis(pg.AxisItem):  # type: ignore[misc]
         self.setTextPen(pg.mkPen(theme.palette.colour("faint")))
 
     def tickValues(self, minVal: float, maxVal: float, size: float) -> list[tuple[float, list[float]]]:
-        return [self._ticks(minVal, maxVal, min(_MOST_TICKS, max(2, int(size / self._pixels))))]
+        return [self._ticks(minVal, maxVal, min(_MOST_TICKS, max(3, int(size / self._pixels))))]
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         return self._words(values, spacing)

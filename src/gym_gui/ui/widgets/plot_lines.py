@@ -10,16 +10,18 @@ import pyqtgraph as pg
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QPen
 
-from gym_gui.models.charting import Drawing, Line
+from gym_gui.models.charting import Area, Drawing, Line, Points
+from gym_gui.models.scales import value_text
 from gym_gui.models.series import Floats
+from gym_gui.theme import LABEL, number_font, theme
 from gym_gui.ui.widgets.line_colours import COLOURS, line_colour
 
 _MOST_INK = 60_000.0
 """So many pixels of lines are painted with smooth edges; more of them is noise, where nobody sees edges."""
-_RAW_ALPHA, _BAND_ALPHA = 0.28, 0.2
-_WIDTH = 1.5
-
-Points = tuple[Floats, Floats]
+RAW_ALPHA, BAND_ALPHA, EXTREMES_ALPHA = 0.3, 0.24, 0.1
+_CROWDED_ALPHA = 0.14
+"""Of bands that lie over each other."""
+_WIDTH, _DOT = 1.75, 6
 
 
 @dataclass(frozen=True)
@@ -38,9 +40,16 @@ class PlotLines:
     def __init__(self, view: pg.ViewBox) -> None:
         self._view = view
         self.items: list[pg.PlotCurveItem] = []
+        self.dots = pg.ScatterPlotItem(size=_DOT, pen=None)
+        self.value = pg.TextItem(anchor=(0.5, 1.3))
+        """What the only point of a line is worth."""
+        for item in (self.dots, self.value):
+            item.setZValue(1)
+            view.addItem(item, ignoreBounds=True)
+        self.value.setFont(number_font(LABEL))
 
     def show(self, lines: Sequence[Line], painted: Sequence[Drawing], pixels: float) -> None:
-        """Paint these; bands lie behind, then raw values, then the lines. `pixels` is the height of 1."""
+        """Paint these: extremes, bands and points, and the lines over them. `pixels` is the height of 1."""
         smooth = sum(_travel(drawing.main[1]) for drawing in painted) * pixels <= _MOST_INK
         strokes = list(_strokes(lines, painted, _WIDTH if smooth else 1.0))
         while len(self.items) < len(strokes):
@@ -61,11 +70,28 @@ class PlotLines:
             )
         for item in self.items[len(strokes) :]:
             item.clear()
+        self._show_dots(lines, painted)
+
+    def _show_dots(self, lines: Sequence[Line], painted: Sequence[Drawing]) -> None:
+        found = [(line, *drawing.dots) for line, drawing in zip(lines, painted, strict=True) if drawing.dots]
+        if found:
+            brushes = [pg.mkBrush(line_colour(line.colour)) for line, x, _ in found for _ in x]
+            xs, ys = (np.concatenate([one[place] for one in found]) for place in (1, 2))
+            self.dots.setData(xs, ys, brush=brushes)
+        else:
+            self.dots.clear()
+        alone = len(lines) == 1 and len(lines[0].x) == 1 and bool(found) and len(found[0][1]) == 1
+        self.value.setVisible(alone)
+        if alone:
+            self.value.setText(value_text(float(lines[0].values[0])), theme.palette.colour("text"))
+            self.value.setPos(float(found[0][1][0]), float(found[0][2][0]))
 
     def clear(self) -> None:
         """Paint nothing."""
         for item in self.items:
             item.clear()
+        self.dots.clear()
+        self.value.hide()
 
 
 def _pen(stroke: _Stroke) -> QPen:
@@ -82,20 +108,26 @@ def _travel(values: Floats) -> float:
 
 
 def _strokes(lines: Sequence[Line], painted: Sequence[Drawing], width: float) -> Iterator[_Stroke]:
+    alpha = BAND_ALPHA if len(lines) < 3 else _CROWDED_ALPHA
     raw: dict[int, list[Points]] = {}
     main: dict[int, list[Points]] = {}
     for line, drawing in zip(lines, painted, strict=True):
+        if drawing.extremes is not None:
+            yield _Stroke(_outline(drawing.extremes), line_colour(line.colour, EXTREMES_ALPHA), filled=True)
         if drawing.band is not None:
-            x, low, high = drawing.band
-            outline = np.concatenate([x, x[::-1]]), np.concatenate([high, low[::-1]])
-            yield _Stroke(outline, line_colour(line.colour, _BAND_ALPHA), filled=True)
+            yield _Stroke(_outline(drawing.band), line_colour(line.colour, alpha), filled=True)
         if drawing.raw is not None:
             raw.setdefault(line.colour % COLOURS, []).append(drawing.raw)
         main.setdefault(line.colour % COLOURS, []).append(drawing.main)
     for colour, points in raw.items():
-        yield _Stroke(_joined(points), line_colour(colour, _RAW_ALPHA))
+        yield _Stroke(_joined(points), line_colour(colour, RAW_ALPHA))
     for colour, points in main.items():
         yield _Stroke(_joined(points), line_colour(colour), width)
+
+
+def _outline(area: Area) -> Points:
+    x, low, high = area
+    return np.concatenate([x, x[::-1]]), np.concatenate([high, low[::-1]])
 
 
 def _joined(parts: Sequence[Points]) -> Points:
