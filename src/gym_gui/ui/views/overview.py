@@ -75,7 +75,7 @@ class OverviewView(RunView):
         outer = QVBoxLayout(self)
         outer.setContentsMargins(0, 0, 0, 0)
         outer.addWidget(area)
-        self.large = LargeChart(self.context, self, area, SPACE[4])
+        self.large = LargeChart(self.context, self, area, SPACE[4], SPACE[3])
 
     @staticmethod
     def wanted(run: RunRecord, facts: RunFacts) -> bool:

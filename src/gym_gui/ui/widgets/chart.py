@@ -151,8 +151,8 @@ class LargeChart(QFrame):
     opened = Signal(bool)
     """Whether it is there now."""
 
-    def __init__(self, context: Context, page: QWidget, over: QWidget, margin: int = 0) -> None:
-        """It covers `over`, a part of `page`."""
+    def __init__(self, context: Context, page: QWidget, over: QWidget, margin: int = 0, top: int = 0) -> None:
+        """It covers `over`, a part of `page`, with room around it where the charts have some."""
         super().__init__(page)
         self.setProperty("role", "page")
         self._page, self._over = page, over
@@ -161,7 +161,7 @@ class LargeChart(QFrame):
         self.back = button("Close", "Esc")
         self.chart.head.addWidget(self.back)
         column = QVBoxLayout(self)
-        column.setContentsMargins(margin, 0, margin, margin)
+        column.setContentsMargins(margin, top, margin, margin)
         column.addWidget(self.chart)
         self.hide()
         self.back.clicked.connect(self.close_chart)
