@@ -63,11 +63,14 @@ QPushButton[role="danger"]:disabled { color: $faint; }
 QPushButton[role="quiet"] { background: transparent; border-color: transparent; color: $dim; }
 QPushButton[role="quiet"]:hover { color: $text; background: $raised; }
 QPushButton[role="quiet"]:focus { border-color: $accent; }
-QPushButton[role="link"] {
+QPushButton[role="link"], QPushButton[role="quiet-link"] {
     background: transparent; border: 1px solid transparent; color: $accent;
     padding: 0; min-height: 20px; max-height: 20px;
 }
-QPushButton[role="link"]:focus { border-bottom-color: $accent; border-radius: 0; }
+QPushButton[role="quiet-link"] { color: $dim; font-size: 12px; }
+QPushButton[role="link"]:focus, QPushButton[role="quiet-link"]:focus {
+    border-bottom-color: $accent; border-radius: 0;
+}
 QPushButton[role="chip"] {
     background: $raised; border-color: transparent; color: $dim; border-radius: 11px;
     padding: 0 9px; min-height: 20px; max-height: 20px; font-size: 12px;
@@ -145,7 +148,7 @@ QTreeView::item:selected, QTableView::item:selected { background: $raised; color
 QHeaderView { background: $panel; border: none; }
 QHeaderView::section {
     background: $panel; color: $dim; border: none; border-bottom: 1px solid $line;
-    padding: 6px 8px; font-size: 12px;
+    padding: 6px 11px; font-size: 12px;
 }
 QTableCornerButton::section { background: $panel; border: none; }
 

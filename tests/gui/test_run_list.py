@@ -51,8 +51,9 @@ def test_seeds_submitted_together_are_one_group_and_a_repetition_is_another() ->
     book.update(seeds(1, 1, 2, 3))
     again = [replace(run, run_id=f"9{run.run_id[1:]}", submitted_at=9e9) for run in seeds(1, 1)]
     book.update(again)
-    assert [len(book.visible(RunFilter())[at].runs) for at in (0, 1)] == [1, 3]
-    assert book.visible(RunFilter())[1].seeds == [1, 2, 3]
+    newest, first = (book.group(key) for key in book.group_keys())
+    assert newest is not None and first is not None
+    assert (newest.seeds, first.seeds) == ([1], [1, 2, 3])
 
 
 def test_a_removed_run_leaves_its_group_and_the_last_takes_the_group_along() -> None:
@@ -79,15 +80,76 @@ def test_a_removed_run_leaves_its_group_and_the_last_takes_the_group_along() -> 
         ("seed:4", 1),
         ("mind the step", 1),
         ("state:completed", 3),
+        ("state=completed", 3),
+        ("state!=completed", 0),
+        ("algo=ppo", 2),
+        ("algo=pp", 0),
+        ("env=acro*", 1),
+        ("env=Acrobot-v1", 1),
+        ("env!=Acrobot-v1", 2),
+        ("tag=night", 1),
+        ("tag=nig", 0),
+        ("tag!=night", 2),
+        ("name=ppo-cartpole-v1", 1),
+        ('notes:"the step"', 1),
+        ("return>400", 3),
+        ("return>=487.25 return<=487.25", 3),
+        ("return>487.25", 0),
+        ("return<4k", 3),
+        ("steps=500k", 3),
+        ("seed=4", 1),
+        ("seed!=4 ppo", 2),
+        ("duration<1min", 3),
+        ("duration>1h", 0),
+        ("learning_rate=0.01", 1),
+        ("learning-rate=1e-2", 1),
+        ("learning_rate>0.001", 1),
+        ("anneal_lr=true", 1),
+        ("total_timesteps=1002", 1),
+        ("nothing_like_it=1", 0),
+        ("return>", 3),
+        ("return>many", 0),
+        ('"mind the', 1),
     ],
 )
 def test_words_find_runs_by_what_they_are(text: str, found: int) -> None:
     runs = [
         made_run(1),
         made_run(2, env_id="Acrobot-v1", tags=["night"]),
-        made_run(3, algo="dqn", seed=4, extras={"notes": "Mind the step"}),
+        made_run(
+            3,
+            algo="dqn",
+            seed=4,
+            extras={
+                "notes": "Mind the step",
+                "algo_params": {"learning_rate": 0.01, "anneal_lr": True},
+            },
+        ),
     ]
     assert sum(RunFilter(text=text).matches(run) for run in runs) == found
+
+
+def test_a_condition_that_cannot_be_understood_says_so() -> None:
+    assert RunFilter(text="ppo return>400").problem == ""
+    assert RunFilter(text="return>").problem == ""
+    assert RunFilter(text="ppo return>many").problem.startswith("'many' is not a number")
+    assert RunFilter(text="seed=x").problem.startswith("'x' is not a number")
+
+
+def test_conditions_know_the_defaults_of_parameters() -> None:
+    book = RunBook()
+    listing = Listing(book)
+    asked = made_run(2, extras={"algo_params": {"learning_rate": 0.01}})
+    listing.update(book.update([made_run(1), asked]))
+    listing.set_filter(RunFilter(text="learning_rate<0.001"))
+    assert listing.keys == []
+    assert [run.worker_config["algo"] for run in book.unknown_algorithms([asked])] == ["ppo"]
+    book.set_defaults({"ppo": {"learning_rate": 0.00025}})
+    listing.look_again()
+    assert listing.keys == [made_run(1).run_id]
+    assert book.is_default(made_run(1), "learning_rate")
+    assert not book.is_default(asked, "learning_rate")
+    assert book.unknown_algorithms([asked]) == []
 
 
 def test_counts_follow_the_runs_and_the_words() -> None:

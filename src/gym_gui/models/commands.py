@@ -31,6 +31,7 @@ COMMANDS = (
     Found("script", "Run a script…", "Ctrl+J"),
     Found("compare", "Compare the chosen runs", "Ctrl+D"),
     Found("filter", "Filter the runs", "Ctrl+F"),
+    Found("table", "Show all runs in a table", "Ctrl+L"),
     Found("messages", "Show all messages", "Ctrl+M"),
     Found("theme", "Change between light and dark", "Ctrl+Shift+L"),
     Found("theme_system", "Follow the theme of the system", ""),

@@ -38,6 +38,11 @@ class Listing:
             self._find_words()
         self._lay_out()
 
+    def look_again(self) -> None:
+        """Something that conditions may ask for is known now."""
+        self._find_words()
+        self._lay_out()
+
     def set_opened(self, key: str, opened: bool) -> None:
         """Show the runs of a group, or the group alone."""
         if opened:
@@ -127,8 +132,7 @@ class Listing:
         group = self._book.group(key)
         if group is None:
             return _NONE
-        text_of, finds = self._book.text_of, self._filter.finds
-        found = [run for run in group.runs.values() if finds(run, text_of(run.run_id))]
+        found = [run for run in group.runs.values() if self._book.finds(self._filter, run)]
         return tuple(sum(in_state(run, state) for run in found) for state in STATES) if found else _NONE
 
     def _lay_out(self) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from gym_gui.models.compare import settings_of
 from gym_gui.models.filters import RunFilter, search_text
 from gym_gui.models.words import BEHIND, behind
 from mosaic.client import RunRecord
@@ -57,6 +58,8 @@ class RunBook:
         self._group_of: dict[str, str] = {}
         self._newest_of_config: dict[str, str] = {}
         self._texts: dict[str, str] = {}
+        self._settings: dict[str, dict[str, Any]] = {}
+        self._defaults: dict[str, Mapping[str, Any]] = {}
         self._queue: dict[str, tuple[int, float, str]] = {}
         """What decides the place of each run that waits."""
         self._ordered = True
@@ -115,6 +118,7 @@ class RunBook:
                 continue
             changed.add(key)
             self._queue.pop(run_id, None)
+            self._settings.pop(run_id, None)
             del self._groups[key].runs[run_id], self._texts[run_id]
             if not self._groups[key].runs:
                 del self._groups[key]
@@ -128,6 +132,11 @@ class RunBook:
         """The group that a run is in."""
         return self._groups.get(self._group_of.get(run_id, ""))
 
+    def is_default(self, run: RunRecord, name: str) -> bool:
+        """Whether a setting of a run is that of everybody who asks for nothing."""
+        usual = self._defaults.get(str(run.worker_config.get("algo")), {})
+        return name in usual and usual[name] == self.settings(run).get(name)
+
     def text_of(self, run_id: str) -> str:
         """What words may find of a run."""
         return self._texts.get(run_id, "")
@@ -139,10 +148,27 @@ class RunBook:
         """The keys of all groups, newest first."""
         return list(reversed(self._groups))
 
-    def visible(self, wanted: RunFilter) -> list[RunGroup]:
-        """The groups of which at least one run is wanted, newest first."""
-        groups = reversed(self._groups.values())
-        return [group for group in groups if any(map(wanted.matches, group.runs.values()))]
+    def finds(self, wanted: RunFilter, run: RunRecord) -> bool:
+        """Whether the conditions of a filter hold for a run of the book."""
+        return wanted.finds(run, self._texts[run.run_id], lambda: self.settings(run))
+
+    def settings(self, run: RunRecord) -> Mapping[str, Any]:
+        """What decides what a run learns, by name: what was asked for, and the defaults of its algorithm."""
+        known = self._settings.get(run.run_id)
+        if known is None:
+            usual = self._defaults.get(str(run.worker_config.get("algo")), {})
+            known = self._settings[run.run_id] = {**usual, **settings_of(run)}
+        return known
+
+    def unknown_algorithms(self, runs: Iterable[RunRecord]) -> list[RunRecord]:
+        """Of these runs one of each algorithm whose defaults were never told."""
+        first = {str(run.worker_config.get("algo")): run for run in runs}
+        return [run for algo, run in first.items() if algo not in self._defaults]
+
+    def set_defaults(self, defaults: Mapping[str, Mapping[str, Any]]) -> None:
+        """The defaults of some algorithms' parameters."""
+        self._defaults |= defaults
+        self._settings.clear()
 
     def _place(self, run: RunRecord) -> str:
         config = _config_key(run)

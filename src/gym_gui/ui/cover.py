@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QMenu, QStackedWidget, QWidget
 
 from gym_gui.context import Context
 from gym_gui.ui.run_page import RunPage
-from gym_gui.ui.views.base import RunsView
+from gym_gui.ui.views.base import RunsView, View
 from gym_gui.ui.workers.catalog import form_for, workers_for
 from gym_gui.ui.workers.worker_form import WorkerForm
 from mosaic.client import RunRecord
@@ -26,6 +26,8 @@ class Cover(QStackedWidget):
 
     submitted = Signal(object)
     """The runs that a form has submitted."""
+    table_left = Signal()
+    """Esc was pressed in the table."""
 
     def __init__(self, context: Context, runs: QWidget, page: RunPage, comparison: type[RunsView]) -> None:
         super().__init__()
@@ -38,11 +40,15 @@ class Cover(QStackedWidget):
         """Of each kind the form that was closed last with changes in it; it can be had back."""
         self.comparison: RunsView | None = None
         self._compared: list[str] = []
+        self.table: View | None = None
+        """The table of all runs, while it stands in the place of list and page."""
         self.addWidget(runs)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Esc that nobody else wanted goes back to the runs."""
-        if event.key() == Qt.Key.Key_Escape:
+        if event.key() == Qt.Key.Key_Escape and self.currentWidget() is self.table:
+            self.table_left.emit()
+        elif event.key() == Qt.Key.Key_Escape:
             self.uncover()
         else:
             super().keyPressEvent(event)
@@ -131,11 +137,28 @@ class Cover(QStackedWidget):
 
     def uncover(self, done: bool = False) -> None:
         """Show the runs again, unless the form has to stay; one that is not `done` can be had back."""
-        if self.currentWidget() is self._runs or not self._drop_form(done):
+        if self.currentWidget() in (self._runs, self.table) or not self._drop_form(done):
             return
         self._drop_comparison()
-        self.setCurrentWidget(self._runs)
-        self._page.set_covered(False)
+        self._show_runs()
+
+    def show_table(self, table: View | None) -> None:
+        """Put the table in the place of list and page, or take it away."""
+        if table is self.table:
+            return
+        if self.table is not None:
+            self.table.leave()
+        self.table = table
+        if self.form is None and self.comparison is None:
+            self._show_runs()
+
+    def _show_runs(self) -> None:
+        if self.table is None:
+            self.setCurrentWidget(self._runs)
+            self._page.set_covered(False)
+        else:
+            self._put_over(self.table)
+            self.table.enter()
 
     def may_close(self) -> bool:
         """Whether the window may go; the form that is open ends what it has under way."""

@@ -13,6 +13,7 @@ from gym_gui.context import Context
 from gym_gui.models import words
 from gym_gui.models.facts import is_evaluation
 from gym_gui.models.labels import Labels, changes_for
+from gym_gui.models.run_table import before_in_queue
 from gym_gui.services.submitting import submit_all
 from gym_gui.ui.widgets.opening import open_path
 from mosaic.client import Client, RunRecord, train_config
@@ -33,6 +34,24 @@ class RunActions(QObject):
         super().__init__()
         self._context = context
 
+    def do(self, name: str, run: RunRecord, meant: Sequence[RunRecord]) -> None:
+        """Do what a button or an entry says: with `run`, or with all those that are meant."""
+        named = {"run_id": run.run_id, "run_dir": run.run_dir}
+        doing: dict[str, Callable[[], None]] = {
+            "pause": lambda: self.pause(meant),
+            "go_on": lambda: self.go_on(meant),
+            "cancel": lambda: self.cancel(meant),
+            "first": lambda: self.start_next(meant),
+            "again": lambda: self.again(meant),
+            "remove": lambda: self.remove(meant),
+            "evaluate": lambda: self._context.open_form("policy", named),
+            "resume_training": lambda: self._context.open_form("resume", named),
+            "change": lambda: self._context.open_form("train", {"config": run.config}),
+            "folder": lambda: self.open_folder(run),
+            "copy_id": lambda: self.copy_ids(meant),
+        }
+        doing[name]()
+
     def pause(self, runs: Sequence[RunRecord]) -> None:
         ids = [run.run_id for run in runs if run.status == "EXEC"]
         self._each(ids, lambda client, run_id: client.pause(run_id))
@@ -44,6 +63,22 @@ class RunActions(QObject):
     def cancel(self, runs: Sequence[RunRecord]) -> None:
         ids = [run.run_id for run in runs if not run.ended]
         self._each(ids, lambda client, run_id: client.cancel(run_id, "asked for in the window"))
+
+    def start_next(self, runs: Sequence[RunRecord]) -> None:
+        """Put waiting runs before all others in the queue."""
+        queue = self._context.runs.queue()
+        ids = [run.run_id for run in runs]
+        self.reorder(ids, next((run_id for run_id in queue if run_id not in ids), None))
+
+    def reorder(self, moved: Sequence[str], before: str | None) -> None:
+        """Put waiting runs right before another one, or at the end of the queue."""
+        link, moves = self._context.link, before_in_queue(self._context.runs.queue(), moved, before)
+
+        def work() -> None:
+            for run_id, other in moves:
+                link.client().reorder(run_id, before=other)
+
+        self._context.tasks.run(work, lambda _: None, owner=self)
 
     def remove(self, runs: Sequence[RunRecord]) -> None:
         """Remove ended runs with all their files."""
@@ -117,9 +152,10 @@ class RunActions(QObject):
     def open_log(self) -> None:
         open_path(self._context.link.var / "logs" / "gym_gui.log", self._context.notifications)
 
-    def copy_id(self, run: RunRecord) -> None:
-        QGuiApplication.clipboard().setText(run.run_id)
-        self._context.notifications.tell(f"{run.run_id} is in the clipboard.")
+    def copy_ids(self, runs: Sequence[RunRecord]) -> None:
+        QGuiApplication.clipboard().setText("\n".join(run.run_id for run in runs))
+        what = f"{runs[0].run_id} is" if len(runs) == 1 else f"{len(runs)} ids are"
+        self._context.notifications.tell(f"{what} in the clipboard.")
 
     def _removed(self, count: int, freed: int) -> None:
         what = "The run is" if count == 1 else f"{count} runs are"

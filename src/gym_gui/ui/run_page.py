@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import QTimer
@@ -185,20 +185,7 @@ class RunPage(QWidget):
         """Do what a button of the header says."""
         if self.run is None:
             return
-        run, meant = self.run, self._meant()
-        context, actions = self._context, self._actions
-        named = {"run_id": run.run_id, "run_dir": run.run_dir}
-        doing: dict[str, Callable[[], None]] = {
-            "pause": lambda: actions.pause(meant),
-            "go_on": lambda: actions.go_on(meant),
-            "cancel": lambda: actions.cancel(meant),
-            "again": lambda: actions.again(meant),
-            "remove": lambda: actions.remove(meant),
-            "evaluate": lambda: context.open_form("policy", named),
-            "resume_training": lambda: context.open_form("resume", named),
-            "change": lambda: context.open_form("train", {"config": run.config}),
-            "label": lambda: self.header.label_card.ask(meant),
-            "folder": lambda: actions.open_folder(run),
-            "copy_id": lambda: actions.copy_id(run),
-        }
-        doing[name]()
+        if name == "label":
+            self.header.label_card.ask(self._meant())
+        else:
+            self._actions.do(name, self.run, self._meant())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from PySide6.QtCore import QByteArray, QMargins, QRect, Qt, Signal
+from PySide6.QtCore import QByteArray, QMargins, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
@@ -22,14 +22,17 @@ from gym_gui.theme import SPACE
 from gym_gui.ui.appearance import choose, next_theme
 from gym_gui.ui.cover import Cover
 from gym_gui.ui.news import News
+from gym_gui.ui.presenters.compare import defaults_for
 from gym_gui.ui.presenters.empty import empty_words
 from gym_gui.ui.run_actions import RunActions
 from gym_gui.ui.run_page import RunPage
 from gym_gui.ui.views.base import RunsView, RunView
+from gym_gui.ui.views.table import TableView
 from gym_gui.ui.widgets import run_panel, status_bar
 from gym_gui.ui.widgets.empty_state import EmptyState
 from gym_gui.ui.widgets.finder import Finder
 from gym_gui.ui.widgets.notification_area import NotificationArea, NotificationHistory
+from gym_gui.ui.widgets.run_asking import run_menu
 from gym_gui.ui.widgets.run_panel import RunPanel
 from gym_gui.ui.widgets.status_bar import StatusBar
 from gym_gui.ui.widgets.toolbar import Toolbar
@@ -92,6 +95,8 @@ class Window(QMainWindow):
         self.splitter.setStretchFactor(1, 1)
         self.splitter.setHandleWidth(1)
         self.cover = Cover(self.context, self.splitter, self.page, comparison)
+        self.table = TableView(self.context, self.actions_on_runs, self.panel.model.listing)
+        self.table.hide()
         self._whole = QWidget()
         self._whole.setProperty("role", "page")
         column = QVBoxLayout(self._whole)
@@ -111,6 +116,14 @@ class Window(QMainWindow):
         self.news.usage.connect(self.status.show_usage)
         self.panel.chosen.connect(self._chosen)
         self.panel.marked.connect(self._marked)
+        self.panel.list.menu_wanted.connect(self._open_menu)
+        self.panel.table_wanted.connect(self.open_table)
+        self.table.closed.connect(self.close_table)
+        self.cover.table_left.connect(self.close_table)
+        self.table.opened.connect(self.select_run)
+        self.table.filter_changed.connect(self.panel.filtering.set_filter)
+        self.table.compare_wanted.connect(self.compare)
+        self.table.chosen_changed.connect(lambda _: self._count_chosen())
         self.toolbar.form_wanted.connect(self._open_for_shown)
         self.toolbar.again_wanted.connect(self.actions_on_runs.train_again)
         self.toolbar.compare_wanted.connect(self.compare)
@@ -139,10 +152,41 @@ class Window(QMainWindow):
 
     def compare(self) -> None:
         """Show the marked runs side by side."""
-        self.cover.compare(self.panel.marked_runs())
+        self.cover.compare(self._chosen_runs())
+
+    def _chosen_runs(self) -> list[RunRecord]:
+        """What is marked in the list, or in the table while that is shown."""
+        return self.panel.marked_runs() if self.cover.table is None else self.table.chosen()
+
+    def _count_chosen(self) -> None:
+        self.toolbar.set_chosen(len(self._chosen_runs()))
+
+    def open_table(self) -> None:
+        """Show all runs as a table, filtered as the list is."""
+        self.cover.uncover()
+        if self.cover.currentWidget() is self.splitter:
+            self.table.show_filter(self.panel.filtering.filter, ())
+            self.cover.show_table(self.table)
+            self.table.view.select(self.panel.list.chosen_ids())
+
+    def close_table(self) -> None:
+        """Show list and page again."""
+        self.cover.show_table(None)
+        self._count_chosen()
+
+    def _open_menu(self, at: QPoint) -> None:
+        """What a right click on the list offers, for all marked runs."""
+        runs = self.panel.marked_runs()
+        run_menu(self, runs, len(self.panel.list.chosen_rows()), self._ask).popup(at)
+
+    def _ask(self, name: str) -> None:
+        if name == "compare":
+            self.compare()
+        elif name != "open":
+            self.page.header.ask(name)
 
     def _marked(self, ids: Sequence[str]) -> None:
-        self.toolbar.set_chosen(len(ids))
+        self._count_chosen()
         self.page.set_marked(self.panel.marked_runs() if self.panel.several else [])
 
     def select_run(self, run_id: str) -> None:
@@ -153,6 +197,8 @@ class Window(QMainWindow):
             return
         self._wanted = None
         self.cover.uncover()
+        if self.cover.table is not None:
+            self.close_table()
         self.panel.select(run_id)
         self._show(run, self.panel.stands_for_group(run_id))
         # Else it may go to a button that ends the run, where the next key would press it.
@@ -182,7 +228,9 @@ class Window(QMainWindow):
     def _runs_changed(self, records: Sequence[RunRecord]) -> None:
         groups = self.news.take(records)
         self.panel.update_groups(groups)
+        self.table.update_groups(groups)
         self.cover.update_runs(records)
+        self._learn_defaults(records)
         self._update_page(groups)
         self.toolbar.set_again(self.news.again_words())
         if self._wanted is not None and self.context.runs.get(self._wanted) is not None:
@@ -194,6 +242,21 @@ class Window(QMainWindow):
                 self.panel.list.setFocus()
         if self.page.run is None:
             self._show_empty()
+
+    def _learn_defaults(self, records: Sequence[RunRecord]) -> None:
+        """Conditions and the table know the parameters that nobody asked for as well."""
+        unknown = self.context.runs.unknown_algorithms(records)
+        if unknown:
+            # Whatever comes of it, it is asked for once.
+            self.context.runs.set_defaults({str(run.worker_config.get("algo")): {} for run in unknown})
+            self.context.tasks.run(
+                lambda: defaults_for(unknown), self._take_defaults, lambda _: None, owner=self
+            )
+
+    def _take_defaults(self, defaults: dict[str, dict[str, Any]]) -> None:
+        self.context.runs.set_defaults(defaults)
+        self.panel.look_again()
+        self.table.look_again()
 
     def _update_page(self, groups: set[str]) -> None:
         shown = self.page.run
@@ -211,7 +274,9 @@ class Window(QMainWindow):
     def _runs_removed(self, run_ids: Sequence[str]) -> None:
         gone, shown = set(run_ids), self.page.run
         beside = self.panel.list.beside(gone)
-        self.panel.update_groups(self.news.forget(run_ids))
+        groups = self.news.forget(run_ids)
+        self.panel.update_groups(groups)
+        self.table.update_groups(groups)
         self._marked(self.panel.list.chosen_ids())
         if shown is None or shown.run_id not in gone:
             return
@@ -255,6 +320,7 @@ class Window(QMainWindow):
             "compare": self.compare,
             "filter": self._filter,
             "messages": self.history.open,
+            "table": self.open_table,
             "theme": lambda: choose(self.context, next_theme()),
             "theme_system": lambda: choose(self.context, None),
             "log": self.actions_on_runs.open_log,
@@ -264,7 +330,7 @@ class Window(QMainWindow):
 
     def _filter(self) -> None:
         self.cover.uncover()
-        self.panel.field.setFocus()
+        (self.panel if self.cover.table is None else self.table).filtering.field.setFocus()
 
     def _mute(self, muted: bool) -> None:
         self.notification_area.muted = muted
@@ -307,6 +373,7 @@ class Window(QMainWindow):
         """End every timer and thread of the window, once. No run is stopped."""
         self.news.close()
         self.cover.close_all()
+        self.table.close_view()
         self.page.close_page()
         self.sparklines.close()
 

@@ -15,6 +15,32 @@ _MOST_SEEDS = 8
 
 
 @dataclass(frozen=True)
+class Doable:
+    """For how many of some runs each thing makes sense."""
+
+    pausing: str | None
+    """`Pause` or `Resume`; None when neither makes sense."""
+    pauses: int
+    cancels: int
+    removes: int
+    waits: int
+
+
+def doable_with(runs: Sequence[RunRecord]) -> Doable:
+    """What can be done with these runs."""
+    statuses = [run.status for run in runs]
+    pausing = "Pause" if "EXEC" in statuses else "Resume" if "PAUSE" in statuses else None
+    ended = sum(run.ended for run in runs)
+    pauses = statuses.count("EXEC" if pausing == "Pause" else "PAUSE")
+    return Doable(pausing, pauses, len(runs) - ended, ended, statuses.count("INIT"))
+
+
+def for_all(word: str, count: int) -> str:
+    """`Cancel`, or `Cancel 3 runs`."""
+    return f"{word} {count:,} runs" if count > 1 else word
+
+
+@dataclass(frozen=True)
 class HeaderWords:
     """The header of one run, or of all seeds of a configuration together."""
 
@@ -52,23 +78,21 @@ def header_words(
     """The header for `run`. The buttons are for those `meant`: it, its group, or all that are `marked`."""
     shown = [run] if marked else meant
     state = overall_state(shown)
-    statuses = [one.status for one in meant]
     seeds = words.seeds_text([one.worker_config.get("seed") for one in shown])
     chosen = f"{len(meant)} runs chosen" if marked else ""
     kind = words.kind_of(run) if words.own_name(run) else ""
     meta = (chosen, kind, seeds, _since(run), words.short_id(run.run_id))
-    pausing = "Pause" if "EXEC" in statuses else "Resume" if "PAUSE" in statuses else None
-    ended = sum(one.ended for one in meant)
+    can = doable_with(meant)
     return HeaderWords(
         title=title_of(run),
         state=state,
         meta=" · ".join(filter(None, meta)),
         labels="   ".join(filter(None, (words.tags_text(run.tags), run.notes))),
         reason=reason_text(shown, state, find),
-        pausing=pausing,
-        pauses=statuses.count("EXEC" if pausing == "Pause" else "PAUSE"),
-        cancels=len(meant) - ended,
-        removes=ended if marked or ended == len(meant) else 0,
+        pausing=can.pausing,
+        pauses=can.pauses,
+        cancels=can.cancels,
+        removes=can.removes if marked or not can.cancels else 0,
         plays=not is_evaluation(run),
         can_evaluate=can_evaluate(run, facts),
         can_resume_training=can_resume(run, facts),

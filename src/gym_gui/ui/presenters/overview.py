@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import pairwise
 
 from gym_gui.models import words
 from gym_gui.models.facts import is_evaluation
+from gym_gui.models.run_values import elapsed
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
 
@@ -125,17 +125,6 @@ def _scores(run: RunRecord, summary: EvalSummary | None) -> list[Headline]:
         ),
         Headline("Episodes", words.steps(overall.episodes), batches),
     ]
-
-
-def elapsed(run: RunRecord, now: float) -> float | None:
-    """Seconds since the run was started, up to its end, without pauses."""
-    if run.started_at is None:
-        return None
-    paused = sum(after.at - entry.at for entry, after in pairwise(run.history) if entry.status == "PAUSE")
-    until = run.ended_at or now
-    if run.status == "PAUSE" and run.history:
-        until = run.history[-1].at
-    return max(0.0, until - run.started_at - paused)
 
 
 def seconds_left(run: RunRecord) -> float | None:

@@ -2,16 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QMenu, QWidget
 
 from gym_gui.models.labels import Labels, shared_labels
 from gym_gui.theme import SPACE
+from gym_gui.ui.presenters.header import doable_with, for_all
 from gym_gui.ui.widgets.basics import Card, button, label
 from mosaic.client import RunRecord
+
+
+def run_menu(parent: QWidget, runs: Sequence[RunRecord], rows: int, ask: Callable[[str], object]) -> QMenu:
+    """What can be done with the chosen runs, for a right click; `ask` is told the name of it."""
+    can = doable_with(runs)
+    menu = QMenu(parent)
+    menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+    entries: tuple[tuple[str, str, bool] | None, ...] = (
+        ("open", "Open", rows == 1),
+        ("compare", f"Compare {len(runs)} runs", len(runs) > 1),
+        None,
+        ("label", "Name, tags and notes…", True),
+        ("again", "Run again" if len(runs) == 1 else f"Run all {len(runs)} again", True),
+        ("change", "Run again with changes…", rows == 1),
+        None,
+        ("first", "Start next", can.waits > 0),
+        ("pause", for_all("Pause", can.pauses), can.pausing == "Pause"),
+        ("go_on", for_all("Resume", can.pauses), can.pausing == "Resume"),
+        ("cancel", f"{for_all('Cancel', can.cancels)}…", can.cancels > 0),
+        None,
+        ("copy_id", "Copy its id" if len(runs) == 1 else f"Copy {len(runs)} ids", True),
+        ("folder", "Open its folder", rows == 1),
+        None,
+        ("remove", f"{for_all('Remove', can.removes)}…", can.removes > 0),
+    )
+    for entry in entries:
+        if entry is None:
+            menu.addSeparator()
+        elif entry[2]:
+            menu.addAction(entry[1]).triggered.connect(lambda _=False, name=entry[0]: ask(name))
+    return menu
 
 
 class Asking(Card):

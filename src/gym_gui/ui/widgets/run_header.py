@@ -7,7 +7,7 @@ from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
 
 from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.header import HeaderWords
+from gym_gui.ui.presenters.header import HeaderWords, for_all
 from gym_gui.ui.widgets.basics import Button, button, label, pill, restyle, set_pill
 from gym_gui.ui.widgets.elided import ElidedLabel
 from gym_gui.ui.widgets.run_asking import Confirm, LabelCard
@@ -109,9 +109,9 @@ class RunHeader(QWidget):
         self.reason.setVisible(bool(told.reason))
         self._pausing = told.pausing
         self.pausing.setVisible(told.pausing is not None)
-        self.pausing.setText(_for_all(told.pausing or "Pause", told.pauses))
+        self.pausing.setText(for_all(told.pausing or "Pause", told.pauses))
         self.cancel.setVisible(told.cancels > 0)
-        self.cancel.setText(_for_all("Cancel", told.cancels))
+        self.cancel.setText(for_all("Cancel", told.cancels))
         self._told = told
         if self.confirm.about == "cancel" and not told.cancels:
             self.confirm.hide()
@@ -121,7 +121,7 @@ class RunHeader(QWidget):
         self.entries["again"].setText("Run again" if told.count == 1 else f"Run all {told.count} again")
         self.entries["resume_training"].setEnabled(told.can_resume_training)
         self.entries["remove"].setEnabled(told.removes > 0)
-        self.entries["remove"].setText(f"{_for_all('Remove', told.removes)}…")
+        self.entries["remove"].setText(f"{for_all('Remove', told.removes)}…")
         self._show_seeds(told.seeds, "" if told.count > 1 else run_id)
         self._arrange()
 
@@ -183,7 +183,3 @@ class RunHeader(QWidget):
             self.confirm.ask(name, self._told.removes, self._told.count - self._told.removes)
         else:
             self.asked.emit(name)
-
-
-def _for_all(word: str, count: int) -> str:
-    return f"{word} {count} runs" if count > 1 else word

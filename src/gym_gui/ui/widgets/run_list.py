@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QResizeEvent
+from PySide6.QtCore import QItemSelection, QItemSelectionModel, QModelIndex, QPoint, Qt, QTimer, Signal
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent, QResizeEvent
 
 from gym_gui.models.run_rows import Row
 from gym_gui.models.runs import RunBook
@@ -26,6 +26,8 @@ class RunList(RowsView):
     """The id of the run to show, and whether the others of its group are meant as well."""
     marked = Signal(object)
     """list[str], the ids of all chosen runs."""
+    menu_wanted = Signal(QPoint)
+    """Where it is to open, for the chosen runs."""
 
     def __init__(self, model: RunListModel, book: RunBook, sparklines: Sparklines) -> None:
         super().__init__()
@@ -155,6 +157,10 @@ class RunList(RowsView):
                 self._rows.set_opened(row.key, not row.opened)
                 return
         super().mousePressEvent(event)
+
+    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
+        if self.chosen_rows():
+            self.menu_wanted.emit(event.globalPos())
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         key = event.key()

@@ -61,6 +61,10 @@ class RunListModel(QAbstractListModel):
         self.listing.set_filter(wanted)
         self._follow()
 
+    def look_again(self) -> None:
+        self.listing.look_again()
+        self._follow()
+
     def set_opened(self, key: str, opened: bool) -> None:
         self.listing.set_opened(key, opened)
         self._follow()
@@ -93,9 +97,9 @@ class RunListModel(QAbstractListModel):
 
     def _move_to(self, new: list[str]) -> None:
         staying = set(new)
-        gone = list(_ranges([at for at, key in enumerate(self._keys) if key not in staying]))
+        gone = list(ranges([at for at, key in enumerate(self._keys) if key not in staying]))
         before = self._places.keys()
-        added = list(_ranges([at for at, key in enumerate(new) if key not in before]))
+        added = list(ranges([at for at, key in enumerate(new) if key not in before]))
         if len(gone) + len(added) > _MOST_RANGES:
             self.beginResetModel()
             self._keys = list(new)
@@ -116,7 +120,7 @@ class RunListModel(QAbstractListModel):
         self._places = {key: at for at, key in enumerate(self._keys)}
 
 
-def _ranges(places: list[int]) -> Iterator[tuple[int, int]]:
+def ranges(places: list[int]) -> Iterator[tuple[int, int]]:
     """Numbers in order as ranges: 1 2 3 7 → (1, 3) (7, 7)."""
     start = 0
     for at in range(1, len(places) + 1):

@@ -2,29 +2,21 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QButtonGroup,
-    QFrame,
-    QHBoxLayout,
-    QLineEdit,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QFrame, QStackedWidget, QVBoxLayout, QWidget
 
-from gym_gui.models.filters import STATES, RunFilter
+from gym_gui.models.filters import RunFilter
 from gym_gui.models.listing import Listing
 from gym_gui.models.runs import RunBook
 from gym_gui.services.sparklines import Sparklines
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import Button, button, label, line
+from gym_gui.ui.widgets.basics import button, label, line
+from gym_gui.ui.widgets.run_filter import RunFilterBar
 from gym_gui.ui.widgets.run_list import RunList
 from gym_gui.ui.widgets.run_list_model import RunListModel
 from mosaic.client import RunRecord
 
 WIDTH = 316
-_TYPING_MS = 150
 
 
 class RunPanel(QFrame):
@@ -32,6 +24,7 @@ class RunPanel(QFrame):
 
     chosen = Signal(str, bool)
     marked = Signal(object)
+    table_wanted = Signal()
 
     def __init__(self, book: RunBook, sparklines: Sparklines) -> None:
         super().__init__()
@@ -41,14 +34,14 @@ class RunPanel(QFrame):
         self.list = RunList(self.model, book, sparklines)
         self.list.chosen.connect(self.chosen)
         self.list.marked.connect(self.marked)
-        self.field = QLineEdit()
-        self.field.setPlaceholderText("Filter by algorithm, environment, note…")
-        self.field.setAccessibleName("Filter runs")
-        self.field.setClearButtonEnabled(True)
-        self._typing = QTimer(self, singleShot=True, interval=_TYPING_MS)
-        self._typing.timeout.connect(self._apply)
-        self.field.textChanged.connect(self._typing.start)
-        self.chips: dict[str, Button] = {}
+        self.filtering = RunFilterBar()
+        self.filtering.changed.connect(self._apply)
+        self.field, self.chips = self.filtering.field, self.filtering.chips
+        self.table = button("Table", "Ctrl+L")
+        self.table.set_compact(True)
+        self.table.setToolTip("All runs in a table, to sort and to choose columns  Ctrl L")
+        self.table.clicked.connect(self.table_wanted)
+        self.filtering.row.addWidget(self.table)
         self._known = False
         self._none = self._nothing_fits()
         self._pages = QStackedWidget()
@@ -63,23 +56,9 @@ class RunPanel(QFrame):
         self._show_counts()
 
     def _head(self) -> QVBoxLayout:
-        chips = QHBoxLayout()
-        chips.setSpacing(6)
-        group = QButtonGroup(self)
-        for state in STATES:
-            chip = button(state.capitalize(), role="chip")
-            chip.setCheckable(True)
-            chip.setChecked(state == "all")
-            chip.clicked.connect(self._apply)
-            group.addButton(chip)
-            chips.addWidget(chip)
-            self.chips[state] = chip
-        chips.addStretch(1)
         head = QVBoxLayout()
         head.setContentsMargins(SPACE[2], SPACE[2], SPACE[2], SPACE[1] + 2)
-        head.setSpacing(SPACE[1] + 2)
-        head.addWidget(self.field)
-        head.addLayout(chips)
+        head.addWidget(self.filtering)
         return head
 
     def _nothing_fits(self) -> QWidget:
@@ -94,16 +73,9 @@ class RunPanel(QFrame):
         column.addStretch(1)
         return page
 
-    @property
-    def filter(self) -> RunFilter:
-        state = next(state for state, chip in self.chips.items() if chip.isChecked())
-        return RunFilter(state, self.field.text())
-
     def show_all(self) -> None:
         """Take the filter away."""
-        self.field.clear()
-        self.chips["all"].setChecked(True)
-        self._apply()
+        self.filtering.set_filter(RunFilter())
 
     def update_groups(self, groups: set[str]) -> None:
         """These groups of the book are new, changed or gone; from the first call on the runs are known."""
@@ -131,20 +103,23 @@ class RunPanel(QFrame):
         return self.model.listing.key_of(run_id) == self.model.listing.group_key_of(run_id)
 
     def _shows_all(self) -> bool:
-        return self.filter == RunFilter()
+        return self.filtering.filter == RunFilter()
+
+    def look_again(self) -> None:
+        """Something that conditions may ask for is known now."""
+        self.model.look_again()
+        self._show_counts()
 
     def _apply(self) -> None:
-        self._typing.stop()
-        self.model.set_filter(self.filter)
+        self.model.set_filter(self.filtering.filter)
         self._show_counts()
 
     def _show_counts(self) -> None:
-        counts = self.model.listing.counts()
-        for state, chip in self.chips.items():
-            chip.setText(f"{state.capitalize()} {counts[state]:,}")
+        self.filtering.show_counts(self.model.listing.counts())
         empty = self.model.rowCount() == 0
         self._pages.setCurrentIndex(int(empty))
         if empty:
             nothing = "No runs yet." if self._known else "Waiting for the daemon…"
-            self._none_text.setText(nothing if self._shows_all() else "No run fits this filter.")
+            problem = self.filtering.filter.problem
+            self._none_text.setText(nothing if self._shows_all() else problem or "No run fits this filter.")
             self.clear.setVisible(not self._shows_all())

@@ -10,7 +10,7 @@ from gym_gui.models import words
 from gym_gui.services.machine import Usage
 from gym_gui.theme import LABEL, SPACE, number_font, theme
 from gym_gui.ui.presenters.status import daemon_words, machine_words, queue_words, room_words
-from gym_gui.ui.widgets.basics import button
+from gym_gui.ui.widgets.basics import button, restyle
 from mosaic.client import HealthRecord
 
 HEIGHT = 28
@@ -47,7 +47,7 @@ class StatusBar(QFrame):
         self.dot = Dot()
         self.daemon = _text()
         self.daemon.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
-        self.messages = button("Messages", role="link")
+        self.messages = button("Messages", role="quiet-link")
         self._unread = 0
         self.cpu, self.memory, self.gpu, self.queue, self.room = (_text() for _ in range(5))
         # It changes all the time, and its neighbours stand still.
@@ -71,10 +71,12 @@ class StatusBar(QFrame):
         """Something was told, and has not been read in the history."""
         self._unread += 1
         self.messages.setText(f"Messages {self._unread:,}")
+        restyle(self.messages, role="link")
 
     def messages_read(self) -> None:
         self._unread = 0
         self.messages.setText("Messages")
+        restyle(self.messages, role="quiet-link")
 
     def show_daemon(self, state: str, reason: str) -> None:
         told = daemon_words(state, reason)

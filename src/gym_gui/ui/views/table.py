@@ -1,0 +1,244 @@
+"""All runs in a table, over the whole window: sorted, filtered, and acted upon many at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QResizeEvent
+from PySide6.QtWidgets import QHBoxLayout, QMenu, QStackedWidget, QVBoxLayout
+
+from gym_gui.context import Context
+from gym_gui.models.filters import RunFilter
+from gym_gui.models.listing import Listing
+from gym_gui.models.run_table import COLUMNS, USUAL, RunTable
+from gym_gui.theme import SPACE
+from gym_gui.ui.presenters.header import doable_with, for_all
+from gym_gui.ui.run_actions import RunActions
+from gym_gui.ui.views.base import View
+from gym_gui.ui.widgets.basics import Button, button, label, line
+from gym_gui.ui.widgets.run_asking import Confirm, LabelCard, run_menu
+from gym_gui.ui.widgets.run_filter import RunFilterBar
+from gym_gui.ui.widgets.run_table import RunTableModel, RunTableView
+from mosaic.client import RunRecord
+
+_KEPT = "table"
+_ROOMY = 1100
+
+
+class TableView(View):
+    """A book as a table. While nobody looks it does nothing, and catches up when it is entered."""
+
+    closed = Signal()
+    opened = Signal(str)
+    """The run to show by itself."""
+    filter_changed = Signal(object)
+    """Before the table follows it."""
+    compare_wanted = Signal()
+    chosen_changed = Signal(int)
+    """How many runs are chosen now."""
+
+    def __init__(self, context: Context, actions: RunActions, listing: Listing) -> None:
+        """`listing` counts the runs of each state; whoever has it gives it the filter of the table."""
+        super().__init__(context)
+        self.setProperty("role", "page")
+        self._actions = actions
+        self._listing = listing
+        self._entered = False
+        self.table = RunTable(context.runs)
+        self.model = RunTableModel(self.table)
+        self.view = RunTableView(self.model)
+        self.filtering = RunFilterBar(in_a_row=True)
+        self.confirm, self.label_card = Confirm(), LabelCard()
+        self.info = label("", "dim")
+        self.columns = button("Columns")
+        self.back = button("List", "Ctrl+L")
+        self.label = self._button("Tag…", "label")
+        self.pausing = self._button("Pause", "pause")
+        self.cancel = self._button("Cancel", "cancel", "danger")
+        self.remove = self._button("Remove", "remove", "danger")
+        self._none = label("", "dim", wraps=True)
+        self._pages = QStackedWidget()
+        self._lay_out()
+        self._restore()
+        self._connect()
+
+    def _lay_out(self) -> None:
+        first = QHBoxLayout()
+        first.setContentsMargins(SPACE[3], SPACE[2], SPACE[3], 0)
+        first.setSpacing(SPACE[2])
+        first.addWidget(self.filtering, 1)
+        first.addWidget(self.columns)
+        first.addWidget(self.back)
+        second = QHBoxLayout()
+        second.setContentsMargins(SPACE[3], SPACE[1], SPACE[3], SPACE[1] + 2)
+        second.setSpacing(SPACE[1])
+        second.addWidget(self.info, 1)
+        for one in (self.label, self.pausing, self.cancel, self.remove):
+            second.addWidget(one)
+        asking = QVBoxLayout()
+        asking.setContentsMargins(SPACE[3], 0, SPACE[3], 0)
+        asking.addWidget(self.confirm)
+        asking.addWidget(self.label_card)
+        self._none.setContentsMargins(SPACE[3], SPACE[3], SPACE[3], SPACE[3])
+        self._none.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
+        self._pages.addWidget(self.view)
+        self._pages.addWidget(self._none)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(0)
+        column.addLayout(first)
+        column.addLayout(second)
+        column.addLayout(asking)
+        column.addWidget(line())
+        column.addWidget(self._pages, 1)
+
+    def _connect(self) -> None:
+        self.filtering.changed.connect(self._filter)
+        self.back.clicked.connect(self.closed)
+        self.columns.clicked.connect(
+            lambda: self._choose_columns(self.columns.mapToGlobal(QPoint(0, self.columns.height() + 4)))
+        )
+        self.view.columns_wanted.connect(self._choose_columns)
+        self.view.opened.connect(self.opened)
+        self.view.chosen_changed.connect(self._show_chosen)
+        self.view.menu_wanted.connect(self._open_menu)
+        self.model.dropped.connect(self._actions.reorder)
+        self.confirm.confirmed.connect(self._do)
+        self.label_card.saved.connect(lambda before, after: self._actions.label(self.chosen(), before, after))
+
+    def enter(self) -> None:
+        """Show the runs as they are now."""
+        self._entered = True
+        self.model.look_again()
+        self.view.fit_columns()
+        self._show_counts()
+        self.view.setFocus()
+
+    def leave(self) -> None:
+        self._entered = False
+        self.confirm.hide()
+        self.label_card.hide()
+        chosen = {"columns": list(self.table.chosen), "differing": self.table.with_differing}
+        sorting = {"sorted_by": self.table.sorted_by, "descending": self.table.descending}
+        self.context.settings.set(_KEPT, {**chosen, **sorting})
+
+    def close_view(self) -> None:
+        if self._entered:
+            self.leave()
+
+    def show_filter(self, wanted: RunFilter, run_ids: Sequence[str]) -> None:
+        """Filter as the list does, and choose what is chosen there."""
+        self.filtering.set_filter(wanted)
+        self.view.select(run_ids)
+
+    def update_groups(self, groups: set[str]) -> None:
+        """These groups of the book are new, changed or gone."""
+        if self._entered:
+            self.model.update(groups)
+            self._show_counts()
+            self._show_chosen()
+
+    def look_again(self) -> None:
+        if self._entered:
+            self.model.look_again()
+
+    def chosen(self) -> list[RunRecord]:
+        """The runs of the chosen rows."""
+        found = map(self.context.runs.get, self.view.chosen_ids())
+        return [run for run in found if run is not None]
+
+    def ask(self, name: str) -> None:
+        """Do something with the chosen runs, after a question where it cannot be undone."""
+        runs = self.chosen()
+        if not runs:
+            return
+        can = doable_with(runs)
+        if name == "open":
+            self.opened.emit(runs[0].run_id)
+        elif name == "compare":
+            self.compare_wanted.emit()
+        elif name == "label":
+            self.confirm.hide()
+            self.label_card.ask(runs)
+        elif name in ("cancel", "remove"):
+            self.label_card.hide()
+            count = can.cancels if name == "cancel" else can.removes
+            self.confirm.ask(name, count, len(runs) - count)
+        elif name == "pause" and can.pausing == "Resume":
+            self._do("go_on")
+        else:
+            self._do(name)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.back.set_compact(self.width() < _ROOMY)
+
+    def _do(self, name: str) -> None:
+        runs = self.chosen()
+        if runs:
+            self._actions.do(name, runs[0], runs)
+
+    def _filter(self) -> None:
+        self.filter_changed.emit(self.filtering.filter)
+        self.model.set_filter(self.filtering.filter)
+        self.view.show_sorting()
+        self._show_counts()
+
+    def _show_counts(self) -> None:
+        self.filtering.show_counts(self._listing.counts())
+        self._pages.setCurrentIndex(int(self.model.rowCount() == 0))
+        problem = self.filtering.filter.problem
+        every = self.filtering.filter == RunFilter()
+        self._none.setText("No runs yet." if every else problem or "No run fits this filter.")
+        self._show_chosen()
+
+    def _show_chosen(self) -> None:
+        runs = self.chosen()
+        can = doable_with(runs)
+        shown = self.model.rowCount()
+        chosen = f" · {len(runs):,} chosen" if runs else ""
+        waiting = self.table.sorted_by == "queue" and shown > 1
+        hint = " · drag waiting runs to change their order" if waiting and not runs else ""
+        self.info.setText(f"{shown:,} run{'s' * (shown != 1)}{chosen}{hint}")
+        self.pausing.setText(for_all(can.pausing or "Pause", can.pauses))
+        self.cancel.setText(for_all("Cancel", can.cancels))
+        self.remove.setText(for_all("Remove", can.removes))
+        enabled = (bool(runs), can.pauses > 0, can.cancels > 0, can.removes > 0)
+        buttons = (self.label, self.pausing, self.cancel, self.remove)
+        for one, makes_sense in zip(buttons, enabled, strict=True):
+            one.setEnabled(makes_sense)
+        self.chosen_changed.emit(len(runs))
+
+    def _open_menu(self, at: QPoint) -> None:
+        runs = self.chosen()
+        run_menu(self, runs, len(runs), self.ask).popup(at)
+
+    def _choose_columns(self, at: QPoint) -> None:
+        menu = QMenu(self)
+        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        differing = menu.addAction("Settings that differ")
+        differing.setCheckable(True)
+        differing.setChecked(self.table.with_differing)
+        differing.toggled.connect(lambda on: self.model.set_columns(self.table.chosen, on))
+        menu.addSeparator()
+        for column in COLUMNS:
+            entry = menu.addAction(column.title)
+            entry.setCheckable(True)
+            entry.setChecked(column.key in self.table.chosen)
+            entry.toggled.connect(lambda on, key=column.key: self._show_column(key, on))
+        menu.popup(at)
+
+    def _show_column(self, key: str, shown: bool) -> None:
+        others = [one for one in self.table.chosen if one != key]
+        self.model.set_columns([*others, *([key] if shown else [])], self.table.with_differing)
+
+    def _restore(self) -> None:
+        kept = self.context.settings.get(_KEPT) or {}
+        self.table.set_columns(kept.get("columns") or USUAL, bool(kept.get("differing", True)))
+        self.table.sort(str(kept.get("sorted_by", "date")), bool(kept.get("descending", True)))
+
+    def _button(self, text: str, name: str, role: str | None = None) -> Button:
+        made = button(text, role=role)
+        made.clicked.connect(lambda: self.ask(name))
+        return made
