@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import PySide6
 import pytest
 
 from conftest import RunMosaic
-from gym_gui.launch import _missing, check_display
+from gym_gui.launch import absent_libraries, advice_for, check_display
 from mosaic.contract.errors import UserError
 
 ROOT = Path(__file__).parents[2]
@@ -50,10 +52,30 @@ def test_a_display_that_answers_chooses_its_plug_in(tmp_path: Path) -> None:
     assert check_display({"QT_QPA_PLATFORM": "offscreen"}) == "offscreen"
 
 
-def test_a_missing_library_of_the_system_is_named_with_its_package() -> None:
-    said = "libxcb-cursor.so.0: cannot open shared object file: No such file or directory"
-    assert "apt-get install libxcb-cursor0" in str(_missing(said))
-    assert "libodd.so.1" in str(_missing("libodd.so.1: cannot open shared object file"))
+def test_all_missing_libraries_of_the_system_are_named_with_one_command(tmp_path: Path) -> None:
+    # Qt as it is, but for one part that asks for two libraries which no system has.
+    real = Path(PySide6.__file__).parent / "Qt"
+    (tmp_path / "Qt" / "lib").mkdir(parents=True)
+    for library in (real / "lib").iterdir():
+        (tmp_path / "Qt" / "lib" / library.name).symlink_to(library)
+    part = tmp_path / "Qt" / "lib" / "libQt6XcbQpa.so.6"
+    content = part.read_bytes()
+    part.unlink()
+    for name in (b"libxcb-cursor.so.", b"libxcb-icccm.so."):
+        content = re.sub(re.escape(name) + b"\\d", name + b"x", content)
+    part.write_bytes(content)
+    plugins = tmp_path / "Qt" / "plugins" / "platforms"
+    plugins.mkdir(parents=True)
+    shutil.copy(real / "plugins" / "platforms" / "libqxcb.so", plugins)
+    absent = absent_libraries("xcb", tmp_path)
+    assert absent == ["libxcb-cursor.so.x", "libxcb-icccm.so.x"]
+    assert "`apt-get install libxcb-cursor0 libxcb-icccm4`" in advice_for(absent)
+    assert advice_for(["libodd.so.1"]) == "install what has libodd.so.1"
+    assert advice_for([*absent, "libodd.so.1"]).endswith("and install what has libodd.so.1")
+
+
+def test_here_nothing_is_missing() -> None:
+    assert absent_libraries() == []
 
 
 def test_missing_packages_are_told_with_the_command_that_gets_them(tmp_path: Path) -> None:

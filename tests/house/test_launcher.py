@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import shutil
 import signal
 import subprocess
@@ -73,6 +74,51 @@ def test_an_interrupted_set_up_ends_its_processes_and_is_never_taken_for_whole(c
     assert b"interrupted" in told
     assert not (checkout / ".venv" / "stamp").exists()
     assert (checkout / ".venv" / "unfinished").exists()
+
+
+# Says what pip says, as slowly as the test wants it.
+FAKE_PYTHON = """#!/bin/sh
+case "$*" in *pip\\ install*torch*) ;; *) exit 0;; esac
+await() { while [ ! -e "$HERE/$1" ]; do sleep 0.05; done; }
+echo "Collecting torch==2.13.0"
+echo "  Downloading https://files.example/torch-2.13.0-cp311-linux_x86_64.whl (181.4 MB)"
+mkdir "$TMPDIR/pip-unpack-x"
+truncate -s 60000000 "$TMPDIR/pip-unpack-x/torch-2.13.0-cp311-linux_x86_64.whl"
+await downloaded
+echo "Installing collected packages: filelock, sympy, torch"
+mkdir -p "$HERE/.venv/lib/python3.11/site-packages/filelock-1.dist-info"
+echo "# changed" >>"$HERE/pyproject.toml"
+await installed
+"""
+
+
+def test_a_set_up_tells_how_much_of_how_much_is_done(checkout: Path) -> None:
+    python = checkout / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    python.write_text(FAKE_PYTHON)
+    python.chmod(0o755)
+    before = subprocess.run(["cksum"], stdin=(checkout / "pyproject.toml").open(), capture_output=True)
+    screen, terminal = pty.openpty()
+    environment = {**os.environ, "HERE": str(checkout)}
+    said = ""
+
+    def wait_for(text: str) -> None:
+        nonlocal said
+        while text not in said:
+            said += os.read(screen, 4096).decode()
+
+    with subprocess.Popen([checkout / "mosaic", "runs"], env=environment, stderr=terminal) as process:
+        os.close(terminal)
+        wait_for("2 of 3, PyTorch: getting package 1, torch (60 of 181 MB), ")
+        (checkout / "downloaded").touch()
+        wait_for("2 of 3, PyTorch: installing 2 of 3, sympy, ")
+        (checkout / "installed").touch()
+        wait_for("Ready.")
+    os.close(screen)
+    assert process.returncode == 0
+    stamp = (checkout / ".venv" / "stamp").read_text()
+    assert stamp.startswith(before.stdout.decode()), "what was changed meanwhile was not installed"
+    assert not (checkout / ".venv" / "tmp").exists()
 
 
 def test_a_whole_environment_is_used_at_once_in_the_folder_of_the_caller(

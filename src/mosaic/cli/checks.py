@@ -14,7 +14,7 @@ from typing import Any
 from mosaic.cli import words
 from mosaic.cli.program import program
 from mosaic.contract.errors import MosaicError
-from mosaic.contract.extras import DISTRIBUTION, base_packages, extra_sets
+from mosaic.contract.extras import DISTRIBUTION, base_packages, extra_sets, is_installed
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.sizes import bytes_text
 from mosaic.contract.workers import discover_workers
@@ -48,6 +48,7 @@ def all_checks(paths: VarPaths) -> Iterator[Check]:
     yield from _packages()
     yield _workers()
     yield from _machine(paths)
+    yield from _window()
     yield from _extras()
 
 
@@ -140,6 +141,18 @@ def _daemon(paths: VarPaths) -> Iterator[Check]:
     for problem in health.problems:
         fix = f"{program()} gc --dry-run says what can be removed; the daemon's log is {log}"
         yield Check("Machine", "problem", False, problem, fix=fix)
+
+
+def _window() -> Iterator[Check]:
+    """What the window needs of the system, once its own packages are there."""
+    from gym_gui.launch import absent_libraries, advice_for
+
+    if not is_installed("gui"):
+        return
+    absent = absent_libraries()
+    detail = f"not there: {', '.join(absent)}" if absent else "all there"
+    fix = advice_for(absent) if absent else ""
+    yield Check("Machine", "the window's libraries", not absent, detail, required=False, fix=fix)
 
 
 def _extras() -> Iterator[Check]:
