@@ -14,8 +14,9 @@ import PySide6
 import pytest
 
 from conftest import RunMosaic
-from gym_gui.launch import absent_libraries, advice_for, check_display
+from gym_gui.launch import check_display
 from mosaic.contract.errors import UserError
+from mosaic.contract.libraries import absent_libraries, advice_for
 
 ROOT = Path(__file__).parents[2]
 NONE = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "QT_QPA_PLATFORM": ""}

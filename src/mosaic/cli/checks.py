@@ -15,6 +15,7 @@ from mosaic.cli import words
 from mosaic.cli.program import program
 from mosaic.contract.errors import MosaicError
 from mosaic.contract.extras import DISTRIBUTION, base_packages, extra_sets, is_installed
+from mosaic.contract.libraries import absent_libraries, advice_for
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.sizes import bytes_text
 from mosaic.contract.workers import discover_workers
@@ -145,8 +146,6 @@ def _daemon(paths: VarPaths) -> Iterator[Check]:
 
 def _window() -> Iterator[Check]:
     """What the window needs of the system, once its own packages are there."""
-    from gym_gui.launch import absent_libraries, advice_for
-
     if not is_installed("gui"):
         return
     absent = absent_libraries()
