@@ -17,7 +17,7 @@ from gymnasium import spaces
 from cleanrl_worker.catalog import CATALOG
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.training.envs import VectorEnv, make_envs
-from cleanrl_worker.training.quick_discrete import QuickDiscrete
+from cleanrl_worker.training.quickening import QuickDiscrete, look_around
 from cleanrl_worker.training.state import decode, encode
 from mosaic.contract.errors import UserError
 
@@ -221,6 +221,32 @@ def test_a_quick_check_of_actions_says_what_the_slow_one_says() -> None:
         expected = [slow.sample() for _ in range(5)]
         slow.seed(1)
         assert [QuickDiscrete(slow).sample() for _ in range(5)] == expected
+
+
+@pytest.mark.parametrize(
+    ("env_id", "kwargs"),
+    [
+        ("BabyAI-GoToRedBallNoDists-v0", {}),
+        ("BabyAI-BossLevel-v0", {}),
+        ("MiniGrid-DoorKey-8x8-v0", {}),
+        ("MiniGrid-FourRooms-v0", {"agent_view_size": 9}),
+        ("MiniGrid-Empty-5x5-v0", {}),
+    ],
+)
+def test_a_quick_look_around_sees_what_the_slow_one_sees(env_id: str, kwargs: dict[str, Any]) -> None:
+    with make_envs("ppo", "MiniGrid-Empty-5x5-v0", 1) as quick:
+        assert quick._envs[0].unwrapped.gen_obs.func is look_around
+    env = gymnasium.make(env_id, **kwargs).unwrapped
+    env.action_space.seed(1)
+    for seed in range(5):
+        env.reset(seed=seed)
+        for _ in range(80):
+            env.step(env.action_space.sample())
+            slow, fast = env.gen_obs(), look_around(env)
+            assert slow.keys() == fast.keys()
+            assert (slow["direction"], slow["mission"]) == (fast["direction"], fast["mission"])
+            assert slow["image"].dtype == fast["image"].dtype
+            assert slow["image"].tobytes() == fast["image"].tobytes()
 
 
 def play(envs: VectorEnv, random: np.random.Generator, steps: int) -> bytes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Protocol
 
@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from cleanrl_worker.agents.minigrid import MinigridAgent
+from cleanrl_worker.agents.minigrid import KnownViews, MinigridAgent
 from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.kernels import ppo as ppo_kernel
 from cleanrl_worker.probe import describe_space
@@ -92,20 +92,29 @@ class TorchLearner:
         self._optimizer = optimizer
         self._args = args
         self._device = next(agent.parameters()).device
+        self._known = KnownViews(self._outputs) if isinstance(agent, MinigridAgent) else None
 
-    @torch.no_grad()
     def logits(self, obs: Floats) -> Floats:
-        return np.asarray(self._agent.logits(torch.from_numpy(obs).to(self._device)).cpu())
+        return self._known(obs)[:, :-1] if self._known else self._compute(self._agent.logits, obs)
+
+    def values(self, obs: Floats) -> Floats:
+        return self._known(obs)[:, -1] if self._known else self._compute(self._agent.value, obs)
+
+    def _outputs(self, obs: Floats) -> Floats:
+        """Logits and value, one after the other."""
+        return self._compute(lambda rows: torch.column_stack(self._agent(rows)), obs)
 
     @torch.no_grad()
-    def values(self, obs: Floats) -> Floats:
-        return np.asarray(self._agent.value(torch.from_numpy(obs).to(self._device)).cpu())
+    def _compute(self, function: Callable[[Tensor], Tensor], obs: Floats) -> Floats:
+        return np.asarray(function(torch.from_numpy(obs).to(self._device)).cpu())
 
     def learn(self, batch: Batch, rows: NDArray[np.int64], learning_rate: float) -> Floats:
         """One minibatch; gives what is logged, in the order of `LOGGED`."""
         taken = [torch.from_numpy(array[rows]).to(self._device) for array in vars(batch).values()]
         loss, logged = compute_loss(self._agent, self._args, *taken)
         self._optimizer.update(loss, learning_rate, self._args.max_grad_norm)
+        if self._known:
+            self._known.forget()
         return np.asarray(logged.cpu())
 
 

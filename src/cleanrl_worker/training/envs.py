@@ -18,7 +18,7 @@ from cleanrl_worker.training.curriculum import Curriculum, StageNote
 from cleanrl_worker.training.drawn_tasks import DrawnTasks
 from cleanrl_worker.training.making import EnvMaker
 from cleanrl_worker.training.observations import array_observations
-from cleanrl_worker.training.quick_discrete import quicken
+from cleanrl_worker.training.quickening import quicken
 from cleanrl_worker.training.replaying import EpisodeTape, checksum, random_state
 from cleanrl_worker.training.stage_envs import StageEnvs
 from cleanrl_worker.training.state import State
