@@ -137,7 +137,9 @@ def test_every_algorithm_gets_an_array(shown: str) -> None:
 
 @pytest.mark.parametrize(("shown", "kind"), REFUSED.items())
 def test_what_no_algorithm_can_take_is_refused_in_one_sentence(shown: str, kind: str) -> None:
-    advice = "an environment with vector observations" if kind == "image" else "another environment"
+    advice = "another environment"
+    if kind == "image":
+        advice = "an environment with vector observations, or give a script of your own as a file"
     with pytest.raises(UserError) as refusal:
         make_envs("ppo", f"Showing{shown}-v0", 1)
     said = f"ppo takes vector or grid observations, but Showing{shown}-v0 has {kind} observations"
