@@ -150,6 +150,7 @@ QHeaderView::section {
     background: $panel; color: $dim; border: none; border-bottom: 1px solid $line;
     padding: 6px 11px; font-size: 12px;
 }
+QAbstractScrollArea::corner { background: $panel; border: none; }
 QTableCornerButton::section { background: $panel; border: none; }
 
 QScrollArea { background: transparent; border: none; }

@@ -46,6 +46,7 @@ def scenes(window: Window, runs: SampleRuns) -> Iterator[Scene]:
     yield Scene("failed", lambda: show_tab(window, runs.failed, "Overview"))
     yield Scene("waiting", lambda: show_tab(window, runs.waiting, "Overview"))
     yield Scene("compare", lambda: compare(window, [*runs.seeds, other]), 4000)
+    yield Scene("table", lambda: open_table(window))
     for purpose in ("train", "policy", "resume", "script"):
         yield Scene(f"form-{purpose}", partial(open_form, window, purpose, live), 3000)
 
@@ -117,9 +118,16 @@ def compare(window: Window, runs: list[RunRecord]) -> None:
     wait_until(lambda: window.cover.comparison is not None, "the comparison is there")
 
 
+def open_table(window: Window) -> None:
+    """Show all runs in the table."""
+    window.cover.uncover()
+    window.open_table()
+
+
 def open_form(window: Window, purpose: str, run: RunRecord) -> None:
     """Open a form over the run."""
     window.cover.uncover()
+    window.close_table()
     window.select_run(run.run_id)
     before = window.cover.form
     window.open_form(purpose, {})

@@ -53,10 +53,10 @@ class TableView(View):
         self.info = label("", "dim")
         self.columns = button("Columns")
         self.back = button("List", "Ctrl+L")
-        self.label = self._button("Tag…", "label")
+        self.label = self._button("Tag…", "label", shortcut="F2")
         self.pausing = self._button("Pause", "pause")
         self.cancel = self._button("Cancel", "cancel", "danger")
-        self.remove = self._button("Remove", "remove", "danger")
+        self.remove = self._button("Remove", "remove", "danger", "Ctrl+Delete")
         self._none = label("", "dim", wraps=True)
         self._pages = QStackedWidget()
         self._lay_out()
@@ -236,9 +236,13 @@ class TableView(View):
     def _restore(self) -> None:
         kept = self.context.settings.get(_KEPT) or {}
         self.table.set_columns(kept.get("columns") or USUAL, bool(kept.get("differing", True)))
-        self.table.sort(str(kept.get("sorted_by", "date")), bool(kept.get("descending", True)))
+        sorted_by = str(kept.get("sorted_by", "date"))
+        # The order of the queue is for those that wait, whom nobody asks for yet.
+        if sorted_by != "queue":
+            self.table.sort(sorted_by, bool(kept.get("descending", True)))
 
-    def _button(self, text: str, name: str, role: str | None = None) -> Button:
-        made = button(text, role=role)
+    def _button(self, text: str, name: str, role: str | None = None, shortcut: str | None = None) -> Button:
+        made = button(text, shortcut, role)
+        made.set_compact(True)
         made.clicked.connect(lambda: self.ask(name))
         return made

@@ -186,7 +186,7 @@ class NotificationHistory(QFrame):
         self.hide()
 
     def open(self) -> None:
-        """Show it in the lower left corner of the window, or take it away when it is there."""
+        """Show it in the lower right corner of the window, or take it away when it is there."""
         if self.isVisible():
             self.hide()
             return
@@ -219,7 +219,8 @@ class NotificationHistory(QFrame):
 
     def _place(self) -> None:
         height = min(_HISTORY_HEIGHT, self._over.height() - 2 * self._margin - SPACE[4])
-        self.setGeometry(SPACE[3], self._over.rect().bottom() - height - self._margin, _WIDTH, height)
+        left, top = self._over.width() - _WIDTH - SPACE[3], self._over.height() - height - self._margin
+        self.setGeometry(left, top, _WIDTH, height)
 
     def _fill(self) -> None:
         page = QWidget()

@@ -114,23 +114,37 @@ class LabelCard(Asking):
         super().__init__()
         self._before = Labels()
         self.name, self.tags, self.notes = QLineEdit(), QLineEdit(), QLineEdit()
-        for field, title, share in ((self.name, "Name", 2), (self.tags, "Tags", 2), (self.notes, "Notes", 4)):
-            field.setAccessibleName(title)
-            field.returnPressed.connect(self._save)
-            self.row.addWidget(label(title, "field"))
-            self.row.addWidget(field, share)
         self.save = button("Save", role="primary")
         self.save.clicked.connect(self._save)
-        self.drop = button("Cancel")
+        self.drop = button("Discard")
         self.drop.clicked.connect(self.hide)
-        self.row.addWidget(self.save)
-        self.row.addWidget(self.drop)
+        second = QHBoxLayout()
+        second.setContentsMargins(SPACE[0], 0, 0, 0)
+        second.setSpacing(SPACE[1])
+        self.column.addLayout(second)
+        named = label("Name", "field")
+        noted = label("Notes", "field")
+        # Both rows begin at one line.
+        for one in (named, noted):
+            one.setFixedWidth(noted.sizeHint().width())
+        for row, text, field in (
+            (self.row, named, self.name),
+            (self.row, label("Tags", "field"), self.tags),
+            (second, noted, self.notes),
+        ):
+            field.setAccessibleName(text.text())
+            field.returnPressed.connect(self._save)
+            row.addWidget(text)
+            row.addWidget(field, 1)
+        second.addWidget(self.save)
+        second.addWidget(self.drop)
 
     def ask(self, runs: Sequence[RunRecord]) -> None:
         """Show what these runs have in common."""
         self._before = known = shared_labels(runs)
         several = len(runs) > 1
         self.name.setText(known.name or "")
+        self.name.setCursorPosition(0)
         self.name.setPlaceholderText("their own names" if several and known.name is None else "")
         self.tags.setText(", ".join(known.tags))
         self.tags.setPlaceholderText("for all of them" if several else "baseline, night")

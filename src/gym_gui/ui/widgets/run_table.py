@@ -34,7 +34,7 @@ from gym_gui.ui.widgets.run_list_model import ranges
 
 Index = QModelIndex | QPersistentModelIndex
 _ROW = 30
-_MARK, _BESIDE = 3, 11
+_MARK, _BESIDE, _ARROW = 3, 11, 8
 _MOST_RANGES = 64
 _WIDEST, _LEAST = 260, 56
 _LOOKED_AT = 60
@@ -95,7 +95,9 @@ class RunTableModel(QAbstractTableModel):
         if orientation != Qt.Orientation.Horizontal or section >= len(self._columns):
             return None
         if role == Qt.ItemDataRole.DisplayRole:
-            return self._columns[section].title
+            column = self._columns[section]
+            arrow = "↓" if self.table.descending else "↑"
+            return f"{column.title} {arrow}" if column.key == self.table.sorted_by else column.title
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return _RIGHT if self._columns[section].number else _LEFT
         return None
@@ -262,9 +264,7 @@ class RunTableView(QTableView):
         self.verticalHeader().setDefaultSectionSize(_ROW)
         header = self.horizontalHeader()
         header.setHighlightSections(False)
-        header.setStretchLastSection(True)
         header.setSectionsClickable(True)
-        header.setSortIndicatorShown(True)
         header.setResizeContentsPrecision(_LOOKED_AT)
         header.sectionClicked.connect(self._sort_by)
         header.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
@@ -295,16 +295,16 @@ class RunTableView(QTableView):
         """Give each column the room that its values need, within reason."""
         self.resizeColumnsToContents()
         for at in range(self._rows.columnCount()):
-            self.setColumnWidth(at, max(_LEAST, min(_WIDEST, self.columnWidth(at) + 6)))
-        self.show_sorting()
+            # The arrow may come to any of them.
+            self.setColumnWidth(at, max(_LEAST, min(_WIDEST, self.columnWidth(at) + _ARROW)))
+        spare = self.viewport().width() - self.horizontalHeader().length()
+        if spare > 0:
+            self.setColumnWidth(0, self.columnWidth(0) + min(spare, _WIDEST))
 
     def show_sorting(self) -> None:
         """The arrow at the column that decides the order."""
-        table = self._rows.table
-        place = next((at for at, one in enumerate(table.columns) if one.key == table.sorted_by), -1)
-        # The style draws the arrow of what ascends downwards: to people that is the greatest first.
-        order = Qt.SortOrder.AscendingOrder if table.descending else Qt.SortOrder.DescendingOrder
-        self.horizontalHeader().setSortIndicator(place, order)
+        last = max(0, self._rows.columnCount() - 1)
+        self._rows.headerDataChanged.emit(Qt.Orientation.Horizontal, 0, last)
 
     def _sort_by(self, section: int) -> None:
         column, table = self._rows.table.columns[section], self._rows.table
