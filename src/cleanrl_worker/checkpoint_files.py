@@ -24,6 +24,7 @@ _STEP_NAME = re.compile(r"step-\d+\.npz")
 _CHUNK_NAME = re.compile(r"replay/chunk-\d+\.npz")
 _SHAPE = "__shape__.npy"
 _ATTEMPTS = 5
+_PICKLE = b"\x80"
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Origin:
     """The stage of a curriculum in which it was that good."""
     normaliser: Mapping[str, Any] | None = None
     """Statistics of the observations, as they lie beside a model."""
+    told: bool = True
+    """Whether it says itself what it is of; the file of somebody's script does not."""
 
 
 def locate(named: str, folder: Path) -> Path:
@@ -106,7 +109,9 @@ def _read_checkpoint(path: Path) -> Origin:
 
 def check_whole(origin: Origin) -> Origin:
     """The same, once every byte of it was read and all files that belong to it were seen."""
-    if origin.step is not None:
+    if origin.step is None:
+        _check_model(origin.path)
+    else:
         with _open(origin.path) as file:
             broken = file.testzip()
         if broken is not None:
@@ -119,6 +124,21 @@ def check_whole(origin: Origin) -> Origin:
                 f"The checkpoint {origin.path} needs {origin.path.parent / name}, which is not there."
             )
     return origin
+
+
+def _check_model(path: Path) -> None:
+    """Refuse a file that torch cannot have written, or that has lost a part of itself."""
+    with path.open("rb") as file:
+        if file.read(1) == _PICKLE:
+            # As older versions of torch wrote them, which only torch can check.
+            return
+    try:
+        with zipfile.ZipFile(path) as archive:
+            whole = archive.testzip() is None
+    except (OSError, zipfile.BadZipFile):
+        whole = False
+    if not whole:
+        raise UserError(f"{path} is not a PyTorch file of plain weights, so it cannot be loaded.")
 
 
 @contextmanager
@@ -176,7 +196,7 @@ def _read_foreign(path: Path) -> Origin:
     except (OSError, ValueError):
         told = {}
     if not isinstance(told, dict) or not told.get("env_id"):
-        return Origin(path, None, {}, None)
+        return Origin(path, None, {}, None, told=False)
     # Its experiment is called after the algorithm, or the script is: `ppo.py`, `cleanrl.ppo`.
     script = str(told.get("algo")).removesuffix(".py")
     names = (path.name.removesuffix(MODEL_SUFFIX), script.rpartition("/")[2], script.rpartition(".")[2])
@@ -184,7 +204,7 @@ def _read_foreign(path: Path) -> Origin:
     known = {name: told[name] for name in ("env_id", "seed") if told.get(name) is not None}
     if told.get("total_timesteps"):
         known["total_timesteps"] = told["total_timesteps"]
-    return Origin(path, algo, known, None)
+    return Origin(path, algo, known, None, told=False)
 
 
 def _read_model(path: Path) -> Origin:

@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import json
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +27,7 @@ from cleanrl_worker.training.normalise import FrozenNormaliser, statistics_in
 from cleanrl_worker.training.policies import Policy, Spaces
 from cleanrl_worker.training.state import State, decode
 from cleanrl_worker.training.weights import Misfit, read_weights
-from mosaic.contract.errors import UserError, closest
+from mosaic.contract.errors import MosaicError, UserError, closest
 
 NO_STATISTICS = (
     "The statistics of the observations that this policy was trained on are not beside its weights; "
@@ -171,3 +173,20 @@ class _SmallSpaces:
     def __init__(self, entry: EvalEntry) -> None:
         self.observation_space: Any = Box(-1.0, 1.0, (1,))
         self.action_space: Any = Discrete(2) if "discrete" in entry.action_spaces else Box(-1.0, 1.0, (1,))
+
+
+def main(path: str, algo: str, env_id: str, env_kwargs: str) -> int:
+    """Whether a model file fits, as one JSON line, for a process that has no torch."""
+    found: dict[str, str] = {}
+    try:
+        model = open_model(Path(path), algo, env_id, env_kwargs)
+        with model.make_envs(1) as envs:
+            model.load_policy(envs)
+    except MosaicError as error:
+        found = {"error": str(error)}
+    print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

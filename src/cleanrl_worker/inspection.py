@@ -83,6 +83,9 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
     # Another interpreter has packages of its own.
     asks = prober is not None and python is None
     missing = tuple(_missing(checked, script, [entry, *stages])) if asks else ()
+    if prober is not None and origin is not None and not origin.told and not missing:
+        # Nobody has said what is in it, so only a look at its weights can tell whether it fits.
+        prober.check_model(origin.path, checked.algo, checked.env_id, checked.extras.get("env_kwargs"))
     return Inspection(checked, script, entry, origin, missing)
 
 

@@ -26,7 +26,7 @@ class Prober:
 
     def environment(self, env_id: str, env_kwargs: Mapping[str, Any] | None = None) -> EnvironmentEntry:
         """The spaces of an environment, or a UserError with the interpreter's own reason."""
-        answer = self._ask("env", env_id, "--kwargs", json.dumps(dict(env_kwargs or {})))
+        answer = self._ask(str(_PROBE), "env", env_id, "--kwargs", json.dumps(dict(env_kwargs or {})))
         return EnvironmentEntry.from_json(env_id, answer)
 
     def check_module(self, name: str) -> None:
@@ -36,9 +36,16 @@ class Prober:
                 f"{self._python} has no module '{name}': install it there, or give a file's path."
             )
 
+    def check_model(
+        self, path: Path, algo: str, env_id: str, env_kwargs: Mapping[str, Any] | None = None
+    ) -> None:
+        """Raise UserError when a model file does not fit an algorithm and an environment."""
+        kwargs = json.dumps(dict(env_kwargs or {}))
+        self._ask("-m", "cleanrl_worker.eval_registry", str(path), algo, env_id, kwargs)
+
     def has_module(self, name: str) -> bool:
         """Whether the interpreter finds a module."""
-        return bool(self._ask("module", name).get("found"))
+        return bool(self._ask(str(_PROBE), "module", name).get("found"))
 
     def _ask(self, *question: str) -> dict[str, Any]:
         environment = dict(os.environ)
@@ -46,7 +53,7 @@ class Prober:
         environment["PYTHONPATH"] = os.pathsep.join([str(self._folder), *([inherited] if inherited else [])])
         try:
             done = subprocess.run(
-                [self._python, str(_PROBE), *question],
+                [self._python, *question],
                 capture_output=True,
                 text=True,
                 timeout=_SECONDS,
@@ -58,11 +65,11 @@ class Prober:
             raise UserError(f"The interpreter {self._python} cannot be started: {error.strerror}.") from error
         except subprocess.TimeoutExpired as error:
             raise UserError(
-                f"{self._python} did not answer about '{question[1]}' in {_SECONDS:.0f} s."
+                f"{self._python} did not answer about '{question[2]}' in {_SECONDS:.0f} s."
             ) from error
         except (ValueError, IndexError) as error:
             last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-            raise UserError(f"{self._python} cannot tell about '{question[1]}': {last}") from error
+            raise UserError(f"{self._python} cannot tell about '{question[2]}': {last}") from error
         if "error" in answer:
             raise UserError(str(answer["error"]))
         return dict(answer)

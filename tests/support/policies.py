@@ -22,6 +22,11 @@ def save_policy(path: Path, weights: Any, algo: str, env_id: str, **args: Any) -
     return path
 
 
+def write_empty_model(path: Path) -> None:
+    """A file of torch's format, for tests that read only what lies beside it."""
+    torch.save({}, path)
+
+
 def save_cartpole(folder: Path) -> Path:
     """A policy of `ppo` for CartPole, with weights drawn at random."""
     weights = layers("critic", 4, 64, 64, 1) | layers("actor", 4, 64, 64, 2)

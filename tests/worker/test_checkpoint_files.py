@@ -27,6 +27,7 @@ from cleanrl_worker.taking_over import take_over
 from cleanrl_worker.training.replay import ReplayBuffer
 from cleanrl_worker.training.state import decode, encode
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
+from support.policies import write_empty_model
 
 ARGS = {"env_id": "CartPole-v1", "seed": 1, "total_timesteps": 1000, "num_envs": 4}
 
@@ -58,7 +59,7 @@ def test_a_folder_without_checkpoints_says_so(tmp_path: Path) -> None:
 
 def test_a_model_tells_what_lies_beside_it(tmp_path: Path) -> None:
     model = tmp_path / "ppo.cleanrl_model"
-    model.write_bytes(b"")
+    write_empty_model(model)
     assert find_origin(model).algo is None
     card = {"format": 1, "algo": "ppo", "args": ARGS, "step": 1000, "normaliser": None}
     (tmp_path / "ppo.policy.json").write_text(json.dumps(card))

@@ -14,6 +14,7 @@ from cleanrl_worker.catalog import CATALOG
 from cleanrl_worker.policy_card import PolicyCard
 from conftest import RunMosaic
 from mosaic.contract.capabilities import DescribingCatalog, ScriptCatalog
+from support.policies import write_empty_model
 
 BLIND = """
 import gymnasium
@@ -81,7 +82,7 @@ def test_the_stages_of_a_curriculum_are_told(tmp_path: Path) -> None:
 
 def test_a_policy_that_would_be_played_is_told(tmp_path: Path) -> None:
     model = tmp_path / "ppo.cleanrl_model"
-    model.write_bytes(b"weights")
+    write_empty_model(model)
     PolicyCard("ppo", {"env_id": "CartPole-v1", "seed": 4}, 900, None).write(model)
     extras = {"mode": "policy_eval", "policy_path": model.name, "eval_episodes": 3}
     told = CATALOG.describe({"run_id": "r", "extras": extras}, None, tmp_path, {"eval_episodes"})
@@ -145,7 +146,7 @@ def test_no_mode_needs_torch_for_its_dry_run(
     arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("ppo.cleanrl_model").write_bytes(b"weights")
+    write_empty_model(Path("ppo.cleanrl_model"))
     PolicyCard("ppo", {"env_id": "CartPole-v1"}, 900, None).write(Path("ppo.cleanrl_model"))
     code = (
         "import sys; from cleanrl_worker.cli import main; "

@@ -12,14 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
+from cleanrl_worker.catalog import CATALOG
 from conftest import RunMosaic
 from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary
-from mosaic.client import Client, RunRecord, eval_config, list_policies, train_config
-from mosaic.contract.errors import UserError
+from mosaic.client import Client, RunRecord, eval_config, list_policies, resume_config, train_config
+from mosaic.contract.errors import NotFoundError, UserError
 from mosaic.contract.events import LifecycleReader
 from mosaic.contract.paths import RunPaths
 from mosaic.fastlane.grid import LiveGrid
+from support.foreign_models import FOREIGN
 from support.runs import SCRIPTS, end, wait_for_status
 
 QUICK = {"checkpoint_every": 1_000, "eval_episodes": 0}
@@ -207,3 +210,33 @@ def test_statistics_that_are_missing_are_told_with_the_scores(client: Client, ru
     run = client.wait(client.submit(config).run_id, timeout=60)
     told = " ".join(run_mosaic("eval", run.run_id, "--episodes", "1").stdout.split())
     assert "mind The statistics of the observations that this policy was trained on are not beside" in told
+
+
+@pytest.mark.parametrize(
+    ("kind", "algo", "said"),
+    [
+        ("dqn", "ppo", "is not a model of ppo for CartPole-v1: it lacks critic.0.weight"),
+        (None, "dqn", "is not a PyTorch file of plain weights, so it cannot be loaded"),
+    ],
+)
+def test_a_model_that_does_not_fit_is_refused_before_a_run_starts(
+    kind: str | None, algo: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "theirs.cleanrl_model"
+    if kind is None:
+        path.write_bytes(b"weights that were cut o")
+    else:
+        torch.save(FOREIGN[kind][1](), path)
+    with pytest.raises(UserError, match=said):
+        eval_config(path, algo=algo, env_id="CartPole-v1")
+    with pytest.raises(UserError, match=said):
+        resume_config(path, algo=algo, env_id="CartPole-v1", total_timesteps=100)
+
+
+def test_a_model_that_is_not_there_is_refused_before_a_run_starts(tmp_path: Path) -> None:
+    extras = {"mode": "policy_eval", "policy_path": str(tmp_path / "gone.cleanrl_model")}
+    asked = {"run_id": "r", "algo": "ppo", "env_id": "CartPole-v1", "total_timesteps": 1, "extras": extras}
+    for folder in (tmp_path, None):
+        with pytest.raises(NotFoundError, match=r"There is no .*gone.cleanrl_model"):
+            CATALOG.check(asked, None, folder)

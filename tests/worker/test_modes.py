@@ -20,7 +20,7 @@ from cleanrl_worker.policy_card import PolicyCard
 from cleanrl_worker.scripts import resolve_script
 from mosaic.contract.errors import UserError
 from mosaic.contract.paths import VarPaths
-from support.policies import save_cartpole
+from support.policies import save_cartpole, write_empty_model
 
 KNOWN = ("policy_path", "algo", "env_id", "env_kwargs", "seed")
 
@@ -29,7 +29,7 @@ KNOWN = ("policy_path", "algo", "env_id", "env_kwargs", "seed")
 def policy(tmp_path: Path) -> Path:
     """A model file of which only the card is read."""
     path = tmp_path / "ppo.cleanrl_model"
-    path.write_bytes(b"weights")
+    write_empty_model(path)
     PolicyCard("ppo", {"env_id": "CartPole-v1", "seed": 4, "total_timesteps": 900}, 900, None).write(path)
     return path
 
