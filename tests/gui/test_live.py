@@ -60,6 +60,9 @@ def test_frames_are_shown_with_their_numbers(view: LiveView, writers: list[SlotW
         ("mean return", "487.3"),
         ("steps/s", "21,940"),
     ]
+    view.update_run(record(RUN, headline={"mean_return": 490.0, "sps": 20_000.0}))
+    told = [value.text() for _, value in view.panel._values]
+    assert told == ["1.00", "490.0", "20,000"], "at once, not with the next picture"
     picture = view.panel.view.grab().toImage()
     places = view.panel.view.places()
     middle = (places[0].left + places[0].width / 2, places[0].top + places[0].height / 2)

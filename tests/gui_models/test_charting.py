@@ -231,6 +231,8 @@ def test_there_is_more_than_one_tick_and_no_two_have_the_same_words(
         (1.2, 2.1, ["20", "50", "100"]),
         (-2.1, -0.9, ["0.01", "0.02", "0.05", "0.1"]),
         (2.691, 2.7, ["492", "494", "496", "498", "500"]),
+        (-0.162, -0.16, ["0.6890", "0.6895", "0.6900", "0.6905", "0.6910", "0.6915"]),
+        (-6.0, -3.5, ["1e−06", "1e−05", "0.0001"]),
     ],
 )
 def test_ticks_of_a_logarithmic_axis_are_round(low: float, high: float, words: list[str]) -> None:

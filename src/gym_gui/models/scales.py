@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 
 _MINUS = "−"
 _TIMES = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400)
@@ -149,14 +150,17 @@ def log_time_ticks(values: Sequence[float], spacing: float) -> list[str]:
 
 def log_value_ticks(values: Sequence[float], spacing: float) -> list[str]:
     """Powers of ten as values, each with the decimals that it needs."""
-    return [
-        f"{10.0**value:,.{max(0, 1 - math.floor(value))}f}".rstrip("0").rstrip(".")
-        if -4 < value < 0
-        else f"{10.0**value:,.10g}"
-        if 0 <= value < 6
-        else f"{10.0**value:.3g}".replace("-", _MINUS)
-        for value in values
-    ]
+    found = [10.0**value for value in values]
+    if len(found) > 1 and max(found) < 2 * min(found):
+        # They lie so near to each other that they are as good as even.
+        return value_ticks(found, float(f"{min(abs(b - a) for a, b in pairwise(found)):.3g}"))
+    return [_power_text(value) for value in found]
+
+
+def _power_text(value: float) -> str:
+    if 1e-4 <= value < 1:
+        return f"{value:.6f}".rstrip("0")
+    return f"{value:,.10g}" if 1 <= value < 1e6 else f"{value:.3g}".replace("-", _MINUS)
 
 
 def zoomed(piece: Piece, whole: Piece) -> Piece | None:

@@ -13,6 +13,8 @@ from gym_gui.models.series import Floats, Indices
 _BINS = 9
 """So many places a window is divided into; an odd number, so that a place has as many on either side."""
 _COLUMNS = 400
+_LEAST_POINTS = 3
+"""In a window, so that their mean tells more than they do."""
 _NICE = (1.0, 2.0, 5.0, 10.0)
 
 
@@ -65,7 +67,7 @@ def window_of(extent: float, share: float) -> float:
 
 
 def trend_of(x: Floats, values: Floats, window: float) -> Trend | None:
-    """The mean of all values at most half a window away; None where no window holds more than one."""
+    """The mean of all values at most half a window away; None where those are too few."""
     if window <= 0 or len(x) < 2:
         return None
     places = np.floor((x - x[0]) / (window / _BINS))
@@ -79,7 +81,7 @@ def trend_of(x: Floats, values: Floats, window: float) -> Trend | None:
 
     weight = _around(index, counts, 0.0)
     total = weight.sum(axis=1)
-    if total.max() < 2:
+    if np.median(total) < _LEAST_POINTS:
         return None
     inside = _around(index, means, 0.0)
     mean = (weight * inside).sum(axis=1) / total

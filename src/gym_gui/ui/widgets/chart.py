@@ -86,7 +86,7 @@ class Chart(Card):
         self.plot.show_lines(lines, options)
         self.legend.show_keys(keys_of(lines) if self._explains or len(lines) > 1 else [])
         linear = options.log_y and not above_zero(lines)
-        self.note.setText(f"not log: values ≤ 0 · {note}" if linear else note)
+        self.note.setText(f"not log: ≤ 0 · {note}".removesuffix(" · ") if linear else note)
         nothing = not any(len(line.x) for line in lines)
         self._empty.setText(empty)
         self._empty.raise_()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QComboBox, QHBoxLayout, QLineEdit, QSlider, QWidget
 
 from gym_gui.models.charting import Axis, ChartOptions
@@ -15,6 +16,7 @@ _AXES: tuple[tuple[str, Axis], ...] = (("Steps", "step"), ("Time", "time"))
 _WINDOW, _AXIS, _LOG_X, _LOG_Y = "charts.window", "charts.axis", "charts.log_x", "charts.log_y"
 _SHARES = (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 """How long the window may be, as a share of the axis."""
+_ROOMY = 800
 
 
 class ChartOptionsBar(QWidget):
@@ -27,7 +29,7 @@ class ChartOptionsBar(QWidget):
         self._settings = settings
         self.search = QLineEdit(placeholderText="Find…   /")
         self.search.setClearButtonEnabled(True)
-        self.search.setMinimumWidth(100)
+        self.search.setMinimumWidth(84)
         self.search.setMaximumWidth(280)
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, len(_SHARES) - 1)
@@ -35,6 +37,7 @@ class ChartOptionsBar(QWidget):
         self.slider.setMinimumWidth(64)
         self.slider.setMaximumWidth(120)
         self.slider.setAccessibleName("Smoothing")
+        self.slider.setToolTip("Smoothing: how long the window is that the line is the mean of")
         self._value = NumberLabel("0.2 %", LABEL, bold=False)
         self._value.setMinimumWidth(self._value.sizeHint().width())
         self.axis = QComboBox()
@@ -47,7 +50,8 @@ class ChartOptionsBar(QWidget):
         self.row.setSpacing(SPACE[1])
         self.row.addWidget(self.search, 1)
         self.row.addSpacing(SPACE[1])
-        self.row.addWidget(label("Smoothing", "label"))
+        self._name = label("Smoothing", "label")
+        self.row.addWidget(self._name)
         self.row.addWidget(self.slider, 1)
         self.row.addWidget(self._value)
         self.row.addSpacing(SPACE[1])
@@ -62,6 +66,11 @@ class ChartOptionsBar(QWidget):
         self.log_x.toggled.connect(self._choose)
         self.log_y.toggled.connect(self._choose)
         self.search.textChanged.connect(self.changed)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        # Where there is little room the slider speaks for itself, and its tooltip for it.
+        self._name.setVisible(event.size().width() >= _ROOMY)
 
     @property
     def options(self) -> ChartOptions:

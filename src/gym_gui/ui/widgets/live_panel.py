@@ -33,6 +33,7 @@ class LivePanel(QWidget):
         self._told_at = 0.0
         self._state = ""
         self._seen = SlotStatus("waiting")
+        self._news: LiveNews | None = None
         self.frames = LiveFrames()
         self.frames.news.connect(self._take)
         self.view = FrameView()
@@ -87,7 +88,7 @@ class LivePanel(QWidget):
         """Look at another run."""
         if self._run is None or self._run.run_id != run.run_id:
             self.view.clear()
-            self._run, self._seen = run, SlotStatus("waiting")
+            self._run, self._seen, self._news = run, SlotStatus("waiting"), None
             self._show_hud(hud_of(run, SlotStatus("waiting"), None))
             if self.looking:
                 self.start()
@@ -96,6 +97,9 @@ class LivePanel(QWidget):
     def update_run(self, run: RunRecord) -> None:
         """The same run has news."""
         self._run = run
+        if self._news is not None and self.view.count:
+            # At once, with all other places that show these numbers, not with the next picture.
+            self._show_hud(hud_of(run, self._seen, self._news.metrics, self._news.summary))
         if not self.view.count:
             self._say(absence_of(run, SlotStatus("ended") if run.ended else self._seen))
 
@@ -117,6 +121,7 @@ class LivePanel(QWidget):
             self._show(news, self._run)
 
     def _show(self, news: LiveNews, run: RunRecord) -> None:
+        self._news = news
         self._seen = status = SlotStatus("ended", "the run has ended") if run.ended else news.status
         self.view.show_images(news.pictures, staleness(status) if news.pictures else "")
         if news.pictures:
