@@ -40,6 +40,7 @@ def test_the_hud_of_an_evaluation_says_so_and_has_its_newest_batch() -> None:
         ({}, SlotStatus("no picture", "it renders nothing"), "no picture"),
         ({}, SlotStatus("stale", "the training process is gone"), "No new picture"),
         ({"status": "RDY"}, SlotStatus("waiting"), "Starting…"),
+        ({"status": "RDY"}, SlotStatus("waiting", "importing"), "Importing…"),
         ({}, SlotStatus("waiting", "importing"), "Importing…"),
         ({}, SlotStatus("waiting", "making environments"), "Making the environments…"),
         ({"headline": {"phase": "importing"}}, SlotStatus("waiting"), "Importing…"),

@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mosaic.fastlane import slots
+from mosaic.fastlane.layout import MAKING
 from mosaic.fastlane.segment import Segment, SegmentError
 
 SEGMENT_VARIABLE = "CLEANRL_FASTLANE_SEGMENT"
 
 _opened: dict[int, Segment | None] = {}
 _unwatched: list[bool] = []
+_ahead: list[bool] = []
 
 
 def open_lane() -> Segment | None:
@@ -50,6 +52,22 @@ def unwatched() -> Iterator[None]:
 
 def is_unwatched() -> bool:
     return bool(_unwatched)
+
+
+@contextlib.contextmanager
+def ahead() -> Iterator[None]:
+    """Environments made in here are shown ahead of those that train: with them training does not begin."""
+    _ahead.append(True)
+    try:
+        yield
+    finally:
+        _ahead.pop()
+
+
+def enter_making(segment: Segment) -> None:
+    """Tell that the environments that train are being made."""
+    if not _ahead:
+        segment.enter_phase(MAKING)
 
 
 def claim_slot(segment: Segment) -> int | None:

@@ -11,12 +11,11 @@ import gymnasium
 from gymnasium.envs import registration
 
 from cleanrl_worker.fastlane.drawing import choose_drawing
-from cleanrl_worker.fastlane.lane import is_unwatched, open_lane, warn
+from cleanrl_worker.fastlane.lane import enter_making, is_unwatched, open_lane, warn
 from cleanrl_worker.fastlane.mission import mission_of
 from cleanrl_worker.fastlane.portrait import portrait_of
 from cleanrl_worker.fastlane.tap import Tap, open_tap
 from cleanrl_worker.fastlane.wrapper import FastLaneTelemetryWrapper, is_watched
-from mosaic.fastlane import layout
 
 
 def install() -> None:
@@ -36,7 +35,7 @@ def _watched(make: Callable[..., Any]) -> Callable[..., Any]:
         segment = open_lane()
         if is_unwatched() or segment is None:
             return make(id, *args, **kwargs)
-        segment.enter_phase(layout.MAKING)
+        enter_making(segment)
         spec = _find_spec(id)
         asked = kwargs.get("render_mode", spec.kwargs.get("render_mode") if spec is not None else None)
         env = None

@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium  # noqa: F401
 
 from cleanrl_worker import probe
-from cleanrl_worker.fastlane.lane import open_lane
+from cleanrl_worker.fastlane.lane import ahead, open_lane
 from cleanrl_worker.fastlane.tap import Tap, hand_over
 from cleanrl_worker.fastlane.wrapper import FastLaneTelemetryWrapper
 from mosaic.fastlane.layout import IMPORTING
@@ -27,12 +27,14 @@ def main(module: str, arguments: Sequence[str]) -> None:
     Those that are shown are made for it alone: what training sees is the same whether anybody looks or not.
     """
     segment = open_lane()
-    if segment is None or not segment.looked_at:
+    if segment is None:
+        return
+    segment.enter_phase(IMPORTING)
+    if not segment.looked_at:
         return
     # What is wrong with an environment, training will tell.
-    with contextlib.suppress(Exception):
+    with contextlib.suppress(Exception), ahead():
         _show(segment, _Beginning(module, arguments))
-    segment.enter_phase(IMPORTING)
 
 
 def _show(segment: Segment, asked: _Beginning) -> None:

@@ -91,7 +91,7 @@ def absence_of(run: RunRecord, status: SlotStatus, now: float | None = None) -> 
     if run.status == "INIT":
         why = f" {sentence(run.reason)}." if run.reason else ""
         return Absence("The run has not begun yet.", f"The picture appears here as soon as it does.{why}")
-    if run.status in ("HSHK", "RDY"):
+    if run.status in ("HSHK", "RDY") and status.reason not in START_PHASES:
         return Absence(
             "Starting…", f"The process that looks after it begins: {_seconds(run, now):.0f} s so far."
         )
