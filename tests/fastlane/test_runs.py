@@ -150,6 +150,9 @@ def test_a_package_that_is_installed_while_a_script_trains_brings_its_picture(
         assert grid.status() == SlotStatus("no picture", lacks_package("draws_for_this_test"))
         assert lacking_package(grid.status().reason) == "draws_for_this_test"
         assert tap.due_at < float("inf"), "it tries again"
+        (tmp_path / "draws_for_this_test.py").write_text("raise ImportError('only half of it is there')")
+        tap.show(0.0)
+        assert "not here" in grid.status().reason and tap.due_at < float("inf")
         source = "import numpy\ndef picture(): return numpy.zeros((4, 6, 3), numpy.uint8)\n"
         (tmp_path / "draws_for_this_test.py").write_text(source)
         tap.show(0.0)

@@ -49,13 +49,18 @@ def draw_in_vain() -> str | None:
     return "its process was forked from one that had begun to draw" if _Fork.harmful else None
 
 
-def absent_package(error: BaseException | None) -> str:
-    """The package whose absence is behind an error; empty where it is another one."""
-    while error is not None:
-        if isinstance(error, ModuleNotFoundError) and error.name:
-            return error.name.partition(".")[0]
+def failed_import(error: BaseException | None) -> ImportError | None:
+    """The import that failed behind an error; None where it is another one."""
+    while error is not None and not isinstance(error, ImportError):
         error = error.__cause__ or error.__context__
-    return ""
+    return error
+
+
+def absent_package(error: BaseException) -> str:
+    """The package whose absence is behind an error; empty where it is another one."""
+    found = failed_import(error)
+    absent = isinstance(found, ModuleNotFoundError)
+    return found.name.partition(".")[0] if found is not None and absent and found.name else ""
 
 
 def as_picture(drawn: Any, max_dim: int) -> Any:

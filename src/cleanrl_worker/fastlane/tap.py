@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from time import monotonic
 from typing import Any
 
-from cleanrl_worker.fastlane.drawing import absent_package, as_picture, draw_in_vain
+from cleanrl_worker.fastlane.drawing import absent_package, as_picture, draw_in_vain, failed_import
 from cleanrl_worker.fastlane.lane import claim_slot, open_lane, release_slot, warn
 from cleanrl_worker.fastlane.portrait import Portrait
 from mosaic.fastlane import layout, slots
@@ -32,7 +32,7 @@ MAX_DIM_OF_FEW, MAX_DIM = 640, 512
 """A few pictures have much room in a window: the 600 pixels of Gymnasium's classics are shown whole. Of more
 pictures each is small there, and costs its viewer as much."""
 TRY_AGAIN_SECONDS = 2.0
-"""After a picture that a missing package was needed for."""
+"""After a picture for which something could not be imported."""
 SMOOTHING = 0.1
 """The weight of the newest episode in `rolling_return`."""
 
@@ -210,14 +210,15 @@ class Tap:
             frame = as_picture(self._render(), self._limit())
         except Exception as error:
             package = absent_package(error)
-            if package:
-                return self._lack(package)
-            return self.refuse(f"its render() failed: {type(error).__name__}: {error}")
+            said = layout.lacks_package(package) if package else ""
+            self.refuse(said or f"its render() failed: {type(error).__name__}: {error}")
+            if failed_import(error) is not None:
+                self._try_again()
+            return None
         return self.refuse("its render() gives no picture") if frame is None else frame
 
-    def _lack(self, package: str) -> None:
-        """Say what is missing, and try again a little later: it may be installed while the script trains."""
-        self.refuse(layout.lacks_package(package))
+    def _try_again(self) -> None:
+        """Draw again a little later: what is missing or half there may be installed while a script trains."""
         self.due_at = monotonic() + TRY_AGAIN_SECONDS
         importlib.invalidate_caches()
 
