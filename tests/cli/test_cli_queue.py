@@ -54,6 +54,19 @@ def test_a_run_is_paused_and_resumed(small: Client, run_mosaic: RunMosaic) -> No
     end(small, small.get(run.run_id), waiting)
 
 
+def test_runs_are_tagged_named_and_noted(small: Client, run_mosaic: RunMosaic) -> None:
+    run = small.submit(long_config())
+    end(small, run)
+    told = run_mosaic("tag", run.run_id, "--add", "night", "--add", "#sweep", "--notes", "mind it").stdout
+    assert told.startswith(run.run_id) and told.endswith("#night  #sweep  mind it\n")
+    (known,) = parsed(run_mosaic("tag", "last", "--remove", "night", "--name", "The best", "--json"))
+    assert (known["run_name"], known["tags"], known["notes"]) == ("The best", ["sweep"], "mind it")
+    shown = run_mosaic("show", "last").stdout
+    assert "sweep" in shown and "mind it" in shown
+    refused = run_mosaic("tag", "last", "--add", "a,b", check=False)
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1)
+
+
 def test_the_queue_is_shown_and_reordered(small: Client, run_mosaic: RunMosaic) -> None:
     holding = long_config()
     holding["resources"] |= {"memory_mb": 64, "gpus": 1}

@@ -56,6 +56,7 @@ COMMANDS = (
     Command("policies", "Look", "list every trained model and checkpoint"),
     Command("logs", "Look", "what a run has printed"),
     Command("tensorboard", "Look", "open the curves of runs in TensorBoard"),
+    Command("tag", "Keep in order", "change tags, name and notes of runs"),
     Command("rm", "Keep in order", "remove ended runs and their files"),
     Command("gc", "Keep in order", "remove old runs and leftovers by rule, after telling what would go"),
     Command("extras", "Keep in order", "list or install what some environments and trackers need"),

@@ -74,6 +74,7 @@ def _facts(run: RunRecord) -> RenderableType:
         ("parameters", _settings(extras.get("algo_params"))),
         ("goes on from", words.place(extras["checkpoint_path"]) if extras.get("checkpoint_path") else None),
         ("tags", ", ".join(run.tags)),
+        ("notes", run.notes),
         *_place(run),
         ("exit code", str(run.exit_code) if run.exit_code else None),
         ("processes", _processes(run)),
