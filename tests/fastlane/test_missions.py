@@ -35,9 +35,11 @@ GOAL, KEY = "get to the green goal square", "use the key to open the door and th
 def missions_seen(env_id: str, schedule: str, wanted: set[str], tmp_path: Path) -> set[str]:
     """The missions that a viewer has seen, once it has seen as many pictures and those missions."""
     live = LiveFrames("RUN", LiveSettings())
+    # No supervisor is there to end what else would draw.
+    environment = live.add_to({**os.environ, "CLEANRL_FASTLANE_DRAWER": "off"}, None)
     with (tmp_path / "stderr").open("wb") as stderr:
         command = [sys.executable, "-c", PLAY, env_id, schedule]
-        process = subprocess.Popen(command, env=live.add_to(os.environ, None), stderr=stderr)
+        process = subprocess.Popen(command, env=environment, stderr=stderr)
     seen: set[str] = set()
     deadline = time.monotonic() + 90
     try:

@@ -131,7 +131,7 @@ class Portrait:
         self._asked_at, self._asked_since = 0.0, 0
         mujoco = not json.loads(recipe)["class"].startswith(_CLASSIC)
         # Of what is cheap to draw, the first pictures are not worth waiting for.
-        self._patience = 5.0 if mujoco else 0.0
+        self._patience = 3.0 if mujoco else 0.0
         self.cost = 0.06 if mujoco else 0.003
         """What a picture costs when the training process draws it itself, in seconds."""
 
