@@ -30,15 +30,14 @@ W = TypeVar("W", bound=QWidget)
 Pauses = Iterator[float]
 """What is being done gives the milliseconds to wait before it goes on."""
 
-_PAUSE_MS = 60.0
+_PAUSE_MS = 50.0
+_ROUND_ROWS = 6
 _FORM_KEYS = {"train": "ctrl+t", "policy": "ctrl+e", "resume": "ctrl+r", "script": "ctrl+j"}
 _TEXTS = ("0", "0.001", "12", "-3", "cart", "abc", "1,2,3", "env=1", "x y", "1e-4", "pend", "ppo")
 _FILTERS = ("curve", "ppo", "cart", "seed 2", "zz", "frames", "completed")
 _SIZES = ((1440, 860), (1024, 700), (1280, 800), (1100, 640), (960, 620))
-# What these do reaches beyond the window: packages, other programs, the disk.
-_HANDS_OFF = re.compile(
-    r"install|open|folder|tensorboard|file|page|wandb|w&b|export|log|quit|submit", re.IGNORECASE
-)
+# What these do reaches beyond the window: packages, other programs, the disk, the end.
+_HANDS_OFF = re.compile(r"install|tensorboard|file|export|quit", re.IGNORECASE)
 _SUBMIT_STEPS = "2000"
 
 
@@ -72,10 +71,30 @@ class Person:
         [thing] = self._chance.choices(list(things), list(things.values()))
         yield from thing()
 
+    def look_round(self) -> Pauses:
+        """Every form, with a change that has it kept, and every tab of some runs: all is in memory once."""
+        for keys in _FORM_KEYS.values():
+            yield from self._key(keys)
+            yield from self._wait_for_form()
+            yield from self._type_somewhere()
+            for _ in range(2):
+                yield from self._key("Escape")
+        rows, bar = self._window.panel.list, self._window.page.bar
+        for row in range(min(_ROUND_ROWS, rows.model().rowCount())):
+            yield from self._click(rows.viewport(), rows.visualRect(rows.model().index(row, 0)))
+            yield 300
+            for tab in range(bar.count()):
+                yield from self._click(bar, bar.tabRect(tab))
+                yield 300
+        yield from self._compare()
+
     def go_home(self) -> Pauses:
         """Back to the runs at the window's first size, so that two looks at the memory see the same."""
         for _ in range(3):
             yield from self._key("Escape")
+        cards = self._window.notification_area.cards
+        if cards and cards[-1].isVisible():
+            yield from self._click(cards[-1].dismiss)
         if self._window.panel.field.text():
             yield from self._key("ctrl+f")
             yield from self._key("ctrl+a")
@@ -100,10 +119,7 @@ class Person:
             yield from self._click(button)
         else:
             yield from self._key(_FORM_KEYS[purpose])
-        for _ in range(60):
-            yield 50
-            if (form := self._form()) is not None and form.footer.submit.isEnabled():
-                break
+        yield from self._wait_for_form()
         for _ in range(self._chance.randint(1, 5)):
             yield from self._use_form()
         roll = self._chance.random()
@@ -114,6 +130,12 @@ class Person:
             yield from self._submit()
         for _ in range(2):
             yield from self._key("Escape")
+
+    def _wait_for_form(self) -> Pauses:
+        for _ in range(60):
+            yield 50
+            if (form := self._form()) is not None and form.footer.submit.isEnabled():
+                return
 
     def _use_form(self) -> Pauses:
         form = self._form()

@@ -25,13 +25,24 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import psutil
-from PySide6.QtCore import QMessageLogContext, QObject, QTimer, QtMsgType, qInstallMessageHandler
+from PySide6.QtCore import (
+    QMessageLogContext,
+    QObject,
+    QTimer,
+    QtMsgType,
+    QUrl,
+    Slot,
+    qInstallMessageHandler,
+)
+from PySide6.QtGui import QDesktopServices
 from PySide6.QtWidgets import QApplication
 
 from gui_cases.hands import hands
 from gui_cases.person import Pauses, Person
 from gym_gui.app import SWITCH_SECONDS, Desktop
 
+_LONG = 60.0
+"""Seconds; a shorter soak says nothing about growth, and begins at once."""
 _REST_MS = 2500.0
 """Before a look at the memory: what is no longer used has gone by then."""
 
@@ -63,6 +74,8 @@ class Soak(QObject):
     def _live(self) -> Pauses:
         while not (self._desktop.link.listed and len(self._desktop.window.context.runs) > 0):
             yield 50
+        if self._seconds > _LONG:
+            yield from self._person.look_round()
         for number in range(self._looks):
             until = self._began + self._seconds * (number + 1) / self._looks
             while time.monotonic() < until:
@@ -84,6 +97,19 @@ class Soak(QObject):
                 "threads": threading.active_count(),
             },
         )
+
+
+class Links(QObject):
+    """Takes what would be opened in other programs: folders, pages."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for scheme in ("file", "http", "https"):
+            QDesktopServices.setUrlHandler(scheme, self, "take")
+
+    @Slot(QUrl)
+    def take(self, address: QUrl) -> None:
+        pass
 
 
 class LoggedFaults(logging.Handler):
@@ -143,14 +169,13 @@ def main() -> int:
         report_all(record)
         sys.setswitchinterval(SWITCH_SECONDS)
         app = QApplication(sys.argv[:1])
-        gc.freeze()
         desktop = Desktop(options.var)
         desktop.window.closed.connect(app.quit)
         desktop.window.show()
-        soak = Soak(desktop, record, options)
+        kept = Links(), Soak(desktop, record, options)
         code = app.exec()
         desktop.close()
-        del soak
+        del kept
         record(ended=code)
     return code
 

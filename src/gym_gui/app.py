@@ -44,6 +44,8 @@ class Collector(QObject):
     def __init__(self) -> None:
         super().__init__()
         gc.disable()
+        # What is imported stays; to look through it too would take ten times as long.
+        gc.freeze()
         self._timer = QTimer(self, interval=_COLLECT_MS)
         self._timer.timeout.connect(self._look)
         self._timer.start()
@@ -55,6 +57,7 @@ class Collector(QObject):
     def close(self) -> None:
         """Leave it to Python again."""
         self._timer.stop()
+        gc.unfreeze()
         gc.enable()
 
 
@@ -98,8 +101,6 @@ def run(var: Path, argv: list[str]) -> int:
     app.setApplicationName("MOSAIC")
     app.setDesktopFileName("mosaic")
     app.setWindowIcon(QIcon(str(ASSETS / "icon.svg")))
-    # What is imported stays; to look through it for garbage would take ten times as long.
-    gc.freeze()
     desktop = Desktop(var)
     catch_faults(desktop.notifications)
     let_signals_close(desktop.window)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtGui import QHideEvent, QKeyEvent
 from PySide6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from gym_gui.models import words
@@ -211,6 +211,13 @@ class NotificationHistory(QFrame):
         if event.type() == QEvent.Type.Resize and self.isVisible():
             self._place()
         return False
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        """Hundreds of rows are not kept for when it is opened again: they are made anew then."""
+        super().hideEvent(event)
+        page = self._area.takeWidget()
+        if page is not None:
+            page.deleteLater()
 
     def _posted(self, told: Notification) -> None:
         if self.isVisible():
