@@ -8,10 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtGui import QImage
+from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from gym_gui.models.facts import RunFacts
 from gym_gui.ui.views.live import LiveView
+from gym_gui.ui.views.overview import OverviewView
 from gym_gui.ui.widgets.frame_view import FrameView
 from mosaic.analytics.eval_summary import EvalScores, EvalSummary
 from mosaic.fastlane import slots
@@ -118,6 +120,16 @@ def test_what_a_picture_needs_is_installed_by_a_button_in_its_place(
     assert view.panel.install.command_text == "mosaic extras install classic"
     writers[0].publish(np.zeros((8, 8, 3), np.uint8), 0.0, 0.0, 0.0)
     qtbot.waitUntil(lambda: view.panel.view.isVisible() and not view.panel.install.isVisible())
+
+
+def test_words_in_place_of_a_picture_take_no_more_room_than_one(tmp_path: Path) -> None:
+    with view_context(tmp_path) as (context, _):
+        overview = OverviewView(context)
+        with shown(overview, 1060, 720):
+            overview.show_run(record("01OTHER"))
+            QApplication.processEvents()
+            assert overview.live.absent.text() and overview.live_card.height() < 400
+        overview.close_view()
 
 
 def test_another_interpreter_is_told_its_own_command(

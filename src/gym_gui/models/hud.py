@@ -123,8 +123,8 @@ def _lacking(run: RunRecord, package: str) -> Absence:
     name = set_with(package)
     if run.python is not None or not name:
         return Absence(title, f"{sentence(install_advice(package, run.python))}, then it comes by itself.")
-    env_id = run.worker_config.get("env_id")
-    return Absence(title, "Once it is installed the picture comes by itself.", Requirement(name, str(env_id)))
+    needs = Requirement(name, f"The picture of {run.worker_config.get('env_id')}")
+    return Absence(title, "Once it is installed the picture comes by itself.", needs)
 
 
 def shows_frames(run: RunRecord) -> bool:

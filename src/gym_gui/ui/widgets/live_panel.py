@@ -84,6 +84,10 @@ class LivePanel(QWidget):
         column.addStretch(1)
         return page
 
+    def hasHeightForWidth(self) -> bool:
+        # The words in place of a picture have; with it the page would be as high as its charts wish to be.
+        return False
+
     def show_run(self, run: RunRecord) -> None:
         """Look at another run."""
         if self._run is None or self._run.run_id != run.run_id:
