@@ -129,7 +129,7 @@ def test_words_in_place_of_a_picture_take_no_more_room_than_one(tmp_path: Path) 
             overview.show_run(record("01OTHER"))
             QApplication.processEvents()
             assert overview.live.absent.text() and overview.live_card.height() < 400
-        overview.close_view()
+            overview.close_view()
 
 
 def test_another_interpreter_is_told_its_own_command(
