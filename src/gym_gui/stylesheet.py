@@ -73,7 +73,7 @@ QPushButton[role="link"]:focus, QPushButton[role="quiet-link"]:focus {
 }
 QPushButton[role="chip"] {
     background: $raised; border-color: transparent; color: $dim; border-radius: 11px;
-    padding: 0 9px; min-height: 20px; max-height: 20px; font-size: 12px;
+    padding: 0 8px; min-height: 20px; max-height: 20px; font-size: 12px;
 }
 QPushButton[role="chip"]:hover { color: $text; }
 QPushButton[role="chip"]:focus { border-color: $accent; }

@@ -56,6 +56,8 @@ class HeaderWords:
     pauses: int
     """How many runs that is for."""
     cancels: int
+    waits: int
+    """How many of those have not begun."""
     removes: int
     plays: bool
     """Whether it is a training, whose policy can be evaluated once there is one."""
@@ -92,6 +94,7 @@ def header_words(
         pausing=can.pausing,
         pauses=can.pauses,
         cancels=can.cancels,
+        waits=can.waits,
         removes=can.removes if marked or not can.cancels else 0,
         plays=not is_evaluation(run),
         can_evaluate=can_evaluate(run, facts),

@@ -164,7 +164,7 @@ class TableView(View):
         elif name in ("cancel", "remove"):
             self.label_card.hide()
             count = can.cancels if name == "cancel" else can.removes
-            self.confirm.ask(name, count, len(runs) - count)
+            self.confirm.ask(name, count, len(runs) - count, begun=count > can.waits)
         elif name == "pause" and can.pausing == "Resume":
             self._do("go_on")
         else:

@@ -244,7 +244,11 @@ class NotificationHistory(QFrame):
     def _row(self, told: Notification) -> QHBoxLayout:
         row = QHBoxLayout()
         row.setSpacing(SPACE[1])
-        row.addWidget(_mark(told), 0, Qt.AlignmentFlag.AlignTop)
+        mark = QVBoxLayout()
+        # In the middle of the first line of the text.
+        mark.setContentsMargins(0, SPACE[0], 0, 0)
+        mark.addWidget(_mark(told), 0, Qt.AlignmentFlag.AlignTop)
+        row.addLayout(mark)
         row.addWidget(label(told.text, selectable=True, wraps=True), 1, Qt.AlignmentFlag.AlignTop)
         if told.action is not None:
             name, act = told.action

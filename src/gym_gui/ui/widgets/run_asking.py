@@ -82,8 +82,11 @@ class Confirm(Asking):
         self.row.addWidget(self.go)
         self.row.addWidget(self.keep)
 
-    def ask(self, name: str, count: int, left: int = 0) -> None:
-        """Ask about `cancel` or `remove`; `left` is how many of the chosen runs it does not concern."""
+    def ask(self, name: str, count: int, left: int = 0, begun: bool = True) -> None:
+        """Ask about `cancel` or `remove`; `left` is how many of the chosen runs it does not concern.
+
+        `begun` tells whether one of those to cancel has trained already.
+        """
         self.about = name
         what = "this run" if count == 1 else f"these {count:,} runs"
         if name == "remove":
@@ -92,7 +95,9 @@ class Confirm(Asking):
             self.go.setText("Remove for good")
             self.keep.setText("Keep")
         else:
-            text = f"Cancel {what}? What was trained so far is kept, and can be resumed from its checkpoint."
+            kept = "What was trained so far is kept, and can be resumed from its checkpoint."
+            nothing = "Nothing was trained yet."
+            text = f"Cancel {what}? {kept if begun else nothing}"
             self.go.setText("Cancel the run" if count == 1 else f"Cancel {count:,} runs")
             self.keep.setText("Let it go on" if count == 1 else "Let them go on")
         self._text.setText(text)

@@ -36,7 +36,7 @@ class RunFilterBar(QWidget):
         self.field.textChanged.connect(self._typing.start)
         self.chips: dict[str, Button] = {}
         chips = QHBoxLayout()
-        chips.setSpacing(6)
+        chips.setSpacing(SPACE[0])
         group = QButtonGroup(self)
         for state in STATES:
             chip = button(state.capitalize(), role="chip")
@@ -77,4 +77,5 @@ class RunFilterBar(QWidget):
 
     def show_counts(self, counts: Mapping[str, int]) -> None:
         for state, chip in self.chips.items():
-            chip.setText(f"{state.capitalize()} {counts[state]:,}")
+            # Where there is none the word alone, and its neighbours have the room.
+            chip.setText(f"{state.capitalize()} {counts[state]:,}" if counts[state] else state.capitalize())

@@ -139,7 +139,7 @@ class RunHeader(QWidget):
         if name in self.entries:
             self.entries[name].trigger()
         elif name == "cancel" and self._told is not None:
-            self.confirm.ask(name, self._told.cancels)
+            self.confirm.ask(name, self._told.cancels, begun=self._told.cancels > self._told.waits)
         else:
             self.asked.emit(name)
 
