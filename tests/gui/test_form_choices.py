@@ -12,6 +12,7 @@ from gym_gui.models.requirements import InstallProgress, install_command, instal
 from gym_gui.models.stages import NONE, OWN, StageTable
 from mosaic.contract.capabilities import FormCatalog, ScriptCatalog
 from mosaic.contract.errors import UserError
+from mosaic.contract.extras import extra_sets
 from mosaic.contract.workers import find_worker
 
 PRESETS = {"SMALL": [{"env_id": "A-v0", "steps": 1000}, {"env_id": "B-v0"}]}
@@ -37,6 +38,15 @@ def test_only_environments_that_fit_the_algorithm_are_offered(catalog: FormCatal
     assert "CartPole-v1" in discrete and "Pendulum-v1" not in discrete
     assert "Pendulum-v1" in continuous and "CartPole-v1" not in continuous
     assert not discrete & continuous
+
+
+def test_what_is_offered_first_is_drawn_by_what_comes_with_the_window(catalog: FormCatalog) -> None:
+    packages = {one.name: {package.name for package in one.packages} for one in extra_sets()}
+    assert packages["classic"] <= packages["gui"]
+    nothing = dict.fromkeys(packages, False)
+    for algo in catalog.algorithms():
+        first = choices(catalog, algo, **nothing).matching()[0]
+        assert (first.family, first.missing) == ("gymnasium", ""), "classic control, which 'classic' draws"
 
 
 def test_environments_are_found_by_words_and_family(catalog: FormCatalog) -> None:
