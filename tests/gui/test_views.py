@@ -205,7 +205,8 @@ def test_tensorboard_opens_in_the_browser_and_ends_with_the_window(
 
 def test_a_run_that_ends_without_a_point_says_so(driver: Driver, client: Client) -> None:
     driver.submit(script_config("steps.py", params={"exit_code": 3, "pause": 1.0}))
-    driver.until_state("Running")
+    # Before its first step a run says that it starts, and this one takes none.
+    driver.until_state("Starting", "Running")
     overview = driver.window.page.views[OverviewView]
     assert isinstance(overview, OverviewView)
     driver.until(lambda: "first points come" in overview.charts.main.empty_text)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gym_gui.models.charting import ChartOptions, mean_line
+from gym_gui.models.charting import ChartOptions, line_of, mean_line
 from gym_gui.models.series import Curve, Pyramid, curve_of, nearest, thin
 from gym_gui.models.smoothing import trend_of, window_of
 from mosaic.analytics.event_files import ScalarChunk, Series
@@ -162,7 +162,8 @@ def test_of_no_points_none_is_nearest() -> None:
 def test_the_mean_of_seeds_has_their_standard_deviation_around_it() -> None:
     options = ChartOptions(smoothing=0.0)
     steps = np.arange(0, 1000.0)
-    line = mean_line("three", 0, [curve(steps, np.full(1000, value)) for value in (1.0, 2.0, 3.0)], options)
+    lines = [line_of(curve(steps, np.full(1000, value)), options) for value in (1.0, 2.0, 3.0)]
+    line = mean_line("three", 0, lines)
     assert line.trend is not None
     assert np.allclose(line.shown, 2.0)
     assert np.allclose(line.trend.std, np.std([1.0, 2.0, 3.0]))
@@ -173,10 +174,10 @@ def test_seeds_need_no_steps_in_common_and_may_end_at_different_ones() -> None:
     options = ChartOptions(smoothing=0.0)
     short = curve(np.arange(0, 500.0, 7), np.full(72, 10.0))
     long = curve(np.arange(3, 1000.0, 11), np.full(91, 20.0))
-    line = mean_line("two", 0, [short, long], options)
+    line = mean_line("two", 0, [line_of(short, options), line_of(long, options)])
     assert np.allclose(line.shown[100:180], 15.0)
     assert np.allclose(line.shown[-50:], 20.0)
 
 
 def test_the_mean_of_nothing_is_an_empty_line() -> None:
-    assert len(mean_line("none", 0, [curve([], [])], ChartOptions()).x) == 0
+    assert len(mean_line("none", 0, [line_of(curve([], []), ChartOptions())]).x) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -95,7 +96,7 @@ def line_of(
 ) -> Line:
     """A curve as a line; the long work of drawing it is done here, once."""
     x, values = axis_of(curve, options)
-    window = window_of(_extent(x), options.smoothing) if window is None else window
+    window = common_window([curve], options) if window is None else window
     trend = trend_of(x, values, window)
     about = "" if trend is None else f"mean over {_length(window, options)}"
     return Line(label, colour, x, values, trend, curve.lost, about)
@@ -119,12 +120,17 @@ def axis_of(curve: Curve, options: ChartOptions) -> Points:
 
 def common_window(curves: Sequence[Curve], options: ChartOptions) -> float:
     """One window for all lines of a chart, so that the smoother one is not merely the longer one."""
-    longest = max((_extent(axis_of(curve, options)[0]) for curve in curves), default=0.0)
+    longest = max((_extent(curve, options) for curve in curves), default=0.0)
     return window_of(longest, options.smoothing)
 
 
-def _extent(x: Floats) -> float:
-    return float(x[-1] - x[0]) if len(x) else 0.0
+def _extent(curve: Curve, options: ChartOptions) -> float:
+    """How much of the axis a curve takes."""
+    if not len(curve):
+        return 0.0
+    places = curve.times - curve.times[0] if options.axis == "time" else curve.steps[[0, -1]]
+    low, high = float(places.min()), float(places.max())
+    return math.log10(max(high, 1.0) / max(low, 1.0)) if options.log_x else high - low
 
 
 def _length(window: float, options: ChartOptions) -> str:
@@ -133,12 +139,8 @@ def _length(window: float, options: ChartOptions) -> str:
     return clock(window) if options.axis == "time" else f"{words.short_steps(window)} steps"
 
 
-def mean_line(
-    label: str, colour: int, curves: Sequence[Curve], options: ChartOptions, window: float | None = None
-) -> Line:
-    """Mean, standard deviation and extremes of several curves, each smoothed first and counted as one."""
-    window = common_window(curves, options) if window is None else window
-    lines = [line_of(curve, options, window=window) for curve in curves]
+def mean_line(label: str, colour: int, lines: Sequence[Line]) -> Line:
+    """Mean, standard deviation and extremes of several lines, each counted as one."""
     return _banded(label, colour, mean_of([(line.places, line.shown) for line in lines]), "mean of the seeds")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -30,6 +30,7 @@ class _Source:
     table: MetricTable | None = None
     live: RunMetrics | None = None
     curves: dict[str, Curve] = field(default_factory=dict)
+    lines: dict[str, tuple[ChartOptions, float, Line]] = field(default_factory=dict)
 
     def tags(self) -> list[str]:
         if self.live is not None:
@@ -44,6 +45,13 @@ class _Source:
         if tag not in self.curves:
             self.curves[tag] = curve_of(self.table or MetricTable(), tag)
         return self.curves[tag]
+
+    def line(self, tag: str, options: ChartOptions, window: float) -> Line:
+        """The curve as a line; that of a run that has ended is made once."""
+        made = self.lines.get(tag)
+        if made is None or self.live is not None or made[:2] != (options, window):
+            made = self.lines[tag] = options, window, line_of(self.curve(tag), options, window=window)
+        return made[2]
 
 
 class ComparedRuns(QObject):
@@ -200,23 +208,20 @@ def _work(
 def _lines(
     sources: dict[str, _Source], groups: Sequence[Group], averaged: bool, tag: str, options: ChartOptions
 ) -> list[Line]:
+    shown = [run.run_id for group in groups for run in group.runs if run.run_id in sources]
+    window = common_window([sources[run_id].curve(tag) for run_id in shown], options)
     lines = []
-    curves = {
-        run.run_id: sources[run.run_id].curve(tag)
-        for group in groups
-        for run in group.runs
-        if run.run_id in sources
-    }
-    window = common_window([curve for curve in curves.values() if len(curve)], options)
     for group in groups:
         runs = group.one_for_each_seed if averaged else group.runs
-        there = [(run, curves[run.run_id]) for run in runs if len(curves.get(run.run_id, ()))]
+        read = [
+            (run, sources[run.run_id].line(tag, options, window)) for run in runs if run.run_id in sources
+        ]
+        there = [(run, line) for run, line in read if len(line.x)]
         if averaged and len(there) > 1:
-            read = [curve for _, curve in there]
-            lines.append(mean_line(group.label, group.colour, read, options, window))
+            lines.append(mean_line(group.label, group.colour, [line for _, line in there]))
             continue
-        for run, curve in there:
+        for run, line in there:
             seed = words.seeds_text([run.worker_config.get("seed")])
             name = f"{group.label} · {seed}" if len(runs) > 1 and seed else group.label
-            lines.append(line_of(curve, options, name, group.colour, window))
+            lines.append(replace(line, label=name, colour=group.colour))
     return lines

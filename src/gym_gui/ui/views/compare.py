@@ -95,7 +95,8 @@ class CompareView(RunsView):
         self._arrange()
         # All rows of the table where they are few, and the rest for the charts.
         rows = min(len(self._groups), _MOST_ROWS)
-        self.split.setSizes([self.height(), _TABLE_HEIGHT + _ROW_HEIGHT * rows])
+        table = min(_TABLE_HEIGHT + _ROW_HEIGHT * rows, self.height() // 3)
+        self.split.setSizes([self.height() - table, table])
         chosen = list(runs)
         self.context.tasks.run(lambda: defaults_for(chosen), self._take_defaults)
         if self._visible:
