@@ -26,7 +26,7 @@ GRID_SHARE = 0.147
 promised, 5 % and 15 %, for what lies around the drawing."""
 HANDING_SHARE = 0.008
 LONGEST_REST = 0.25
-"""Of training time, for handing over states to be drawn elsewhere, and what that may at most put them off."""
+"""Of training time, for handing over states to be drawn elsewhere; the longest time between two of them."""
 FEW = 4
 MAX_DIM_OF_FEW, MAX_DIM = 640, 512
 """A few pictures have much room in a window: the 600 pixels of Gymnasium's classics are shown whole. Of more
@@ -96,7 +96,7 @@ class Tap:
         self._max_dim = max(1, int(_number(MAX_DIM_VARIABLE, MAX_DIM)))
         self._max_dim_of_few = max(1, int(_number(MAX_DIM_VARIABLE, MAX_DIM_OF_FEW)))
         self._watched = 1
-        self.due_at = self._was_due = 0.0
+        self.due_at = self._was_due = self._own_due = 0.0
         self._rendered = 0
         self._take_slot(segment, slot)
 
@@ -148,7 +148,10 @@ class Tap:
         if self._hand_over(now, share, numbers):
             return
         if self._rendered == 0 and now < _Firsts.not_before:
-            self.due_at = _Firsts.not_before
+            self._wait_until(_Firsts.not_before)
+            return
+        if now < self._own_due:
+            self._wait_until(self._own_due)
             return
         frame = self._take_picture()
         if frame is None:
@@ -162,11 +165,16 @@ class Tap:
         end = monotonic()
         if self._rendered == 1:
             _Firsts.not_before = end + min((end - now) / GRID_SHARE, _Firsts.longest_wait)
-            self.due_at = end + self._interval
+            self._wait_until(end + self._interval)
         else:
-            self.due_at = max(now + self._interval, end + (end - now) * (1.0 / share - 1.0))
+            self._wait_until(max(now + self._interval, end + (end - now) * (1.0 / share - 1.0)))
             if self._portrait is not None:
                 self._portrait.cost = end - now
+
+    def _wait_until(self, due: float) -> None:
+        """Draw again at that time; before it, see whether another process does by now."""
+        self._own_due = due
+        self.due_at = due if self._portrait is None else min(due, monotonic() + LONGEST_REST)
 
     def _hand_over(self, now: float, share: float, numbers: tuple[float, ...]) -> bool:
         """Have the picture drawn by another process; False when it is to be drawn here."""
