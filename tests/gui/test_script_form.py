@@ -109,7 +109,7 @@ def test_a_python_script_needs_an_environment_and_runs(qtbot: QtBot, var: Path, 
 
 
 def test_a_key_is_in_no_file_of_the_run(qtbot: QtBot, var: Path, context: Context) -> None:
-    form = open_form(qtbot, context, CleanRLScriptForm, {"script": str(SCRIPTS / "steps.py")})
+    form = open_form(qtbot, context, CleanRLScriptForm, {"script": str(SCRIPTS / "defines_main.py")})
     type_into(qtbot, form.env_id.editor, "None-v0")
     form.tracking.wandb.click()
     type_into(qtbot, form.tracking.fields["wandb_api_key"].editor, "very-secret-0123")

@@ -103,7 +103,7 @@ def _add_parameters(
 
 def _add_typed(parser: Parser, group: argparse._ArgumentGroup, words: Sequence[str]) -> None:
     """Options after a script's name that nobody knows: they are its own, and what checks it checks them."""
-    for word, after in zip(words, [*words[1:], ""], strict=True):
+    for word, after in zip(words, [*words[1:], ""], strict=False):
         name, equals, _ = word.partition("=")
         if word == "--":
             break
