@@ -69,11 +69,14 @@ class LiveFrames:
         except SegmentError as error:
             self.trouble = str(error)
 
-    def phase(self) -> str:
-        """What the training process does before there are numbers; empty when that cannot be told."""
+    def phase(self, makes: bool) -> str:
+        """What the training process does before there are numbers; empty when that cannot be told.
+
+        `makes` says that it is known to make environments: what it does before that is importing.
+        """
         if self._segment is None:
             return ""
-        phase = self._segment.phase or IMPORTING
+        phase = self._segment.phase or (IMPORTING if makes else "")
         late = time.monotonic() - self._made_at > LONGEST_START_SECONDS
         return "" if late and phase in START_PHASES else phase
 

@@ -96,6 +96,7 @@ class Reporter:
         self._told_at = 0.0
         self._beats = 0
         self._starts = True
+        self._old_numbers: tuple[int, int] | None = None
         self._saved = paths.full_checkpoints()[-1:]
         self._evaluation = _evaluation_of(config, paths)
         self.line: Line | None = None
@@ -187,8 +188,12 @@ class Reporter:
                 headline["phase"] = self._stages.phase()
         if self._evaluation is not None:
             headline |= self._evaluation.headline()
+        numbers = headline["step"], headline["episodes"]
+        if self._old_numbers is None:
+            self._old_numbers = numbers
+        # A run that goes on has its old numbers while it starts; with new ones it has started.
+        self._starts = self._starts and numbers == self._old_numbers
         if self._starts or headline["phase"] == STARTING:
-            # A run that goes on has its old numbers while it starts.
             headline["phase"] = self._phase() or headline["phase"]
         phase = read_phase(self._paths.run_dir, self._script.head.phases)
         return headline | ({"script_phase": phase.as_json()} if phase else {})

@@ -105,7 +105,8 @@ class CleanRLWorkerRuntime:
         forget_phases(self._paths.run_dir)
         make_tensorboard_folder(self._config, self._paths)
         live = LiveFrames(self._config.run_id, LiveSettings.from_extras(self._config.extras))
-        reporter = Reporter(summary.config, self._paths, self._script, live.phase)
+        makes = self._script.makes_environments()
+        reporter = Reporter(summary.config, self._paths, self._script, lambda: live.phase(makes))
         if live.trouble is not None:
             complain(live.trouble)
         try:

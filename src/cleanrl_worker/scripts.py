@@ -46,6 +46,15 @@ class Script:
     def is_file(self) -> bool:
         return self.target.startswith("/")
 
+    def makes_environments(self) -> bool:
+        """Whether it is known to make environments with gymnasium: ours do, and files that speak of it."""
+        if self.kind != "foreign" or not self.is_file:
+            return self.has_main
+        try:
+            return b"gymnasium" in Path(self.target).read_bytes()
+        except OSError:
+            return False
+
 
 def resolve_script(
     config: CleanRLWorkerConfig,

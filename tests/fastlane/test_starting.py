@@ -16,6 +16,7 @@ from cleanrl_worker import launcher
 from cleanrl_worker.fastlane.portrait import DRAWER_VARIABLE
 from cleanrl_worker.live import LiveFrames, LiveSettings
 from mosaic.client import Client
+from mosaic.contract.events import LifecycleReader
 from mosaic.fastlane.grid import LiveGrid
 from mosaic.fastlane.layout import FOLDER_VARIABLE
 from mosaic.fastlane.reader import SlotStatus
@@ -77,14 +78,14 @@ def test_the_first_picture_is_there_while_libraries_are_imported(folder: Path) -
         LiveGrid("RUN") as grid,
         launched(folder, "waits.ppo", "--env-id=CartPole-v1", "--seed=7") as (_, live),
     ):
-        look_until(grid, lambda grid: len(grid.shown) == 4 and live.phase() == "importing")
+        look_until(grid, lambda grid: len(grid.shown) == 4 and live.phase(makes=True) == "importing")
         assert grid.status() == SlotStatus("waiting", "importing")
         assert {frame.number for frame in grid.frames().values()} == {1}
         (folder / "go").touch()
         look_until(grid, lambda grid: all(frame.number > 2 for frame in grid.frames().values()))
         assert grid.shown == [0, 1, 2, 3], "the environments that train have the same places"
         assert grid.status() == SlotStatus("live")
-        assert live.phase() == "first steps"
+        assert live.phase(makes=True) == "first steps"
 
 
 def test_training_is_the_same_whether_its_beginning_was_shown_or_not(folder: Path) -> None:
@@ -117,3 +118,9 @@ def test_heartbeats_tell_what_a_script_does_before_its_first_step(client: Client
     (folder / "made").touch()
     wait_for("first steps")
     end(client, run)
+
+
+def test_nothing_is_said_of_a_script_that_is_not_known_to_make_environments(client: Client) -> None:
+    run = client.wait(client.submit(script_config("steps.py")).run_id, timeout=60)
+    events = LifecycleReader(Path(run.run_dir) / "logs" / "events.jsonl").poll()
+    assert {event.payload["phase"] for event in events if "phase" in event.payload} == {"starting"}
