@@ -20,13 +20,10 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from gym_gui.app import Collector
-from gym_gui.models.artifact_tree import tree_of
 from gym_gui.services.notifications import Notification, Notifications
 from gym_gui.services.tasks import Tasks
-from gym_gui.ui.widgets.artifact_list import ArtifactList
 from gym_gui.ui.widgets.choosing_form import ChoosingFrame
 from gym_gui.ui.widgets.form_frame import FormFrame
-from mosaic.analytics.artifacts import list_artifacts
 from mosaic.contract.paths import VarPaths
 from support.policies import save_cartpole
 from support.window import PATIENCE_MS, Driver, made_run
@@ -123,23 +120,6 @@ def test_a_comparison_that_is_opened_and_closed_leaves_nothing(driver: Driver) -
     before = living()
     for _ in range(12):
         compare()
-    assert not more_than(before)
-
-
-def test_files_of_one_run_after_the_other_are_listed_and_forgotten(qtbot: QtBot, tmp_path: Path) -> None:
-    files = ArtifactList()
-    qtbot.addWidget(files)
-    for name in ("a.cleanrl_model", "b.mp4", "c.txt"):
-        (tmp_path / name).touch()
-
-    def show() -> None:
-        files.forget()
-        files.show_tree(tree_of(list_artifacts(tmp_path)))
-
-    show()
-    before = living()
-    for _ in range(12):
-        show()
     assert not more_than(before)
 
 

@@ -43,7 +43,7 @@ class ArtifactList(QTreeView):
         self._root = root
         selection = self.selectionModel()
         selection.blockSignals(True)
-        self._empty()
+        self._items.clear()
         self._items.setHorizontalHeaderLabels(list(_COLUMNS))
         self._add(self._items.invisibleRootItem(), root)
         self._set_columns()
@@ -59,11 +59,7 @@ class ArtifactList(QTreeView):
     def forget(self) -> None:
         """Another run: nothing is open or chosen."""
         self._root, self._path = None, ""
-        self._empty()
-
-    def _empty(self) -> None:
-        # Not `clear`: it leaves every item that Python has made in memory.
-        self._items.removeRows(0, self._items.rowCount())
+        self._items.clear()
 
     def choose(self, path: str) -> bool:
         """Choose a file by its path; False when there is none."""
