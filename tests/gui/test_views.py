@@ -67,13 +67,13 @@ def test_a_finished_run_in_every_tab(driver: Driver, client: Client, run_mosaic:
     ]
     driver.until(lambda: "per step" in overview.cards.cards[0].detail.text())
     assert not overview.live_card.isVisible()
-    told = overview.cards.cards[0].value.text()
-    assert overview.charts.main.note.text() == f"mean return {told}"
+    told = overview.cards.cards
+    driver.until(lambda: overview.charts.main.note.text() == f"mean return {told[0].value.text()}")
     below = overview.charts.below.charts
     driver.until(lambda: "charts/SPS" in [chart.title.text() for chart in below])
     speed = next(chart for chart in below if chart.title.text() == "charts/SPS")
     driver.until(lambda: speed.plot.lines)
-    assert speed.note.text() == f"{overview.cards.cards[1].value.text()} steps/s"
+    driver.until(lambda: speed.note.text() == f"{told[1].value.text()} steps/s")
     for chart in (overview.charts.main, speed):
         chart.enlarge.emit()
         assert overview.large.isVisible() and overview.large.chart.title.text() == chart.title.text()
