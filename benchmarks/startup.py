@@ -137,11 +137,12 @@ def measure(rounds: int) -> dict[str, list[float]]:
 
     with tempfile.TemporaryDirectory() as var, Client.connect(Path(var)) as client:
         try:
-            with opened(Path(var)) as desktop:
-                for _ in range(rounds):
-                    note({f"`{code}`": measure_import(code) for code in (TORCH, IMPORTS)})
-                    note(measure_run(client))
-                    note({PICTURE: measure_picture(client)})
+            for _ in range(rounds):
+                note({f"`{code}`": measure_import(code) for code in (TORCH, IMPORTS)})
+                note(measure_run(client))
+                note({PICTURE: measure_picture(client)})
+                # A new one each time: the picture of the run before would be painted first.
+                with opened(Path(var)) as desktop:
                     note({WINDOW: measure_window(desktop)})
         finally:
             stop_daemon(client.paths)
