@@ -60,6 +60,8 @@ def test_a_finished_run_in_every_tab(driver: Driver, client: Client, run_mosaic:
     assert isinstance(overview, OverviewView)
     driver.until(lambda: overview.charts.main.plot.lines and len(overview.charts.main.plot.lines[0].x) > 0)
     assert overview.charts.main.title.text() == "charts/episodic_return"
+    # The curves may be there before the news that it has ended.
+    driver.until(lambda: overview.cards.cards[3].name.text() == "Took")
     assert [card.name.text() for card in overview.cards.cards][1:4] == [
         "Steps per second",
         "Progress",
