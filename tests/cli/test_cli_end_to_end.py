@@ -80,7 +80,7 @@ def test_a_run_is_repeated_with_changes(run_mosaic: RunMosaic) -> None:
     assert {run["outcome"] for run in again} == {"completed"}
     shown = parsed(run_mosaic("show", again[0]["run_id"], "--json"))
     config = shown["config"]["metadata"]["worker"]["config"]
-    assert config["extras"]["algo_params"] == {"pause": "0"}
+    assert config["extras"]["algo_params"] == {"pause": 0.0}
     assert config["run_id"] == again[0]["run_id"] != first["run_id"]
     assert shown["tags"] == ["a"]
 
