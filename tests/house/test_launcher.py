@@ -104,17 +104,24 @@ def test_a_set_up_tells_how_much_of_how_much_is_done(checkout: Path) -> None:
 
     def wait_for(text: str) -> None:
         nonlocal said
+        deadline = time.monotonic() + 120
         while text not in said:
-            said += os.read(screen, 4096).decode()
+            assert time.monotonic() < deadline, said
+            said += os.read(screen, 4096).decode(errors="replace")
 
     with subprocess.Popen([checkout / "mosaic", "runs"], env=environment, stderr=terminal) as process:
         os.close(terminal)
-        wait_for("2 of 3, PyTorch: getting package 1, torch (60 of 181 MB), ")
-        (checkout / "downloaded").touch()
-        wait_for("2 of 3, PyTorch: installing 2 of 3, sympy, ")
-        (checkout / "installed").touch()
-        wait_for("Ready.")
-    os.close(screen)
+        try:
+            wait_for("2 of 3, PyTorch: getting package 1, torch (60 of 181 MB), ")
+            (checkout / "downloaded").touch()
+            wait_for("2 of 3, PyTorch: installing 2 of 3, sympy, ")
+            (checkout / "installed").touch()
+            wait_for("Ready.")
+        finally:
+            # It waits for both, also when this test has given up.
+            (checkout / "downloaded").touch()
+            (checkout / "installed").touch()
+            os.close(screen)
     assert process.returncode == 0
     stamp = (checkout / ".venv" / "stamp").read_text()
     assert stamp.startswith(before.stdout.decode()), "what was changed meanwhile was not installed"
