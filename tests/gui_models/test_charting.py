@@ -245,6 +245,12 @@ def test_steps_and_times_of_a_logarithmic_axis_have_units() -> None:
     assert scales.log_time_ticks([1.0, 2.0], 1.0) == ["0:10", "1:40"]
 
 
+def test_an_axis_that_has_just_become_logarithmic_is_asked_for_its_old_range() -> None:
+    spacing, found = scales.log_ticks(0.0, 250_000.0, 6)
+    for words in (scales.log_step_ticks, scales.log_time_ticks, scales.log_value_ticks):
+        assert len(words(found, spacing)) == len(found) > 1
+
+
 def test_an_empty_range_has_no_ticks() -> None:
     assert scales.nice_ticks(1.0, 1.0, 5)[1] == []
 

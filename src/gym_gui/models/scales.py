@@ -129,28 +129,33 @@ def log_ticks(low: float, high: float, most: int) -> tuple[float, list[float]]:
         stride = -(-len(whole) // most)
         return float(stride), whole[::stride]
     powers = range(math.floor(low), math.ceil(high) + 1)
-    parts = [math.log10(factor * 10.0**power) for power in powers for factor in (1, 2, 5)]
+    parts = [math.log10(factor) + power for power in powers for factor in (1, 2, 5)]
     inside = [part for part in parts if low <= part <= high]
     if len(inside) >= 2:
         return 1.0, inside
     # So small a piece is as good as even.
-    _, values = nice_ticks(10.0**low, 10.0**high, most)
+    _, values = nice_ticks(ten_to(low), ten_to(high), most)
     return spacing, [math.log10(value) for value in values if value > 0] or found
 
 
 def log_step_ticks(values: Sequence[float], spacing: float) -> list[str]:
     """Powers of ten as steps, each with its own unit: 100, 1k, 20k."""
-    return [step_ticks([10.0**value], 10.0**value)[0] for value in values]
+    return [step_ticks([number], number)[0] for number in map(ten_to, values)]
 
 
 def log_time_ticks(values: Sequence[float], spacing: float) -> list[str]:
     """Powers of ten as seconds."""
-    return [clock(10.0**value) for value in values]
+    return [clock(ten_to(value)) for value in values]
+
+
+def ten_to(value: float) -> float:
+    """Ten to a power; an axis that has just become logarithmic may still ask for its old range."""
+    return math.pow(10.0, min(max(value, -300.0), 300.0))
 
 
 def log_value_ticks(values: Sequence[float], spacing: float) -> list[str]:
     """Powers of ten as values, each with the decimals that it needs."""
-    found = [10.0**value for value in values]
+    found = [ten_to(value) for value in values]
     if len(found) > 1 and max(found) < 2 * min(found):
         # They lie so near to each other that they are as good as even.
         return value_ticks(found, float(f"{min(abs(b - a) for a, b in pairwise(found)):.3g}"))

@@ -31,7 +31,7 @@ from gym_gui.models.charting import (
     readings,
     value_range,
 )
-from gym_gui.models.scales import Piece, moved, place_text, scaled, zoomed
+from gym_gui.models.scales import Piece, moved, place_text, scaled, ten_to, zoomed
 from gym_gui.theme import theme
 from gym_gui.ui.widgets.draw_queue import draw_queue
 from gym_gui.ui.widgets.plot_axis import PlotAxis
@@ -206,7 +206,7 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
         # The line stands where the nearest point is, not where the pointer is.
         nearest = min(points, key=lambda point: abs(point.x() - at))
         place = found[points.index(nearest)].x
-        title = place_text(10.0**place if self.options.log_x else place, self.options.axis)
+        title = place_text(ten_to(place) if self.options.log_x else place, self.options.axis)
         self.hover.show_readings(self.plot_rect(), nearest.x(), title, found, points)
 
     def _crosses(self, place: QRectF) -> bool:
