@@ -209,6 +209,7 @@ def test_a_run_that_ends_without_a_point_says_so(driver: Driver, client: Client)
     driver.submit(script_config("steps.py", params={"exit_code": 3, "pause": 1.0}))
     # Before its first step a run says that it starts, and this one takes none.
     driver.until_state("Starting", "Running")
+    driver.until(lambda: OverviewView in driver.window.page.views)
     overview = driver.window.page.views[OverviewView]
     assert isinstance(overview, OverviewView)
     driver.until(lambda: "first points come" in overview.charts.main.empty_text)

@@ -19,7 +19,7 @@ from cleanrl_worker.training.drawn_tasks import DrawnTasks
 from cleanrl_worker.training.making import EnvMaker
 from cleanrl_worker.training.observations import array_observations
 from cleanrl_worker.training.quickening import quicken
-from cleanrl_worker.training.replaying import EpisodeTape, checksum, random_state
+from cleanrl_worker.training.replaying import EpisodeTape, random_state
 from cleanrl_worker.training.stage_envs import StageEnvs
 from cleanrl_worker.training.state import State
 from cleanrl_worker.training.video import RecordedEnv, warn
@@ -173,11 +173,8 @@ class VectorEnv:
 
     def _reset(self, index: int, seed: int | None, random: State | None = None) -> Any:
         """Start an episode from a seed, or from what the generator is at now; gives its observation."""
-        tape = self._tapes[index]
-        tape.begin(seed, random)
-        obs = self._envs[index].reset(seed=seed)[0]
-        tape.first = checksum(self._read(obs) if self._read else obs)
-        return obs
+        self._tapes[index].begin(seed, random)
+        return self._envs[index].reset(seed=seed)[0]
 
     def _turn(self, curriculum: Curriculum | DrawnTasks, index: int) -> bool:
         """Let an environment be of the stage that the curriculum is in; False when it is already."""
@@ -226,7 +223,7 @@ class VectorEnv:
             zip(self._envs, self._tapes, state["episodes"], strict=True)
         ):
             tape.load(held)
-            total = tape.replay(env, self._read)
+            total = tape.replay(env)
             if total is None:
                 changed, total = True, 0.0
                 self._begin_episode(index)

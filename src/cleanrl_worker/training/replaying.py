@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable
 from typing import Any
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
 from cleanrl_worker.training.state import State
 
@@ -22,8 +19,6 @@ class EpisodeTape:
         """How many episodes came before this one."""
         self.steps_before = 0
         """How many steps those had together."""
-        self.first: int | None = None
-        """The checksum of the first observation."""
         self._seed: int | None = None
         self._random: State | None = None
         self._total: float | None = None
@@ -38,7 +33,6 @@ class EpisodeTape:
     def state(self, total: float) -> State:
         """The episode, with the reward of its actions together."""
         return {
-            "first": self.first,
             "total": total,
             "seed": self._seed,
             "random": self._random,
@@ -49,8 +43,8 @@ class EpisodeTape:
 
     def load(self, state: State) -> None:
         self._seed, self._random = state["seed"], state["random"]
-        # Checkpoints from before these two were kept have neither.
-        self.first, self._total = state.get("first"), state.get("total")
+        # Checkpoints from before it was kept have none.
+        self._total = state.get("total")
         actions = state["actions"]
         # Single choices were plain numbers when they were taken, and an environment may tell the difference.
         whole = actions.ndim == 1 and np.issubdtype(actions.dtype, np.integer)
@@ -58,18 +52,17 @@ class EpisodeTape:
         # A checkpoint from before episodes were counted starts counting here.
         self.number, self.steps_before = state.get("number", 0), state.get("steps_before", 0)
 
-    def replay(self, env: gymnasium.Env[Any, Any], read: Callable[[Any], Any] | None) -> float | None:
+    def replay(self, env: gymnasium.Env[Any, Any]) -> float | None:
         """Bring `env` to where the episode was; gives the reward so far.
 
-        None when it took another course: not everything that is random in it comes from its seed.
+        None when it brought another reward or an end: not everything that is random in it comes from its
+        seed. What it shows does not count, which may be drawn from a generator that is restored later.
         """
         if self._random is None:
-            obs = env.reset(seed=self._seed)[0]
+            env.reset(seed=self._seed)
         else:
             set_random_state(env, self._random)
-            obs = env.reset()[0]
-        if self.first not in (None, checksum(read(obs) if read else obs)):
-            return None
+            env.reset()
         total = 0.0
         for action in self.actions:
             _, reward, terminated, truncated, _ = env.step(action)
@@ -77,11 +70,6 @@ class EpisodeTape:
                 return None
             total += float(reward)
         return total if self._total in (None, total) else None
-
-
-def checksum(obs: NDArray[Any]) -> int:
-    """What an observation is known by."""
-    return zlib.crc32(np.ascontiguousarray(obs).data)
 
 
 def random_state(env: gymnasium.Env[Any, Any]) -> State | None:
