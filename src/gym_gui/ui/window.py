@@ -375,6 +375,7 @@ class Window(QMainWindow):
         self.cover.close_all()
         self.table.close_view()
         self.page.close_page()
+        self.panel.list.close_list()
         self.sparklines.close()
 
 

@@ -58,6 +58,10 @@ class RunList(RowsView):
         super().measure()
         self._look.start()
 
+    def close_list(self) -> None:
+        """Look for no more curves."""
+        self._look.stop()
+
     def select(self, run_id: str) -> None:
         """Show this run as the chosen one, where the list has it."""
         self._current = self._rows.listing.key_of(run_id)
