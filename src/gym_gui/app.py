@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import logging
 import signal
@@ -30,6 +31,10 @@ SWITCH_SECONDS = 0.001
 """How long a thread that computes may keep the window waiting."""
 _SIGNAL_MS = 300
 _COLLECT_MS = 1000
+_M_ARENA_MAX, _M_MMAP_THRESHOLD = -8, -3
+"""The numbers that glibc gives to the most heaps of a process, and to the least size of what lies in none."""
+_LARGE = 256 * 1024
+"""Bytes. What is larger, such as the points of a curve, leaves holes in a heap for small things to fill."""
 _MOST_NEW = 1000
 """Objects made since the last look that make another one worth while; a closed form leaves about as many."""
 
@@ -38,11 +43,17 @@ class Collector(QObject):
     """Looks for garbage on the thread of the window, and nowhere else.
 
     Python does it in any thread that happens to make an object, which would end widgets there; and it looks
-    through old objects so seldom that dozens of closed forms pile up.
+    through old objects so seldom that dozens of closed forms pile up. What was freed goes back to the system:
+    glibc keeps it, in a heap for each of the many threads that come and go with the runs that are looked at.
     """
 
     def __init__(self) -> None:
         super().__init__()
+        libc = ctypes.CDLL(None)
+        self._give_back = getattr(libc, "malloc_trim", None)
+        if self._give_back is not None:
+            libc.mallopt(_M_ARENA_MAX, 1)
+            libc.mallopt(_M_MMAP_THRESHOLD, _LARGE)
         gc.disable()
         # What is imported stays; to look through it too would take ten times as long.
         gc.freeze()
@@ -53,6 +64,8 @@ class Collector(QObject):
     def _look(self) -> None:
         if gc.get_count()[0] > _MOST_NEW:
             gc.collect()
+        if self._give_back is not None:
+            self._give_back(0)
 
     def close(self) -> None:
         """Leave it to Python again."""

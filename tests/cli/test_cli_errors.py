@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from mosaic.cli import main
 from mosaic.cli.catalog import COMMANDS
 from mosaic.cli.failures import exit_code_for
+from mosaic.cli.values import read_given
 from mosaic.contract.errors import ConflictError, NotFoundError, StorageError
 
 
@@ -99,6 +103,53 @@ def test_a_wrong_config_file_is_refused_before_anything_starts(
     assert not (tmp_path / "var").exists()
 
 
+@pytest.mark.parametrize(
+    ("place", "expected"),
+    [
+        ("zero", "it has more than 1,048,576 bytes"),
+        ("folder", "Is a directory"),
+        ("pipe", "nothing came from it for 0.1 s"),
+        ("huge", "it has more than 1,048,576 bytes"),
+        ("deep", "is not valid JSON"),
+    ],
+)
+@pytest.mark.parametrize("option", ["--config", "--curriculum"])
+def test_what_is_no_config_file_holds_nothing_up(
+    place: str,
+    option: str,
+    expected: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setattr("mosaic.cli.values._PIPE_SECONDS", 0.1)
+    path = tmp_path / f"{place}.json"
+    if place == "pipe":
+        # Nobody writes to it.
+        os.mkfifo(path)
+    elif place == "huge":
+        path.write_bytes(b" " * (2**20 + 1))
+    elif place == "deep":
+        path.write_text("[" * 100_000)
+    elif place == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to("/dev/zero")
+    argv = ["train", option, str(path), *(["ppo"] if option == "--curriculum" else [])]
+    assert main(argv) == 2
+    err = capsys.readouterr().err
+    assert expected.removeprefix("is not valid ") in err
+    assert err.count("\n") == 1
+
+
+def test_a_config_may_come_through_a_pipe(tmp_path: Path) -> None:
+    read, write = os.pipe()
+    os.write(write, b"[1]")
+    os.close(write)
+    assert read_given(Path(f"/dev/fd/{read}")) == b"[1]"
+    os.close(read)
+
+
 @pytest.mark.parametrize("argv", [["--debug", "show"], ["show", "--debug"]])
 def test_debug_shows_the_traceback(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(argv) == 2
@@ -170,3 +221,27 @@ def test_commands_in_errors_are_named_as_the_user_can_type_them(
     monkeypatch.setattr("sys.argv", ["/somewhere/bin/mosaic"])
     exit_code_for(error, debug=False)
     assert "`mosaic runs` lists them, `mosaic doctor`" in capsys.readouterr().err
+
+
+def test_a_sentence_about_something_endless_can_be_read(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["train", "ppo", "a" * 100_000, "--dry-run"]) == 2
+    said = capsys.readouterr().err
+    assert len(said) < 2000
+    assert said.startswith("mosaic: ")
+    assert " … " in said
+
+
+def test_a_full_device_and_a_folder_that_is_gone_are_told_in_one_sentence(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m mosaic"
+    gone = tmp_path / "gone"
+    for words, sentence, code in (
+        (f"{command} --help > /dev/full", "mosaic: The output cannot be written: there is no space left", 1),
+        (
+            f"mkdir {gone} && cd {gone} && rmdir {gone} && {command} runs",
+            "mosaic: The current folder is no",
+            2,
+        ),
+    ):
+        done = subprocess.run(["bash", "-c", words], capture_output=True, text=True)
+        assert done.stderr.startswith(sentence)
+        assert (done.stderr.count("\n"), done.returncode) == (1, code)

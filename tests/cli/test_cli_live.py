@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import re
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +14,10 @@ from rich.console import Console
 from mosaic.cli.live.board import Board
 from mosaic.cli.live.panel import render
 from mosaic.cli.live.views import PlainView, plain_line
-from mosaic.client import HistoryEntry, RunHeadline, RunRecord
+from mosaic.client import Client, HistoryEntry, RunHeadline, RunRecord
 from support.records import plain_record
+from support.runs import long_config, wait_for_status
+from support.terminal import at_terminal
 
 HEADLINE = {
     "step": 310_272,
@@ -85,6 +89,39 @@ def test_a_training_run_shows_all_its_numbers_in_80_columns() -> None:
     ):
         assert part in text
     assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("width", [36, 40, 60])
+def test_a_narrow_terminal_shows_fewer_numbers_and_each_in_full(width: int) -> None:
+    runs = [replace(record(number), run_id=f"{number}1M7GDQ48Q6") for number in range(1, 4)]
+    board = Board.of(runs)
+    for run in runs:
+        move(board, run, 10 + run.history[-1].seq, "EXEC")
+        board.apply(RunHeadline(run.run_id, HEADLINE))
+    several = drawn(board, width).splitlines()
+    assert max(map(len, several)) <= width
+    rows = [line for line in several if "training" in line]
+    assert len(rows) == 3 and all("62 %" in line and "…" not in line for line in rows)
+    one = drawn(Board({runs[0].run_id: board.rows[runs[0].run_id]}), width).splitlines()
+    assert max(map(len, one)) <= width
+
+
+def test_the_panel_follows_the_size_of_its_terminal(client: Client) -> None:
+    run = client.submit(long_config())
+    wait_for_status(client, run.run_id, "EXEC")
+    with at_terminal("watch", run.run_id, may_change=True) as terminal:
+        terminal.read_until("folder")
+        terminal.resize(40)
+        # What the terminal has made of the wider lines is wiped before the panel is drawn anew.
+        terminal.read_until(r"\x1b\[2J\x1b\[H(.|\n)*folder")
+        lines = re.sub(r"\x1b\[[?\d;]*[A-Za-z]", "", terminal.seen[terminal.seen.index("\x1b[2J") :])
+        assert max(len(line) for line in re.split(r"[\r\n]+", lines)) <= 40
+        terminal.resize(100)
+        terminal.read_until(r"[^\r\n]{90}")
+        assert "\x1b[2J" not in terminal.seen
+        client.cancel(run.run_id)
+        assert terminal.wait() == 1
+    client.wait(run.run_id, timeout=60)
 
 
 @pytest.mark.parametrize("width", [80, 100, 200])
@@ -248,6 +285,20 @@ def test_a_run_that_starts_says_what_it_does(capsys: pytest.CaptureFixture[str])
     started = ["starting", "starting: importing", "starting: making environments", "training"]
     assert capsys.readouterr().out.splitlines()[1:] == ["waiting for its turn", *started]
     assert seen == ["starting", *started]
+
+
+def test_a_run_that_waits_for_space_says_so(capsys: pytest.CaptureFixture[str]) -> None:
+    run = record(status="EXEC")
+    board = Board.of([run])
+    waits, goes_on = HEADLINE | {"phase": "waiting for space"}, HEADLINE | {"phase": "training"}
+    with PlainView(board) as view:
+        for headline in (waits, waits, goes_on):
+            update = RunHeadline(run.run_id, headline)
+            row = board.apply(update)
+            assert row is not None
+            view.show(row, update)
+    lines = capsys.readouterr().out.splitlines()[-2:]
+    assert [line.split("  ")[0] for line in lines] == ["waiting for space", "training"]
 
 
 def test_plain_lines_tell_what_a_run_waits_for_and_why_it_starts_again(

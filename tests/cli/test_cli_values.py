@@ -44,11 +44,17 @@ def test_what_is_no_positive_whole_number_is_refused(text: str) -> None:
         ("1-5", [1, 2, 3, 4, 5]),
         ("1,3,7", [1, 3, 7]),
         ("1-3,10", [1, 2, 3, 10]),
-        ("2, 2,1", [2, 1]),
+        ("2, 1", [2, 1]),
     ],
 )
 def test_seeds_are_ranges_and_lists(text: str, expected: list[int]) -> None:
     assert values.seeds(text) == expected
+
+
+@pytest.mark.parametrize("text", ["3,3,3", "1-5,3", "3,1-5"])
+def test_a_seed_that_is_named_twice_is_said(text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="names seed 3 more than once"):
+        values.seeds(text)
 
 
 @pytest.mark.parametrize("text", ["", "5-1", "a", "1,,2", "-3", "1-", "1.5", "0-1000000"])

@@ -152,7 +152,7 @@ def test_the_folder_is_searched_for_what_belongs_to_nobody(tmp_path: Path) -> No
         (LeftoverKind.LINK, dangling),
         *((LeftoverKind.TEMPORARY, path) for path in unfinished),
     }
-    plan = make_plan([], found, Rule(), time.time())
+    plan = make_plan([], [], found, Rule(), time.time())
     assert len(plan.leftovers) == len(found)
     assert plan.size == sum(item.size for item in found) >= 130
     for item in plan.leftovers:
@@ -169,7 +169,7 @@ def test_what_is_too_young_stays(tmp_path: Path) -> None:
     write(paths.kept_logs(run_id(1)) / "events.jsonl", age_days=20)
     write(paths.configs / ".config-X.json.abcd_123", age_days=0.5)
     paths.kept_logs(run_id(2)).mkdir()
-    plan = make_plan([], find_leftovers(paths), Rule(), time.time())
+    plan = make_plan([], [], find_leftovers(paths), Rule(), time.time())
     assert plan.empty
     assert plan.size == 0
 

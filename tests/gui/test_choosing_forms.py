@@ -69,6 +69,30 @@ def test_the_environment_is_locked_until_it_is_overridden(
     assert form.report is not None and form.report.ok, form.report
 
 
+def test_a_module_that_only_the_file_names_is_asked_about(
+    qtbot: QtBot, context: Context, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evilmod.py").write_text(
+        "from pathlib import Path\nPath(__file__).with_name('imported').touch()"
+    )
+    policy = save_cartpole(tmp_path)
+    card = policy.with_name("cart.policy.json")
+    card.write_text(card.read_text().replace("CartPole-v1", "evilmod:CartPole-v1"))
+    form = open_form(qtbot, context, CleanRLPolicyForm, {"policy": str(policy)})
+    check(qtbot, form)
+    assert form.report is not None and "names the module 'evilmod'" in form.report.sentence
+    assert form.question.isVisible() and not (tmp_path / "imported").exists()
+    form.question.keep.click()
+    assert not form.question.isVisible() and "trust_modules" not in form.presenter.order().settings.extras
+    check(qtbot, form)
+    form.question.go.click()
+    qtbot.waitUntil(lambda: form.report is not None and form.report.ok, timeout=WAIT_MS)
+    assert (tmp_path / "imported").exists() and not form.question.isVisible()
+    (config,) = form.report.configs
+    assert config["metadata"]["worker"]["config"]["extras"]["trust_modules"] == ["evilmod"]
+
+
 def test_how_it_is_played_goes_into_the_config(qtbot: QtBot, context: Context, policies: list[Path]) -> None:
     form = open_form(qtbot, context, CleanRLPolicyForm, {"policy": str(policies[0])})
     for name, text in (("batch_size", "5"), ("episodes", "20"), ("seed", "9"), ("gamma", "0.9")):

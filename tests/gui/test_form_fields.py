@@ -92,14 +92,14 @@ def test_another_default_leaves_what_was_typed() -> None:
 
 @pytest.mark.parametrize(
     ("text", "seeds"),
-    [("1", (1,)), ("1, 2, 3", (1, 2, 3)), ("1-5", (1, 2, 3, 4, 5)), ("7,1–2, 7", (7, 1, 2)), ("4,", (4,))],
+    [("1", (1,)), ("1, 2, 3", (1, 2, 3)), ("1-5", (1, 2, 3, 4, 5)), ("7,1–2", (7, 1, 2)), ("4,", (4,))],
 )
 def test_seeds_are_read(text: str, seeds: tuple[int, ...]) -> None:
     assert parse_seeds(text) == seeds
     assert parse_seeds(show_seeds(seeds)) == seeds
 
 
-@pytest.mark.parametrize("text", ["", "one", "5-1", "1 2", "-3", "0-100000"])
+@pytest.mark.parametrize("text", ["", "one", "5-1", "1 2", "-3", "0-100000", "3, 3", "1-5, 3"])
 def test_what_are_no_seeds_is_said(text: str) -> None:
     assert seeds_problem(text)
     assert about_seeds(text) == ""

@@ -16,6 +16,7 @@ from gym_gui.ui.presenters.form_registry import presenter_for
 from gym_gui.ui.presenters.train_form import TrainForm
 from mosaic.contract.errors import UserError
 from mosaic.contract.run_config import validate_train_run_config
+from mosaic.contract.secrets import lift_secrets
 from mosaic.contract.workers import find_worker
 
 
@@ -208,6 +209,33 @@ def test_a_command_never_holds_a_key(form: TrainForm) -> None:
     configs[0]["metadata"]["worker"]["config"]["extras"]["wandb_api_key"] = "very-secret-0123"
     text, note = command_of(configs)
     assert "very-secret" not in text and "WANDB_API_KEY" in note
+
+
+def test_what_a_form_marks_as_secret_is_shown_nowhere_and_asked_for_again(forms: CleanRLForms) -> None:
+    form = forms.train({})
+    form.run.set("env_kwargs", '{"login": "very-secret-0123"}')
+    form.run.set("secrets", "login")
+    order = form.order()
+    report = check_order(order, form.source.catalog)
+    assert report.ok, report.sentence
+    assert "very-secret" not in report.as_text()
+    lifted = lift_secrets(report.configs[0], {})
+    assert lifted.values == {"LOGIN": "very-secret-0123"}
+    text, note = command_of(report.configs)
+    assert "@env:LOGIN" in text and "very-secret" not in text and "LOGIN" in note
+    again = forms.train({})
+    again.load({"config": lifted.config})
+    assert again.run.text("secrets") == "login"
+    report = check_order(again.order(), again.source.catalog)
+    assert not report.ok and "set LOGIN, or give 'env_kwargs.login' again" in report.sentence
+
+
+def test_a_form_is_told_of_what_looks_like_a_key(forms: CleanRLForms) -> None:
+    form = forms.train({})
+    form.run.set("env_kwargs", '{"password": "very-secret-0123"}')
+    report = check_order(form.order(), form.source.catalog)
+    assert not report.ok and "'env_kwargs.password' looks like a key" in report.sentence
+    assert "very-secret" not in report.sentence
 
 
 def test_a_form_is_filled_from_an_earlier_run(forms: CleanRLForms, form: TrainForm) -> None:

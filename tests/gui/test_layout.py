@@ -14,15 +14,19 @@ from pytestqt.qtbot import QtBot
 
 from gym_gui.app import Desktop
 from gym_gui.context import Context
+from gym_gui.models.metrics import Section as MetricSection
+from gym_gui.ui.presenters.overview import Headline
 from gym_gui.ui.presenters.play import PlayPresenter
+from gym_gui.ui.widgets.chart_grid import ChartGrid
 from gym_gui.ui.widgets.cleanrl_policy_form import CleanRLPolicyForm
 from gym_gui.ui.widgets.cleanrl_resume_form import CleanRLResumeForm
 from gym_gui.ui.widgets.cleanrl_script_form import CleanRLScriptForm
 from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
-from gym_gui.ui.widgets.elided import elide_title
+from gym_gui.ui.widgets.elided import elide_parts, elide_title
 from gym_gui.ui.widgets.fields.layouts import ScrollColumn
 from gym_gui.ui.widgets.fields.section import Section
 from gym_gui.ui.widgets.form_frame import FormFrame
+from gym_gui.ui.widgets.headline_cards import HeadlineCards
 from gym_gui.ui.widgets.play_start import PlayStart
 from gym_gui.ui.widgets.run_header import RunHeader
 from gym_gui.ui.window import LEAST, inside
@@ -81,6 +85,53 @@ def test_a_long_title_keeps_what_it_is_known_by(qtbot: QtBot) -> None:
     assert shown.startswith("rpo_c") and shown.endswith("… · MountainCarContinuous-v0")
     first, second = elide_title(size, title, size.horizontalAdvance("rpo_… · MountainCar…-v0")).split(" · ")
     assert first.startswith("rpo") and second.startswith("Mount") and second.endswith("0")
+
+
+def test_what_has_no_room_is_left_out_as_a_whole(qtbot: QtBot) -> None:
+    size = QFontMetrics(QApplication.font())
+    text = "last 288.0 · 896 episodes · 1.00 per step"
+    assert elide_parts(size, text, size.horizontalAdvance(text)) == text
+    room = size.horizontalAdvance("last 288.0 · 896 episodes · 1.0")
+    assert elide_parts(size, text, room) == "last 288.0 · 896 episodes"
+    assert elide_parts(size, text, size.horizontalAdvance("last 2…")).endswith("…")
+
+
+@pytest.mark.parametrize("width", [400, 700, 1100])
+def test_the_cards_fill_every_row(qtbot: QtBot, width: int) -> None:
+    cards = HeadlineCards()
+    qtbot.addWidget(cards)
+    cards.show_headlines([Headline(f"number {place}", "1" * 4**place) for place in range(5)])
+    cards.show()
+    # From wide to narrow and back: no column stays behind.
+    for width_now in (1100, 400, width):
+        cards.resize(width_now, 300)
+        QApplication.processEvents()
+    rows: dict[int, list[QRect]] = {}
+    for card in cards.cards:
+        rows.setdefault(card.geometry().top(), []).append(card.geometry())
+    for row in rows.values():
+        assert (row[0].left(), row[-1].right()) == (0, width - 1)
+        assert max(one.width() for one in row) - min(one.width() for one in row) <= 2
+
+
+def test_the_main_chart_is_seen_as_a_whole_in_a_low_window(qtbot: QtBot, context: Context) -> None:
+    grid = ChartGrid(context, main=True)
+    qtbot.addWidget(grid)
+    grid.resize(900, 320)
+    grid.show()
+    grid.show_sections([MetricSection("charts", ("charts/a", "charts/b"))])
+    qtbot.waitUntil(lambda: grid.chart("charts/b") is not None)
+    heights = []
+    for room in (320, 700, 320):
+        grid.resize(900, room)
+        QApplication.processEvents()
+        chart = grid.chart("charts/a")
+        assert chart is not None
+        bottom = chart.mapTo(grid, chart.rect().bottomLeft()).y()
+        assert bottom < room
+        heights.append(chart.height())
+    assert heights[0] == heights[2] < heights[1]
+    grid.stop()
 
 
 def test_a_title_without_room_beside_its_state_gets_a_line_of_its_own(qtbot: QtBot) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from PySide6.QtCore import QTimer
 from PySide6.QtGui import QImage
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
+from pytestqt.qtbot import QtBot
 
 from gym_gui.theme import theme
-from gym_gui.tools.pictures import SIZES, take_empty
+from gym_gui.tools.pictures import SIZES, settled, take_empty
 
 
 def test_a_window_is_drawn_at_every_size_and_in_both_themes(
@@ -25,3 +27,16 @@ def test_a_window_is_drawn_at_every_size_and_in_both_themes(
     assert [(image.width(), image.height()) for image in dark] == list(SIZES)
     assert all(one.pixelColor(5, 300).lightness() < 80 for one in dark)
     assert all(one.pixelColor(5, 300).lightness() > 200 for one in light)
+
+
+def test_a_picture_is_taken_when_nothing_moves_any_more(qtbot: QtBot) -> None:
+    label = QLabel("1")
+    qtbot.addWidget(label)
+    label.show()
+    timer = QTimer(label, interval=150)
+    timer.timeout.connect(lambda: label.setNum(int(label.text()) + 1))
+    timer.timeout.connect(lambda: timer.stop() if label.text() == "6" else None)
+    timer.start()
+    picture = settled(label)
+    assert not timer.isActive()
+    assert picture == label.grab().toImage()

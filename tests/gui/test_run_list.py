@@ -63,8 +63,12 @@ def test_a_removed_run_leaves_its_group_and_the_last_takes_the_group_along() -> 
     book.remove([first.run_id])
     assert book.get(first.run_id) is None
     assert len(book) == 1
+    book.settings(second)
     book.remove([second.run_id])
     assert book.group_keys() == []
+    assert not any(kept for name, kept in vars(book).items() if name not in ("_ordered", "whole_queue")), (
+        "nothing is kept of it"
+    )
 
 
 @pytest.mark.parametrize(
@@ -242,9 +246,9 @@ def test_labels_of_several_runs_change_only_what_was_changed() -> None:
     ]
 
 
-def test_a_row_says_what_a_run_does_before_its_first_step() -> None:
+def test_a_row_says_what_a_run_does_before_its_first_step_and_when_the_disk_is_full() -> None:
     found = []
-    for phase in ("importing", "making environments", "first steps"):
+    for phase in ("importing", "making environments", "first steps", "waiting for space"):
         run = live(made_run(1), headline={"phase": phase})
         row = listing_of(run).row(run.run_id)
         assert row is not None
@@ -253,6 +257,7 @@ def test_a_row_says_what_a_run_does_before_its_first_step() -> None:
         ("Starting", "seed 1 · importing"),
         ("Starting", "seed 1 · making environments"),
         ("Running", "seed 1"),
+        ("Waiting for space", "seed 1"),
     ]
 
 

@@ -39,6 +39,15 @@ def numbers(table: RunTable) -> list[int]:
     return [int(run_id) for run_id in table.ids]
 
 
+def test_nothing_is_kept_of_runs_that_were_removed() -> None:
+    runs = [made_run(at, total_timesteps=at) for at in (1, 2)]
+    book, table = table_of(*runs)
+    for run in runs:
+        table.cell(run.run_id, "name")
+    table.update(book.remove([run.run_id for run in runs]))
+    assert not table.ids and not table._cells and not table._settings
+
+
 def test_columns_are_those_chosen_and_the_settings_that_differ_within_an_algorithm() -> None:
     params = [{"learning_rate": 0.1, "num_envs": 4}, {"learning_rate": 0.2, "num_envs": 4}]
     runs = [made_run(at, total_timesteps=9, extras={"algo_params": one}) for at, one in enumerate(params)]

@@ -24,6 +24,7 @@ from gym_gui.services.run_metrics import RunMetrics
 from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import Tasks
 from gym_gui.settings import Settings
+from gym_gui.ui.appearance import put_on
 from gym_gui.ui.widgets.notification_area import NotificationArea, NotificationHistory
 from mosaic.client import Client, train_config
 from mosaic.contract.errors import UnavailableError, UserError
@@ -243,6 +244,32 @@ def test_only_the_newest_message_is_seen_and_the_history_has_all(qtbot: QtBot) -
     area.dismiss()
 
 
+def test_a_history_is_as_high_as_its_messages(qtbot: QtBot) -> None:
+    over = QWidget()
+    qtbot.addWidget(over)
+    over.resize(900, 600)
+    over.show()
+    put_on("dark")
+    told = Notifications()
+    history = NotificationHistory(told, over, 40)
+    heights = set()
+    for number in range(36, 60):
+        told.tell("words " * (number // 6) + "w" * (number % 6), action=("Show", str))
+        history.open()
+        assert not history._area.verticalScrollBar().isVisible()
+        page, seen = history._area.widget(), history._area.viewport()
+        assert page.height() == seen.height() >= page.layout().totalHeightForWidth(seen.width())
+        heights.add(history.height())
+        history.open()
+        told.history.clear()
+    assert 1 < len(heights) < 4 and max(heights) < 140
+    history.open()
+    for number in range(40):
+        told.tell(f"Message {number}.")
+    assert history.height() == 420
+    history.hide()
+
+
 def test_runs_that_end_together_are_told_of_in_one_sentence(driver: Driver) -> None:
     window = driver.window
     window._runs_changed([live(made_run(at)) for at in range(4)])
@@ -253,3 +280,15 @@ def test_runs_that_end_together_are_told_of_in_one_sentence(driver: Driver) -> N
     window.history.open()
     assert window.status.messages.text() == "Messages"
     assert driver.told() == []
+
+
+def test_a_history_goes_when_somebody_clicks_elsewhere(driver: Driver) -> None:
+    window, left = driver.window, Qt.MouseButton.LeftButton
+    window.activateWindow()
+    for open_ in (True, False, True):
+        QTest.mouseClick(window.status.messages, left)
+        assert window.history.isVisible() is open_, "its button opens and closes it"
+    QTest.mouseClick(window.history.mute, left)
+    assert window.history.isVisible()
+    QTest.mouseClick(window.panel.field, left)
+    assert not window.history.isVisible()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import os
 import subprocess
@@ -13,6 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtTest import QTest
@@ -142,6 +144,34 @@ def test_garbage_that_another_thread_could_find_is_collected_by_the_window(qtbot
         collector.close()
     assert threads == [threading.main_thread()]
     assert gc.isenabled()
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_trim"), reason="needs glibc")
+def test_what_threads_have_freed_goes_back_to_the_system(qtbot: QtBot) -> None:
+    libc, process = ctypes.CDLL(None), psutil.Process()
+    libc.malloc.restype, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
+    begin, kept = threading.Barrier(4), list[int]()
+
+    def use() -> None:
+        begin.wait()
+        blocks = [libc.malloc(4096) for _ in range(4000)]
+        for number, block in enumerate(blocks):
+            ctypes.memset(block, 1, 4096)
+            kept.append(block) if number % 100 == 0 else libc.free(block)
+
+    before = process.memory_info().rss
+    threads = [threading.Thread(target=use) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    collector = Collector()
+    try:
+        qtbot.waitUntil(lambda: process.memory_info().rss < before + 16 * 2**20, timeout=PATIENCE_MS)
+    finally:
+        collector.close()
+        for block in kept:
+            libc.free(block)
 
 
 def test_no_thread_that_works_for_the_window_is_the_last_to_know_a_widget(qtbot: QtBot) -> None:

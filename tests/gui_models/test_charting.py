@@ -216,12 +216,19 @@ def test_there_is_more_than_one_tick_and_no_two_have_the_same_words(
 ) -> None:
     for ticks, words in (
         (scales.nice_ticks, scales.value_ticks),
-        (scales.nice_ticks, scales.step_ticks),
+        (scales.nice_steps, scales.step_ticks),
         (scales.nice_times, scales.time_ticks),
     ):
         spacing, found = ticks(low, high, most)
         assert len(found) >= 2
         assert len(set(words(found, spacing))) == len(found)
+
+
+@pytest.mark.parametrize(("low", "high"), [(1, 4), (0, 3), (1, 14), (0, 9.5), (10, 22)])
+def test_steps_along_an_axis_are_whole(low: float, high: float) -> None:
+    _, found = scales.nice_steps(low, high, 6)
+    assert 2 <= len(found) <= 6
+    assert all(place.is_integer() and low <= place <= high for place in found)
 
 
 @pytest.mark.parametrize(

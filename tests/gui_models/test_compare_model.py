@@ -62,6 +62,14 @@ def test_other_environments_and_budgets_are_differences() -> None:
     assert groups[1].label == "Acrobot-v1 · total_timesteps 2,000,000"
 
 
+def test_algorithms_that_differ_in_much_are_named_by_themselves() -> None:
+    defaults = {"ppo": {"a": 1, "b": 1, "c": 1, "d": 1}}
+    asked = [{"algo": algo, "total_timesteps": at} for at, algo in enumerate(("ppo", "dqn", "dqn"))]
+    runs = [record(f"01RUN{at}", asked=one) for at, one in enumerate(asked)]
+    assert [group.label for group in group_runs(runs[:2], defaults)] == ["ppo", "dqn"]
+    assert "total_timesteps" in group_runs(runs, defaults)[2].label, "else two would have one name"
+
+
 def test_a_group_has_its_seeds_its_mean_return_and_its_states() -> None:
     groups = group_runs([trained("01RUNA", 1), trained("01RUNB", 2), trained("01RUNC", 3)])
     (row,) = table_of(groups).rows

@@ -18,16 +18,22 @@ from mosaic.trainer.schema import STEPS, VERSION
 STORED = sorted((Path(__file__).parent.parent / "data" / "databases").glob("v*.sqlite"))
 
 
+def _paths(root: Path) -> VarPaths:
+    paths = VarPaths(root)
+    paths.make()
+    return paths
+
+
 def test_there_is_a_stored_database_of_every_version() -> None:
     assert [path.stem for path in STORED] == [f"v{version}" for version in range(1, VERSION + 1)]
 
 
 @pytest.mark.parametrize("stored", STORED, ids=lambda path: path.stem)
 def test_a_stored_database_opens_with_all_its_runs(stored: Path, tmp_path: Path) -> None:
-    path = tmp_path / "trainer.sqlite"
-    shutil.copyfile(stored, path)
-    registry = Registry(path)
-    runs = {run.run_name: run for run in registry.find([], [], 0)}
+    paths = _paths(tmp_path)
+    shutil.copyfile(stored, paths.database)
+    registry = Registry(paths)
+    runs = {run.run_name: run for run in map(registry.get, registry.run_ids())}
     assert set(runs) == {"completed", "failed", "was running"}
     completed = runs["completed"]
     assert (completed.status, completed.outcome) == (RunStatus.TERM, "completed")
@@ -52,25 +58,26 @@ def test_a_run_that_was_live_before_a_reboot_ends_as_failed(stored: Path, var: P
 
 
 def test_a_database_of_a_newer_release_is_refused_and_left_alone(tmp_path: Path) -> None:
-    path = tmp_path / "trainer.sqlite"
+    paths = _paths(tmp_path)
+    path = paths.database
     with sqlite3.connect(path) as connection:
         connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     before = path.read_bytes()
     with pytest.raises(StorageError, match="use the newer release"):
-        Registry(path)
+        Registry(paths)
     assert path.read_bytes() == before
 
 
 def test_an_interrupted_migration_leaves_the_old_database(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = tmp_path / "trainer.sqlite"
-    shutil.copyfile(STORED[0], path)
+    paths = _paths(tmp_path)
+    shutil.copyfile(STORED[0], paths.database)
     broken = (*STEPS[:1], STEPS[1] + "SELECT * FROM no_such_table;")
     monkeypatch.setattr("mosaic.trainer.schema.STEPS", broken)
     with pytest.raises(StorageError, match="no_such_table"):
-        Registry(path)
+        Registry(paths)
     monkeypatch.undo()
-    registry = Registry(path)
-    assert len(registry.find([], [], 0)) == 3
+    registry = Registry(paths)
+    assert len(registry.run_ids()) == 3
     registry.close()

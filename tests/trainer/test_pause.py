@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import time
 from pathlib import Path
 
@@ -64,6 +65,48 @@ def test_a_paused_run_is_still_paused_after_a_kill_of_the_daemon(client: Client)
     assert _states(run) == {"T"}
     assert client.resume(run.run_id).status == "EXEC"
     end(client, run)
+
+
+def _send(run: RunRecord, number: signal.Signals) -> None:
+    assert run.training_pid is not None
+    for pid in [run.training_pid, *descendants(run.training_pid)]:
+        os.kill(pid, number)
+
+
+def test_a_paused_run_that_others_continue_completes(client: Client) -> None:
+    config = script_config("steps.py", steps=10, params={"pause": 0.05})
+    run = wait_for_status(client, client.submit(config).run_id, "EXEC")
+    client.pause(run.run_id)
+    _send(run, signal.SIGCONT)
+    run = client.wait(run.run_id, timeout=60)
+    assert (run.outcome, run.exit_code) == ("completed", 0), run.reason
+    assert [entry.status for entry in run.history][-4:] == ["EXEC", "PAUSE", "EXEC", "TERM"]
+
+
+def test_a_run_that_others_stop_is_paused_and_can_be_resumed_here(client: Client) -> None:
+    run = wait_for_status(client, client.submit(long_config()).run_id, "EXEC")
+    _send(run, signal.SIGSTOP)
+    assert wait_for_status(client, run.run_id, "PAUSE").reason == "stopped from outside"
+    assert client.resume(run.run_id).status == "EXEC"
+    assert "T" not in _states(run)
+    assert client.pause(run.run_id).status == "PAUSE"
+    _send(run, signal.SIGCONT)
+    wait_for_status(client, run.run_id, "EXEC")
+    # The second time, though nobody has taken the wish for the first one back.
+    assert client.pause(run.run_id).status == "PAUSE"
+    assert _states(run) == {"T"}
+    end(client, run)
+
+
+def test_a_run_stopped_with_its_supervisor_is_paused_and_can_be_cancelled(client: Client) -> None:
+    run = wait_for_status(client, client.submit(long_config()).run_id, "EXEC")
+    assert run.supervisor_pid is not None
+    os.kill(run.supervisor_pid, signal.SIGSTOP)
+    _send(run, signal.SIGSTOP)
+    assert wait_for_status(client, run.run_id, "PAUSE").reason == "stopped from outside"
+    end(client, run)
+    run = client.get(run.run_id)
+    assert (run.outcome, (Path(run.run_dir) / "analytics.json").is_file()) == ("cancelled", True)
 
 
 def test_a_paused_run_can_be_cancelled(client: Client) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
+import psutil
 import pytest
 
 from mosaic.client import Client
 from mosaic.client.daemon import find_daemon, stop_daemon
 from mosaic.contract.events import LifecycleReader
+from mosaic.contract.paths import VarPaths
 from mosaic.contract.process import ProcessIdentity
 from support.runs import end, long_config, script_config, wait_for_status
 
@@ -62,6 +67,43 @@ def test_a_killed_supervisor_takes_its_training_process_with_it(client: Client) 
     assert run.outcome == "failed"
     assert "killed by SIGKILL" in str(run.reason)
     assert not training.alive()
+
+
+@pytest.mark.parametrize("daemon_lives", [True, False])
+def test_a_killed_supervisor_leaves_no_child_however_that_hides(client: Client, daemon_lives: bool) -> None:
+    run = wait_for_status(client, client.submit(script_config("hides.py")).run_id, "EXEC")
+    assert run.supervisor_pid is not None
+    hidden: list[psutil.Process] = []
+    while len(hidden) < 2:
+        with contextlib.suppress(psutil.Error):
+            below = psutil.Process(run.supervisor_pid).children(recursive=True)
+            hidden = [one for one in below if one.name() == "sleep" and not one.environ()]
+    if not daemon_lives:
+        os.kill(client.health().pid, 9)
+    os.kill(run.supervisor_pid, 9)
+    assert client.wait(run.run_id, timeout=60).outcome == "failed"
+    left = [one for one in hidden if one.is_running() and one.status() != psutil.STATUS_ZOMBIE]
+    for one in left:
+        one.kill()
+    assert not left
+
+
+def test_a_daemon_started_by_a_run_is_not_swept_with_it(client: Client, tmp_path: Path) -> None:
+    run = wait_for_status(client, client.submit(long_config()).run_id, "EXEC")
+    lock = client.paths.run(run.run_id).lock
+    (tmp_path / "other").mkdir()
+    # What a client inside of the run would do.
+    code = "import sys; from pathlib import Path; from mosaic.contract.process import *; "
+    code += "wear_mark(family_mark(Path(sys.argv[1]))); from mosaic.client import Client; "
+    code += "print(Client.connect(Path(sys.argv[2])).health().pid)"
+    asked = [sys.executable, "-c", code, str(lock), str(tmp_path / "other")]
+    other = ProcessIdentity.of(int(subprocess.check_output(asked)))
+    assert other is not None
+    assert run.supervisor_pid is not None
+    os.kill(run.supervisor_pid, 9)
+    assert client.wait(run.run_id, timeout=60).outcome == "failed"
+    assert other.alive()
+    stop_daemon(VarPaths(tmp_path / "other"))
 
 
 def test_heartbeats_go_to_the_restarted_daemon(client: Client) -> None:

@@ -121,6 +121,7 @@ def test_a_run_has_its_callers_variables_and_not_those_of_the_daemon(
         monkeypatch.setenv("https_proxy", f"http://me:{SECRET}@proxy:8080")
         config = long_config()
         config["environment"] = {"OWN_FLAG": "mine", "own_token": SECRET}
+        config["secrets"] = ["own_token"]
         config["schedule"] = {"max_restarts": 1}
         waiting = client.submit(config)
         # They wait with the run, also over a daemon that is killed and one that is started elsewhere.
@@ -134,7 +135,7 @@ def test_a_run_has_its_callers_variables_and_not_those_of_the_daemon(
         told = environment_of(run.training_pid)
         assert {name: told.get(name) for name in wanted} == wanted
         assert "HF_HOME" not in told
-        assert run.config["environment"] == {"OWN_FLAG": "mine"}
+        assert run.config["environment"] == {"OWN_FLAG": "mine", "own_token": "@env:own_token"}
         file = client.paths.run_secrets(run.run_id)
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert [path for path in _files(var) if SECRET.encode() in path.read_bytes()] == [file]

@@ -115,6 +115,8 @@ def _naming(config: Mapping[str, Any]) -> Iterator[str]:
     yield from _option("--name", str(config["run_name"]))
     for tag in config.get("tags") or []:
         yield from _option("--tag", str(tag))
+    for name in config.get("plain") or []:
+        yield from _option("--plain", str(name))
 
 
 def _resources(config: Mapping[str, Any]) -> Iterator[str]:

@@ -9,17 +9,11 @@ from pathlib import PurePath
 from typing import Any
 
 from mosaic.client import RunRecord
+from mosaic.contract.run_filter import NEUTRAL_EXTRAS
 
 _ABSENT = object()
-_NEUTRAL = frozenset(
-    [
-        *("notes", "seed_override", "tensorboard_dir", "track_wandb", "schema_id", "schema_version"),
-        *("fastlane_video_mode", "video_mode", "fastlane_slot", "fastlane_grid_limit", "grid_limit"),
-        *("fastlane_only", "requirements", "mode", "algo_params"),
-    ]
-)
-"""Extras that change nothing of what is learned, or that are looked at by themselves."""
 _MOST_IN_LABEL = 3
+_HEADS = ("algo", "env_id")
 
 
 @dataclass(frozen=True)
@@ -75,7 +69,7 @@ def settings_of(run: RunRecord) -> dict[str, Any]:
     others = {
         name: value
         for name, value in extras.items()
-        if name not in _NEUTRAL and not name.startswith("wandb_") and value is not None
+        if name not in NEUTRAL_EXTRAS and not name.startswith("wandb_") and value is not None
     }
     return {name: _without_id(value, run.run_id) for name, value in {**plain, **others, **params}.items()}
 
@@ -150,13 +144,17 @@ def _labels(firsts: Sequence[RunRecord], defaults: Mapping[str, Mapping[str, Any
     """What tells each group from the others, in few words."""
     if len(firsts) == 1:
         asked = settings_of(firsts[0])
-        return [" · ".join(_text(name, asked[name]) for name in ("algo", "env_id") if asked.get(name))]
+        return [" · ".join(_text(name, asked[name]) for name in _HEADS if asked.get(name))]
     rows = [row for row in _rows(firsts, defaults) if len(set(row.values)) > 1]
+    heads = [row for row in rows if row.name in _HEADS]
+    told_apart = len(set(zip(*(row.values for row in heads), strict=True))) == len(firsts)
+    if told_apart and len(rows) > _MOST_IN_LABEL:
+        # Algorithms differ in all that only one of them has: the table tells it, a name need not.
+        rows = heads
     made = []
     for place in range(len(firsts)):
         parts = [
-            row.values[place] if row.name in ("algo", "env_id") else f"{row.name} {row.values[place]}"
-            for row in rows
+            row.values[place] if row.name in _HEADS else f"{row.name} {row.values[place]}" for row in rows
         ]
         more = f" +{len(parts) - _MOST_IN_LABEL}" if len(parts) > _MOST_IN_LABEL else ""
         made.append(" · ".join(parts[:_MOST_IN_LABEL]) + more)

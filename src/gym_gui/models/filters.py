@@ -2,106 +2,33 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 from functools import cached_property
 from typing import Any
 
 from gym_gui.models import words
 from gym_gui.models.compare import settings_of
-from gym_gui.models.run_values import ALIASES, NUMBERS, TEXTS
-from mosaic.client import RunRecord
+from gym_gui.models.run_values import NUMBERS, TEXTS
+from mosaic.client import RunQuery, RunRecord
+from mosaic.client.records import WHOLE
+from mosaic.contract import run_filter
+from mosaic.contract.run_filter import Term, parse_terms
 
 STATES = ("all", "running", "waiting", "failed")
 HINT = "Words, or: algo=ppo  env:cart  tag=x  seed=1  state=failed  return>400  age<2d  learning_rate=0.01"
 """What may be written, in a line."""
-_RUNNING = frozenset({"HSHK", "RDY", "EXEC", "PAUSE"})
-_FAILED = frozenset({"failed", "timed_out"})
-_TERM = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)(?P<how>!=|>=|<=|=|>|<|:)(?P<value>.*)")
-_NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(k|m|g|s|min|h|d|%)?", re.IGNORECASE)
-_UNITS = {"k": 1e3, "m": 1e6, "g": 1e9, "s": 1, "min": 60, "h": 3600, "d": 86400, "%": 0.01}
+_RUNNING = ("HSHK", "RDY", "EXEC", "PAUSE")
+_FAILED = ("failed", "timed_out")
+_ASKED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "all": ((), ()),
+    "running": (_RUNNING, ()),
+    "waiting": (("INIT",), ()),
+    "failed": (("TERM", "FAULT"), _FAILED),
+}
+"""The statuses and outcomes of each of `STATES`."""
 
 Settings = Callable[[], Mapping[str, Any]]
-
-
-@dataclass(frozen=True)
-class Term:
-    """One condition: a name, how, and a value; a plain word has no name."""
-
-    name: str
-    how: str
-    value: str
-
-    @cached_property
-    def number(self) -> float | None:
-        return parse_number(self.value)
-
-    @property
-    def problem(self) -> str:
-        """What is wrong with it, in a sentence; empty when nothing is."""
-        compares = self.how in (">", ">=", "<", "<=")
-        if self.value and self.number is None and (compares or (self.how != ":" and self.name in NUMBERS)):
-            return f"'{self.value}' is not a number: write {self.name}{self.how}400, 10k, 5min or 2d."
-        return ""
-
-    def fits(self, run: RunRecord, text: str, settings: Settings) -> bool:
-        """Whether the run is one of those that it means; `text` is the run's `search_text`."""
-        if not self.name:
-            return self.value in text
-        if not self.value:
-            return True
-        if self.name == "tag":
-            return self._fits_any([tag.lower() for tag in run.tags])
-        if self.name in TEXTS:
-            return self._fits_any([str(TEXTS[self.name](run)).lower()])
-        value = NUMBERS[self.name](run) if self.name in NUMBERS else settings().get(self.name)
-        if isinstance(value, bool):
-            value = "true" if value else "false"
-        if isinstance(value, int | float) and self.number is not None and self.how != ":":
-            return self._compares(value, self.number)
-        return value is not None and self._fits_any([str(value).lower()])
-
-    def _compares(self, value: float, number: float) -> bool:
-        same = abs(value - number) <= 1e-9 * max(abs(value), abs(number))
-        greater = value > number and not same
-        return {"=": same, "!=": not same, ">": greater, ">=": greater or same}.get(
-            self.how, not greater and (not same or self.how == "<=")
-        )
-
-    def _fits_any(self, values: list[str]) -> bool:
-        if self.how == ":":
-            return any(self.value in value for value in values)
-        found = any(fnmatchcase(value, self.value) for value in values)
-        return found if self.how == "=" else not found if self.how == "!=" else False
-
-
-def parse_number(text: str) -> float | None:
-    """`400`, `1e-3`, `10k`, `2.5M`, `90%`; times in seconds: `30s`, `5min`, `2h`, `1d`; None for words."""
-    found = _NUMBER.fullmatch(text)
-    return float(found[1]) * _UNITS.get((found[2] or "").lower(), 1) if found else None
-
-
-def parse_terms(text: str) -> tuple[Term, ...]:
-    """The conditions in a text; in quotes they may have spaces."""
-    lexer = shlex.shlex(text.lower(), posix=True)
-    lexer.whitespace_split, lexer.commenters, lexer.escape = True, "", ""
-    try:
-        parts = list(lexer)
-    except ValueError:
-        # A quote that is not closed yet: it is being typed.
-        parts = text.lower().replace('"', " ").replace("'", " ").split()
-    return tuple(_term(part) for part in parts)
-
-
-def _term(part: str) -> Term:
-    found = _TERM.fullmatch(part)
-    if found is None:
-        return Term("", "", part)
-    name = found["name"].replace("-", "_")
-    return Term(ALIASES.get(name, name), found["how"], found["value"])
 
 
 @dataclass(frozen=True)
@@ -126,7 +53,45 @@ class RunFilter:
 
     def finds(self, run: RunRecord, text: str, settings: Settings) -> bool:
         """Whether the conditions hold, whatever the state chosen; `text` is the run's `search_text`."""
-        return all(term.fits(run, text, settings) for term in self.terms)
+        return all(_holds(term, run, text, settings) for term in self.terms)
+
+
+def _holds(term: Term, run: RunRecord, text: str, settings: Settings) -> bool:
+    if not term.name:
+        return term.value in text
+    if not term.value:
+        return True
+    if term.name == "tag":
+        return term.fits_texts(tag.lower() for tag in run.tags)
+    if term.name in TEXTS:
+        return term.fits_texts([str(TEXTS[term.name](run)).lower()])
+    return term.fits(NUMBERS[term.name](run) if term.name in NUMBERS else settings().get(term.name))
+
+
+def query_for(wanted: RunFilter, sorted_by: str = "date", descending: bool = True) -> RunQuery:
+    """The same filter as a question to the daemon, in the order of a column."""
+    statuses, outcomes = _ASKED[wanted.state]
+    order = {"date": "submitted"}.get(sorted_by, sorted_by)
+    return RunQuery(
+        statuses=statuses,
+        outcomes=outcomes,
+        filter=wanted.text,
+        order_by=order,
+        ascending=not descending,
+        fields=WHOLE,
+    )
+
+
+def counts_by_state(counts: Mapping[tuple[str, str | None], int]) -> dict[str, int]:
+    """How many runs belong under each of `STATES`, by what the daemon counted."""
+    return {
+        state: sum(
+            number
+            for (status, outcome), number in counts.items()
+            if not statuses or (status in statuses and (not outcome or not outcomes or outcome in outcomes))
+        )
+        for state, (statuses, outcomes) in _ASKED.items()
+    }
 
 
 def in_state(run: RunRecord, state: str) -> bool:
@@ -141,7 +106,6 @@ def in_state(run: RunRecord, state: str) -> bool:
 
 
 def search_text(run: RunRecord) -> str:
-    """All that words may find of a run, but for its state: it is the same until somebody labels the run."""
+    """All that words may find of a run, but for its state."""
     seed = run.worker_config.get("seed")
-    labels = f"{words.tags_text(run.tags)} {run.run_name} {run.notes}"
-    return f"{words.kind_of(run)} seed {seed} {labels} {run.run_id}".lower()
+    return run_filter.search_text(words.kind_of(run), seed, run.tags, run.run_name, run.notes, run.run_id)

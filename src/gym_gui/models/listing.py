@@ -23,6 +23,7 @@ class Listing:
         self._counts = list(_NONE)
         self._rows: dict[str, Row] = {}
         self._shapes: dict[str, Shape] = {}
+        self._reach: str | None = None
         self.keys: list[str] = []
         """Of the rows; that of a run within a group has a `/`."""
 
@@ -37,6 +38,12 @@ class Listing:
         if reads_anew:
             self._find_words()
         self._lay_out()
+
+    def set_reach(self, last: str | None) -> None:
+        """Not all runs are known: what is older than this one has gaps, and is not shown."""
+        if last != self._reach:
+            self._reach = last
+            self._lay_out()
 
     def look_again(self) -> None:
         """Something that conditions may ask for is known now."""
@@ -138,6 +145,8 @@ class Listing:
     def _lay_out(self) -> None:
         place, tallies, opened = STATES.index(self._filter.state), self._tallies, self._opened
         keys = [key for key in self._book.group_keys() if tallies.get(key, _NONE)[place]]
+        if self._reach is not None:
+            keys = [key for key in keys if key >= self._reach]
         if opened:
             keys = [row for key in keys for row in (key, *(self._children(key) if key in opened else ()))]
         self.keys = keys

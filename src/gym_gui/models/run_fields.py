@@ -87,4 +87,19 @@ NAMING = (
     Field("tags", "str", "", "words to find it by, with commas between", "Tags"),
     Field("notes", "str", "", "kept with the run", "Notes"),
 )
-ALL = (*WATCH, *KEEP, *WANDB, *RESOURCES, *NAMING)
+SECRETS = (
+    Field(
+        "secrets",
+        "str",
+        "",
+        "names of parameters that no file keeps, with commas between; a value @env:NAME is one as well",
+        "Secrets",
+        placeholder="such as api_key",
+    ),
+    Field(
+        "plain", "str", "", "names of parameters that only look like keys, and may be stored", "No secrets"
+    ),
+)
+TRUST = "trust"
+"""Modules that the file of a policy or a checkpoint names, and that the person has said yes to."""
+ALL = (*WATCH, *KEEP, *WANDB, *RESOURCES, *NAMING, *SECRETS, Field(TRUST))

@@ -16,6 +16,8 @@ from mosaic.client import RunRecord
 _RUN_ID = re.compile(r"\b(?:run |runs )?([0-9A-HJKMNP-TV-Z]{26})\b")
 # Of several runs together the one furthest to the left gives its state.
 _ORDER = (
+    "Waiting for space",
+    "Stalled",
     "Running",
     "Starting",
     "Restarting",
@@ -26,8 +28,8 @@ _ORDER = (
     "Cancelled",
     "Completed",
 )
-_MOVING = frozenset({"Running", "Starting", "Restarting", "Paused"})
-_EXPLAINED = frozenset({"Waiting", "Restarting", "Failed", "Timed out"})
+_MOVING = frozenset({"Waiting for space", "Running", "Starting", "Restarting", "Paused"})
+_EXPLAINED = frozenset({"Waiting", "Restarting", "Stalled", "Failed", "Timed out"})
 _STOPPED = frozenset({"Failed", "Timed out", "Cancelled"})
 
 Finder = Callable[[str], RunRecord | None]
@@ -68,7 +70,7 @@ class Row:
 def shape_of(runs: Sequence[RunRecord]) -> Shape:
     """The shape of the row of these runs, without putting it into words."""
     state = overall_state(runs)
-    if state.word in _EXPLAINED and any(run.reason and state_of(run) == state for run in runs):
+    if state.word in _EXPLAINED and any(why(run) and state_of(run) == state for run in runs):
         return Shape.REASON
     return Shape.BAR if state.word in _MOVING and progress_of(runs) is not None else Shape.PLAIN
 
@@ -192,8 +194,13 @@ def reason_text(runs: Sequence[RunRecord], state: State, find: Finder) -> str:
     """Why they wait or failed, with the names of the runs it speaks of."""
     if state.word not in _EXPLAINED:
         return ""
-    reason = next((run.reason for run in runs if run.reason and state_of(run) == state), None)
+    reason = next((why(run) for run in runs if why(run) and state_of(run) == state), None)
     return with_titles(words.sentence(reason), find) if reason else ""
+
+
+def why(run: RunRecord) -> str | None:
+    """What explains a run's state."""
+    return words.stall_text(run) or run.reason
 
 
 def with_titles(text: str, find: Finder) -> str:

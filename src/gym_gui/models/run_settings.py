@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from gym_gui.models.form_state import FormState
-from gym_gui.models.run_fields import ALL, WANDB
+from gym_gui.models.run_fields import ALL, TRUST, WANDB
 from mosaic.contract.errors import UserError
 from mosaic.contract.run_config import validate_train_run_config
+from mosaic.contract.secrets import referred
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class RunSettings:
     priority: int = 0
     python: str | None = None
     tensorboard: bool = True
+    secrets: tuple[str, ...] = ()
+    plain: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, state: FormState) -> RunSettings:
@@ -38,7 +41,7 @@ class RunSettings:
         values: dict[str, Any] = {name: state.value(name) for name in state.fields if name in _NAMES}
         return cls(
             extras=_extras(values),
-            tags=tuple(filter(None, (tag.strip() for tag in values["tags"].split(",")))),
+            tags=_words(values["tags"]),
             run_name=values["run_name"],
             cpus=values["cpus"],
             memory_mb=values["memory_mb"],
@@ -49,6 +52,8 @@ class RunSettings:
             priority=values["priority"],
             python=interpreter(values["python"]),
             tensorboard=values["tensorboard"],
+            secrets=_words(values["secrets"]),
+            plain=_words(values["plain"]),
         )
 
     @property
@@ -106,9 +111,13 @@ def load_settings(state: FormState, config: Mapping[str, Any]) -> None:
         "python": config.get("metadata", {}).get("worker", {}).get("python"),
         "tags": ", ".join(config.get("tags") or ()) or None,
         "notes": extras.get("notes"),
+        "secrets": ", ".join(config.get("secrets") or ()) or None,
+        "plain": ", ".join(config.get("plain") or ()) or None,
     }
     for name, value in found.items():
-        if value is not None and name in state.fields:
+        field = state.fields.get(name)
+        # A key is not kept, and nobody would see what stands in its place.
+        if value is not None and field is not None and not (field.kind == "secret" and referred(value)):
             state.put(name, value)
 
 
@@ -122,9 +131,13 @@ def about_resources(state: FormState) -> str:
 
 
 def about_naming(state: FormState) -> str:
-    """Name, tags and the beginning of the notes in one line."""
-    said = [" ".join(state.said(name).split()) for name in ("run_name", "tags", "notes")]
+    """Name, tags, the beginning of the notes and what is secret in one line."""
+    said = [" ".join(state.said(name).split()) for name in ("run_name", "tags", "notes", "secrets")]
     return " · ".join(filter(None, said)) or "empty"
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(filter(None, (word.strip() for word in text.split(","))))
 
 
 def json_object(text: str) -> dict[str, Any] | None:
@@ -142,6 +155,8 @@ def _extras(values: Mapping[str, Any]) -> dict[str, Any]:
         extras["fastlane_slot"] = values["live_slot"]
     if values["gpu"]:
         extras["cuda"] = True
+    if values[TRUST]:
+        extras["trust_modules"] = list(_words(values[TRUST]))
     if values["notes"]:
         extras["notes"] = values["notes"]
     if values["wandb"]:

@@ -66,6 +66,9 @@ _NUMBER_TEXTS: dict[str, Callable[[float], str]] = {
     "duration": words.duration,
 }
 
+_Rank = tuple[tuple[int, float, str], tuple[float, str]]
+"""What a column says of a run's place, and where that decides nothing its age."""
+
 
 class RunTable:
     """Rows are runs. New values leave the order as it is, so that no row moves away under the mouse: it is
@@ -77,6 +80,8 @@ class RunTable:
         self.chosen: tuple[str, ...] = USUAL
         self.with_differing = True
         self.sorted_by, self.descending = "date", True
+        self.reach: str | None = None
+        """Not all runs are known: what comes after this one has gaps, and is not shown."""
         self.ids: list[str] = []
         self.columns: list[Column] = []
         self._cells: dict[str, dict[str, Cell]] = {}
@@ -121,7 +126,10 @@ class RunTable:
         self._count_queue()
         for key in groups:
             group = self._book.group(key)
-            for run in group.runs.values() if group is not None else ():
+            if group is None:
+                self._settings.pop(key, None)
+                continue
+            for run in group.runs.values():
                 self._cells.pop(run.run_id, None)
                 stale.append(run.run_id)
                 if run.run_id in shown:
@@ -130,8 +138,11 @@ class RunTable:
                     come.append(run)
         if gone:
             self.ids = [run_id for run_id in self.ids if run_id not in gone]
-        for run in come:
-            self._insert(run)
+            for run_id in gone:
+                self._cells.pop(run_id, None)
+        if come:
+            self._insert(come)
+            self._cut()
         if gone or come:
             self._choose_columns()
         if self.sorted_by == "queue":
@@ -181,21 +192,27 @@ class RunTable:
         runs = sorted((run for run_id in self.ids if (run := self._book.get(run_id))), key=_newest)
         runs.sort(key=self._rank, reverse=self.descending)
         self.ids = [run.run_id for run in runs]
+        self._cut()
 
-    def _insert(self, run: RunRecord) -> None:
-        rank = self._rank(run)
+    def _cut(self) -> None:
+        if self.reach is not None and self.reach in self.ids:
+            del self.ids[self.ids.index(self.reach) + 1 :]
 
-        def after(run_id: str) -> bool:
-            other = self._book.get(run_id)
-            if other is None:
-                return False
-            theirs = self._rank(other)
-            if theirs == rank:
-                return _newest(other) > _newest(run)
-            return theirs < rank if self.descending else theirs > rank
+    def _insert(self, come: Iterable[RunRecord]) -> None:
+        """Put runs in their places. The others are looked at once, however many come."""
+        known = {run_id: run for run_id in self.ids if (run := self._book.get(run_id))}
+        ranks = [(self._rank(run), _newest(run)) if (run := known.get(one)) else None for one in self.ids]
+        for run in come:
+            own = (self._rank(run), _newest(run))
+            places = (at for at, theirs in enumerate(ranks) if theirs and self._is_after(theirs, own))
+            place = next(places, len(ranks))
+            self.ids.insert(place, run.run_id)
+            ranks.insert(place, own)
 
-        place = next((at for at, run_id in enumerate(self.ids) if after(run_id)), len(self.ids))
-        self.ids.insert(place, run.run_id)
+    def _is_after(self, theirs: _Rank, own: _Rank) -> bool:
+        if theirs[0] == own[0]:
+            return theirs[1] > own[1]
+        return theirs[0] < own[0] if self.descending else theirs[0] > own[0]
 
     def _choose_columns(self) -> None:
         fixed = [_BY_KEY[key] for key in self.chosen]

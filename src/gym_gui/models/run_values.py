@@ -58,11 +58,3 @@ NUMBERS: dict[str, Callable[[RunRecord], Value]] = {
     "duration": lambda run: elapsed(run, time.time()),
     "age": lambda run: time.time() - run.submitted_at,
 }
-ALIASES = {
-    "env_id": "env",
-    "sps": "speed",
-    "step": "steps",
-    "tags": "tag",
-    "note": "notes",
-    "run_name": "name",
-}

@@ -63,6 +63,8 @@ class RunBook:
         self._queue: dict[str, tuple[int, float, str]] = {}
         """What decides the place of each run that waits."""
         self._ordered = True
+        self.whole_queue = True
+        """Whether every run that waits is known."""
 
     def __len__(self) -> int:
         return len(self._group_of)
@@ -100,8 +102,8 @@ class RunBook:
 
     def _count_queue(self) -> set[str]:
         """Say anew how many runs each waits behind: the daemon tells it when it is asked, and not again."""
-        changed = set()
-        for ahead, run_id in enumerate(self.queue()):
+        changed: set[str] = set()
+        for ahead, run_id in enumerate(self.queue() if self.whole_queue else ()):
             group = self._groups[self._group_of[run_id]]
             run = group.runs[run_id]
             if ahead and (run.reason or "").startswith(BEHIND) and run.reason != behind(ahead):
@@ -121,7 +123,9 @@ class RunBook:
             self._settings.pop(run_id, None)
             del self._groups[key].runs[run_id], self._texts[run_id]
             if not self._groups[key].runs:
-                del self._groups[key]
+                config = self._groups.pop(key).config
+                if self._newest_of_config[config] == key:
+                    del self._newest_of_config[config]
         return changed
 
     def get(self, run_id: str) -> RunRecord | None:

@@ -102,6 +102,16 @@ def nice_times(low: float, high: float, most: int) -> tuple[float, list[float]]:
     return nice_ticks(low, high, most)
 
 
+def nice_steps(low: float, high: float, most: int) -> tuple[float, list[float]]:
+    """Round places that are whole numbers: there is no step or batch between two of them."""
+    spacing, found = nice_ticks(low, high, most)
+    if spacing.is_integer():
+        return spacing, found
+    whole = 1.0 if spacing < 1.0 else 5.0
+    places = [index * whole for index in range(math.ceil(low / whole), math.floor(high / whole) + 1)]
+    return (whole, places) if len(places) > 1 else (spacing, found)
+
+
 def nice_ticks(low: float, high: float, most: int) -> tuple[float, list[float]]:
     """Round places between two ends, at most so many, and the distance between them."""
     span = high - low

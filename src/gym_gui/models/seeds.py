@@ -12,7 +12,7 @@ _PART = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
-    """The seeds in a text, each once; a UserError says how to write them."""
+    """The seeds in a text; a UserError says how to write them, or which one stands there twice."""
     found: dict[int, None] = {}
     for part in re.split(r"[,;]", text.strip().strip(",;")):
         match = _PART.fullmatch(part.strip())
@@ -21,7 +21,10 @@ def parse_seeds(text: str) -> tuple[int, ...]:
             raise UserError(f"Seeds are '{text.strip()}', but must be written as 1, as 1, 2, 3 or as 1-5.")
         if last - first >= MOST_SEEDS or len(found) >= MOST_SEEDS:
             raise UserError(f"'{text.strip()}' is more than {MOST_SEEDS:,} seeds: start fewer runs at once.")
-        found.update(dict.fromkeys(range(first, last + 1)))
+        for seed in range(first, last + 1):
+            if seed in found:
+                raise UserError(f"'{text.strip()}' names seed {seed} more than once: name each once.")
+            found[seed] = None
     return tuple(found)
 
 

@@ -10,6 +10,8 @@ from pathlib import PurePath
 
 from mosaic.client import RunRecord
 from mosaic.contract.environments import NO_ENVIRONMENT
+from mosaic.contract.phases import WAITING_FOR_SPACE
+from mosaic.contract.run_filter import kind_text
 from mosaic.fastlane.layout import START_PHASES
 
 NONE = "–"
@@ -49,6 +51,10 @@ def state_of(run: RunRecord) -> State:
         return State("Restarting", "warn")
     if start_phase(run):
         return State("Starting", "accent")
+    if run.status == "EXEC" and run.headline.get("phase") == WAITING_FOR_SPACE:
+        return State("Waiting for space", "warn")
+    if stall_text(run):
+        return State("Stalled", "bad")
     return _LIVE.get(run.status, _UNKNOWN)
 
 
@@ -56,6 +62,12 @@ def start_phase(run: RunRecord) -> str:
     """What a started run does before its first step: `importing`, `making environments`; else empty."""
     phase = str(run.headline.get("phase", ""))
     return phase if run.status == "EXEC" and phase in START_PHASES else ""
+
+
+def stall_text(run: RunRecord) -> str:
+    """What a run does that takes no step any more; empty for others."""
+    stalled = run.status == "EXEC" and run.headline.get("phase") == "stalled"
+    return str(run.headline["stall"]["text"]) if stalled else ""
 
 
 def number(value: float | None) -> str:
@@ -154,13 +166,8 @@ def title_of(run: RunRecord) -> str:
 def kind_of(run: RunRecord) -> str:
     """`ppo · CartPole-v1`; an evaluation says so."""
     asked = run.worker_config
-    algo, env_id = asked.get("algo"), asked.get("env_id")
-    if not algo:
-        return run.run_name
-    name = PurePath(algo).name
-    title = name if env_id in (None, "", NO_ENVIRONMENT) else f"{name} · {env_id}"
-    evaluates = (asked.get("extras") or {}).get("mode") == "policy_eval"
-    return f"Evaluation of {title}" if evaluates else title
+    mode = (asked.get("extras") or {}).get("mode")
+    return kind_text(asked.get("algo"), asked.get("env_id"), mode, run.run_name)
 
 
 def seeds_text(seeds: Sequence[int | None]) -> str:

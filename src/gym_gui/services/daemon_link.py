@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal, SignalInstance
@@ -11,7 +12,7 @@ from PySide6.QtCore import QObject, Signal, SignalInstance
 from gym_gui import log
 from gym_gui.services.follower import close_followers
 from gym_gui.services.run_feed import RunFeed
-from mosaic.client import Client
+from mosaic.client import Client, RunPage, RunRecord
 from mosaic.contract.errors import MosaicError, UnavailableError
 
 CONNECTING, ALIVE, UNREACHABLE = "connecting", "alive", "unreachable"
@@ -44,6 +45,7 @@ class DaemonLink(QObject):
         self.reason = ""
         self.listed = False
         """Whether the runs are known, so that none means none."""
+        self._was_away = False
         self._feed = RunFeed()
         self._client: Client | None = None
         self._closing = threading.Event()
@@ -69,6 +71,19 @@ class DaemonLink(QObject):
         freed = self.client().remove(run_id)
         self._feed.forget(run_id)
         return freed
+
+    @property
+    def partial(self) -> RunPage | None:
+        """The last page of the newest runs that was read at the start, where there are too many for all."""
+        return self._feed.partial
+
+    def add(self, runs: Sequence[RunRecord]) -> None:
+        """Runs that somebody found otherwise: what becomes of them is told from now on."""
+        self._feed.add(runs)
+
+    def want(self, run_id: str) -> None:
+        """Have a run told of that may not be known, soon."""
+        self._feed.want(run_id)
 
     def close(self) -> None:
         """End the threads, and those of every stream that is still followed. No run is stopped."""
@@ -101,13 +116,14 @@ class DaemonLink(QObject):
     def _follow(self, client: Client) -> None:
         # The number is asked for before the list: what changes in between is told again, not missed.
         seq = client.health().last_seq
-        self._feed.take_all(client.runs())
+        self._feed.begin(client)
         self._say(ALIVE)
         for update in client.watch(since_seq=seq, headlines=True):
             self._feed.take(update)
 
     def _found(self, found: bool) -> None:
         """The client has lost the daemon, or has it again."""
+        self._was_away = self._was_away or found
         self._say(ALIVE if found else CONNECTING, "" if found else "The daemon went away; starting it again.")
 
     def _say(self, state: str, reason: str = "") -> None:
@@ -148,7 +164,10 @@ class DaemonLink(QObject):
 
     def _emit_health(self, client: Client) -> None:
         self._send(self.health_changed, client.health())
-        self._feed.look_for_removed(client)
+        if self._was_away:
+            # Of what was removed meanwhile nobody tells.
+            self._was_away = False
+            self._feed.look_for_removed(client)
 
     def _send(self, signal: SignalInstance, value: object) -> None:
         if not self._closing.is_set():

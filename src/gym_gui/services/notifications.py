@@ -14,7 +14,7 @@ from mosaic.contract.errors import MosaicError
 
 Action = tuple[str, Callable[[], object]]
 """The words of a button, and what it does."""
-_MOST_KEPT = 200
+_MOST_KEPT = 60
 
 
 @dataclass(frozen=True)

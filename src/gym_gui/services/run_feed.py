@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import threading
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
-from mosaic.client import Client, HistoryEntry, RunHeadline, RunRecord
+from mosaic.client import Client, HistoryEntry, RunHeadline, RunPage, RunQuery, RunRecord, RunRemoved
+from mosaic.client.records import WHOLE
 from mosaic.contract.errors import NotFoundError
 
+MOST_WHOLE = 5_000
+"""With more runs than this only some are known: the newest, those that live, and what was looked for."""
+PAGE = 500
+_FIRST = 2_000
 _LIST_FROM = 20
 """From so many changed runs on, one list is cheaper than a question for each."""
-_LOOKS = 5
+_STARTED = ("HSHK", "RDY", "EXEC", "PAUSE", "FAULT")
+
+Update = HistoryEntry | RunHeadline | RunRecord | RunRemoved
 
 
 class RunFeed:
@@ -22,25 +28,57 @@ class RunFeed:
 
     def __init__(self) -> None:
         self.listed = False
+        self.partial: RunPage | None = None
+        """Where there are too many runs to know all: the last page of the newest that was read."""
         self._lock = threading.Lock()
         self._records: dict[str, RunRecord] = {}
         self._new: dict[str, None] = {}
         self._moved: dict[str, None] = {}
         self._headlines: dict[str, dict[str, Any]] = {}
         self._removed: list[str] = []
-        self._looked_for: Counter[str] = Counter()
 
-    def take_all(self, runs: Sequence[RunRecord]) -> None:
-        """All runs that there are now: what is not among them is gone."""
+    def begin(self, client: Client) -> None:
+        """List the runs, newest first; each page can be had when it comes. What is gone is told of."""
+        known = set(self._records)
+        newest = RunQuery(fields=WHOLE)
+        page = client.page(newest, PAGE, count=True)
+        counted, seen = page, len(page.runs)
+        most = _FIRST if page.total > MOST_WHOLE else page.total + PAGE
+        self._take_list(page.runs)
+        self.listed = True
+        while page.cursor and seen < most:
+            page = client.page(newest, PAGE, page.cursor)
+            seen += len(page.runs)
+            self._take_list(page.runs)
+        self.partial = replace(page, counts=counted.counts) if page.cursor else None
+        if self.partial is not None:
+            # Whatever else there is, what happens now is known.
+            waiting = RunQuery(statuses=("INIT",), order_by="queue", ascending=True, fields=WHOLE)
+            self._take_list(client.each(replace(newest, statuses=_STARTED)))
+            self._take_list(client.each(waiting, _FIRST))
+        self.look_for_removed(client, known)
+
+    def _take_list(self, runs: Iterable[RunRecord]) -> None:
+        for run in runs:
+            with self._lock:
+                before = self._records.get(run.run_id)
+                told = run if before is None else replace(run, history=before.history)
+                if told != before:
+                    self._records[run.run_id] = told
+                    self._new[run.run_id] = None
+
+    def add(self, runs: Iterable[RunRecord]) -> None:
+        """Runs that somebody found otherwise: they are kept up to date from now on. Those that are known are
+        so already, and may be newer."""
         with self._lock:
-            found = {run.run_id: run for run in runs}
-            self._removed += [run_id for run_id in self._records if run_id not in found]
-            self._new |= {key: None for key, run in found.items() if self._records.get(key) != run}
-            self._records = found
-            self.listed = True
+            for run in runs:
+                self._records.setdefault(run.run_id, run)
 
-    def take(self, update: HistoryEntry | RunHeadline | RunRecord) -> None:
+    def take(self, update: Update) -> None:
         """Something that the daemon's stream has said."""
+        if isinstance(update, RunRemoved):
+            self.forget(update.run_id)
+            return
         with self._lock:
             if isinstance(update, RunRecord):
                 if update.run_id in self._records:
@@ -52,6 +90,11 @@ class RunFeed:
                 self._headlines[update.run_id] = update.headline
             else:
                 self._moved[update.run_id] = None
+
+    def want(self, run_id: str) -> None:
+        """Have a run told of that may not be known."""
+        with self._lock:
+            self._moved[run_id] = None
 
     def news(self, client: Client) -> tuple[list[RunRecord], list[str]]:
         """The records that are new or changed, and the ids of those that are gone."""
@@ -69,11 +112,15 @@ class RunFeed:
 
     def _ask(self, client: Client, moved: list[str]) -> None:
         try:
-            if len(moved) >= _LIST_FROM:
-                self.take_all(client.runs())
+            if len(moved) < _LIST_FROM:
+                for run_id in moved:
+                    self._get(client, run_id)
                 return
-            for run_id in moved:
-                self._get(client, run_id)
+            for some in _parts(moved):
+                found = client.page(RunQuery(run_ids=some, fields=WHOLE), PAGE).runs
+                self._take_list(found)
+                for run_id in set(some) - {run.run_id for run in found}:
+                    self._get(client, run_id)
         except BaseException:
             with self._lock:
                 self._moved |= dict.fromkeys(moved)
@@ -100,22 +147,24 @@ class RunFeed:
         self._records[run_id] = run
         self._new[run_id] = None
 
-    def look_for_removed(self, client: Client) -> None:
-        """Find runs that somebody else has removed: of that the stream says nothing, but their folders go."""
-        try:
-            folders = set(os.listdir(client.paths.runs))
-        except FileNotFoundError:
-            folders = set()
+    def look_for_removed(self, client: Client, run_ids: Iterable[str] | None = None) -> None:
+        """Find runs that were removed while no stream told of it; without ids among all that are known."""
         with self._lock:
-            gone = [key for key, run in self._records.items() if run.ended and key not in folders]
-        for run_id in gone:
-            # A folder goes a moment before its run does; one that was taken away by hand leaves its run.
-            if self._looked_for[run_id] < _LOOKS:
-                self._looked_for[run_id] += 1
-                self._get(client, run_id)
+            known = list(self._records if run_ids is None else run_ids)
+        for some in _parts(known):
+            there = {run.run_id for run in client.page(RunQuery(run_ids=some, fields=("run_id",)), PAGE).runs}
+            for run_id in set(some) - there:
+                self.forget(run_id)
 
     def forget(self, run_id: str) -> None:
         """This run was removed just now."""
         with self._lock:
             if self._records.pop(run_id, None) is not None:
                 self._removed.append(run_id)
+
+
+def _parts(run_ids: Sequence[str]) -> Iterator[list[str]]:
+    """So many at a time as one page has."""
+    left = iter(run_ids)
+    while some := list(islice(left, PAGE)):
+        yield some

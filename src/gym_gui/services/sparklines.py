@@ -31,7 +31,6 @@ class Sparklines(QObject):
         super().__init__()
         self._sketches: dict[str, Sketch] = {}
         self._curves: dict[str, list[float]] = {}
-        self._asked: set[str] = set()
         self._final: set[str] = set()
         """Runs that had ended when they were read: nothing is added to them any more."""
         self._wake: SimpleQueue[None] = SimpleQueue()

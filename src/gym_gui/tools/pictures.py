@@ -17,8 +17,9 @@ from pathlib import Path
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
+from PySide6.QtGui import QImage
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from gym_gui.app import Desktop
 from gym_gui.theme import theme
@@ -32,6 +33,7 @@ from mosaic.fastlane.layout import FOLDER_VARIABLE
 SIZES = ((1440, 900), (1024, 700))
 THEMES = ("dark", "light")
 _REDRAW_MS = 400
+_MOST_LOOKS = 8
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,10 +92,21 @@ def take(app: QApplication, desktop: Desktop, folder: Path, name: str) -> None:
         theme.apply(app, look)
         for width, height in SIZES:
             desktop.window.resize(width, height)
-            QTest.qWait(_REDRAW_MS)
             path = folder / f"{name}-{look}-{width}x{height}.png"
-            desktop.window.grab().save(str(path))
+            settled(desktop.window).save(str(path))
             print(path, flush=True)
+
+
+def settled(window: QWidget) -> QImage:
+    """The window once it looks the same twice; one that goes on moving, after a while."""
+    picture = QImage()
+    for _ in range(_MOST_LOOKS):
+        before = picture
+        QTest.qWait(_REDRAW_MS)
+        picture = window.grab().toImage()
+        if picture == before:
+            break
+    return picture
 
 
 def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:

@@ -14,6 +14,7 @@ from gym_gui.models.commands import RUN_PREFIX, Found, commands_for_run
 from gym_gui.models.runs import RunBook
 from gym_gui.models.words import title_of
 from gym_gui.services.daemon_link import DaemonLink
+from gym_gui.services.more_runs import MoreRuns, Wish
 from gym_gui.services.notifications import Notifications
 from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import Tasks
@@ -67,6 +68,7 @@ class Window(QMainWindow):
         self.actions_on_runs = RunActions(self.context)
         self.sparklines = Sparklines(link.var)
         self.news = News(self.context, self.sparklines)
+        self.more = MoreRuns(link, tasks)
         self._wanted: str | None = None
         """The run to show as soon as it is known."""
         self.toolbar = Toolbar()
@@ -112,8 +114,16 @@ class Window(QMainWindow):
         link.runs_changed.connect(self._runs_changed)
         link.runs_removed.connect(self._runs_removed)
         link.health_changed.connect(self.status.show_health)
+        link.health_changed.connect(lambda _: self.more.begin())
         link.state_changed.connect(self._daemon_changed)
         self.news.usage.connect(self.status.show_usage)
+        self.more.found.connect(self._runs_found)
+        self.more.changed.connect(self._show_known)
+        self.panel.filtering.changed.connect(self._look_for)
+        self.table.order_changed.connect(self._look_for)
+        self.panel.list.end_seen.connect(self.more.ask)
+        self.table.view.end_seen.connect(self.more.ask)
+        self.finder.field.textChanged.connect(self.more.find)
         self.panel.chosen.connect(self._chosen)
         self.panel.marked.connect(self._marked)
         self.panel.list.menu_wanted.connect(self._open_menu)
@@ -167,11 +177,13 @@ class Window(QMainWindow):
         if self.cover.currentWidget() is self.splitter:
             self.table.show_filter(self.panel.filtering.filter, ())
             self.cover.show_table(self.table)
+            self._look_for()
             self.table.view.select(self.panel.list.chosen_ids())
 
     def close_table(self) -> None:
         """Show list and page again."""
         self.cover.show_table(None)
+        self._look_for()
         self._count_chosen()
 
     def _open_menu(self, at: QPoint) -> None:
@@ -194,6 +206,7 @@ class Window(QMainWindow):
         run = self.context.runs.get(run_id)
         if run is None:
             self._wanted = run_id
+            self.context.link.want(run_id)
             return
         self._wanted = None
         self.cover.uncover()
@@ -242,6 +255,33 @@ class Window(QMainWindow):
                 self.panel.list.setFocus()
         if self.page.run is None:
             self._show_empty()
+
+    def _runs_found(self, records: Sequence[RunRecord]) -> None:
+        """Runs that somebody looked for. Those that are known may be newer than what was found."""
+        unknown = [run for run in records if self.context.runs.get(run.run_id) is None]
+        if unknown:
+            self._runs_changed(unknown)
+            self.finder.look_again()
+
+    def _look_for(self) -> None:
+        """Have runs found that are looked at and not known."""
+        wanted, table = self.panel.filtering.filter, self.table.table
+        covered = self.cover.table is not None
+        self.more.look_for(Wish(wanted, table.sorted_by, table.descending) if covered else Wish(wanted))
+        self._show_known()
+
+    def _show_known(self) -> None:
+        """Not all of very many runs are known: say so, and show no list with gaps."""
+        if not self.more.partial:
+            return
+        last, counts, busy = self.more.last, self.more.counts, self.more.busy
+        self.panel.show_known(last if self.cover.table is None else None, counts, busy)
+        self.table.show_known(last, counts, busy)
+        if not busy:
+            # What has come may lie beyond the end, in a group that is not whole: then more is needed.
+            self.panel.list.measure()
+        waiting = (counts or {}).get("waiting", 0)
+        self.context.runs.whole_queue = waiting <= len(self.context.runs.queue())
 
     def _learn_defaults(self, records: Sequence[RunRecord]) -> None:
         """Conditions and the table know the parameters that nobody asked for as well."""
@@ -372,6 +412,7 @@ class Window(QMainWindow):
     def shut_down(self) -> None:
         """End every timer and thread of the window, once. No run is stopped."""
         self.news.close()
+        self.more.close()
         self.cover.close_all()
         self.table.close_view()
         self.page.close_page()

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from mosaic.contract.errors import StorageError
+from mosaic.contract.outside import read_json
 
 MANIFEST_NAME = "analytics.json"
 PROVENANCE_NAME = "provenance.json"
@@ -27,7 +27,7 @@ _KIND_OF_SUFFIX: dict[str, Kind] = {
     ".log": "log",
 }
 # Parts of the machinery that runs the run, not results.
-_NOT_RESULTS = frozenset({"supervisor.lock", "bridge", "bin"})
+_NOT_RESULTS = frozenset({"supervisor.lock", "bridge", "bin", ".analytics.json.spare", ".waits_for_space"})
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,12 @@ def read_manifest(run_dir: Path) -> dict[str, Any] | None:
     """The run's manifest; None before there is one."""
     path = run_dir / MANIFEST_NAME
     try:
-        manifest = json.loads(path.read_bytes())
+        manifest = read_json(path)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise StorageError(f"The manifest {path} cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise StorageError(
             f"The manifest {path} is not valid JSON ({error}); delete it to see the run without it."
         ) from error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
@@ -11,6 +10,7 @@ from typing import Any
 
 from mosaic.contract.atomic import write_json
 from mosaic.contract.errors import StorageError
+from mosaic.contract.outside import read_json
 
 FILE_NAME = "eval_summary.json"
 FORMAT = 1
@@ -84,7 +84,7 @@ def read_eval_summary(run_dir: Path) -> EvalSummary | None:
     """What the evaluation in a run's folder has found so far; None before there is anything."""
     path = run_dir / FILE_NAME
     try:
-        data = json.loads(path.read_bytes())
+        data = read_json(path)
         if data["format"] != FORMAT:
             raise StorageError(f"{path} has format {data['format']}, this release knows {FORMAT}.")
         return EvalSummary(
@@ -108,4 +108,6 @@ def _plain(value: Any) -> Any:
 
 
 def _number(value: Any) -> Any:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
+        raise TypeError(f"{value!r:.60} is not a number")
     return math.nan if value is None else value

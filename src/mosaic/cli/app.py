@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
-from mosaic.cli.catalog import find_command
+from mosaic.cli.catalog import CommandModule, find_command
 from mosaic.cli.failures import exit_code_for, wants_debug
+from mosaic.cli.output import plain_streams
 from mosaic.cli.overview import overview
+from mosaic.contract.errors import UntrustedModuleError, UserError, is_text
+from mosaic.contract.paths import VAR_VARIABLE
+from mosaic.contract.process import open_closed_streams
 
 _LEADING_FLAGS = frozenset({"--debug", "--json"})
 _LEADING_OPTIONS = frozenset({"--var"})
@@ -16,6 +22,7 @@ _LEADING_OPTIONS = frozenset({"--var"})
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit code. Every error is one line on stderr."""
+    open_closed_streams()
     words = list(sys.argv[1:] if argv is None else argv)
     # gRPC tells of forks that are none of ours to mend; a person at a terminal can do nothing with that.
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
@@ -24,6 +31,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="replace")
+    with plain_streams():
+        return _answer(words)
+
+
+def _answer(words: list[str]) -> int:
     try:
         code = _dispatch(words)
         sys.stdout.flush()
@@ -35,6 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _dispatch(words: list[str]) -> int:
+    for word in words:
+        if not is_text(word):
+            raise UserError(f"{word!r} is not text in UTF-8: rename what it means.")
     leading, rest = _split(words)
     if not rest or rest[0] in ("-h", "--help") or rest == ["help"]:
         print(overview())
@@ -48,9 +63,37 @@ def _dispatch(words: list[str]) -> int:
         rest = [rest[1], "--help"]
     command = find_command(rest[0])
     module = command.load()
-    arguments = [*leading, *rest[1:]]
-    parser = module.parser(arguments)
-    return module.run(parser.parse_args(arguments))
+    return _run(module, [*leading, *rest[1:]])
+
+
+def _run(module: CommandModule, arguments: list[str]) -> int:
+    args = module.parser(arguments).parse_args(arguments)
+    try:
+        with _in_var(args.var):
+            return module.run(args)
+    except UntrustedModuleError as error:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise
+        print(f"{error}\nImport '{error.module}'? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            return error.exit_code
+        module_named = error.module
+    return _run(module, ["--trust", module_named, *arguments])
+
+
+@contextmanager
+def _in_var(var: Path | None) -> Iterator[None]:
+    """Whatever looks for the usual folder meanwhile finds the one that was named."""
+    before = os.environ.get(VAR_VARIABLE)
+    if var is not None:
+        os.environ[VAR_VARIABLE] = os.path.abspath(var)
+    try:
+        yield
+    finally:
+        if var is not None and before is None:
+            del os.environ[VAR_VARIABLE]
+        elif var is not None:
+            os.environ[VAR_VARIABLE] = str(before)
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:

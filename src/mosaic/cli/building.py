@@ -14,15 +14,16 @@ from mosaic.cli.changes import (
     add_limits,
     add_resources,
     changed,
+    declared_of,
     extras_of,
     first_seed,
     interpreter_of,
     params_of,
 )
+from mosaic.cli.connecting import connect
 from mosaic.cli.finding import find_run
 from mosaic.cli.output import note
 from mosaic.cli.program import program
-from mosaic.client import Client
 from mosaic.client.configs import (
     again_config,
     resume_config,
@@ -33,6 +34,7 @@ from mosaic.client.configs import (
 )
 from mosaic.contract.errors import NotFoundError, UserError
 from mosaic.contract.run_config import validate_train_run_config
+from mosaic.contract.secrets import set_secrets_apart
 
 if TYPE_CHECKING:
     from mosaic.client import RunRecord
@@ -57,6 +59,7 @@ def train_configs(args: argparse.Namespace) -> list[Config]:
         tags=args.tag,
         run_name=args.name,
         python=interpreter_of(args),
+        **declared_of(args),
     )
     add_resources(config, args)
     add_limits(config, args)
@@ -68,13 +71,13 @@ def _resumed(args: argparse.Namespace) -> Config:
     """A new run that goes on from the checkpoint, model or run that --resume names."""
     checkpoint = args.resume
     if not Path(checkpoint).expanduser().exists():
-        with Client.connect(args.var) as client:
-            try:
+        try:
+            with connect(args) as client:
                 checkpoint = find_run(client, checkpoint).run_dir
-            except NotFoundError as error:
-                raise NotFoundError(
-                    f"There is no file, folder or run '{checkpoint}': `{program()} runs` lists the runs."
-                ) from error
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"There is no file, folder or run '{checkpoint}': `{program()} runs` lists the runs."
+            ) from error
     config = resume_config(
         checkpoint,
         total_timesteps=args.total_timesteps,
@@ -87,6 +90,7 @@ def _resumed(args: argparse.Namespace) -> Config:
         tags=args.tag,
         run_name=args.name,
         python=interpreter_of(args),
+        **declared_of(args),
     )
     add_resources(config, args)
     add_limits(config, args)
@@ -124,11 +128,14 @@ def _check_combination(args: argparse.Namespace) -> None:
 
 def _load(path: Path) -> Config:
     try:
-        payload = json.loads(path.read_bytes())
+        payload = json.loads(values.read_given(path))
     except OSError as error:
         raise UserError(f"The run config {path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"The run config {path} is not valid JSON: {error}.") from error
+    if isinstance(payload, dict):
+        # What is told of a mistake tells no secret.
+        payload = set_secrets_apart(payload)
     return validate_train_run_config(payload).as_json()
 
 

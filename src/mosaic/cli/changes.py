@@ -14,6 +14,7 @@ from mosaic.cli.program import program
 from mosaic.contract.capabilities import WorkerCatalog
 from mosaic.contract.errors import UserError
 from mosaic.contract.run_config import validate_train_run_config
+from mosaic.contract.secrets import set_secrets_apart
 from mosaic.contract.workers import find_worker
 
 Config = dict[str, Any]
@@ -29,14 +30,21 @@ def changed(config: Config, args: argparse.Namespace) -> Config:
     asked = _changed_worker(request["config"], args, catalog)
     if ((config.get("artifacts") or {}).get("wandb") or {}).get("enabled"):
         asked = worker.told_to_track(asked)
+    request["config"] = asked
     request["python"] = interpreter_of(args) or request.get("python")
+    for name, said in declared_of(args).items():
+        old = config.get(name) or type(said)()
+        config[name] = {**old, **said} if isinstance(said, dict) else list(dict.fromkeys([*old, *said]))
+    config = set_secrets_apart(config)
+    request = config["metadata"]["worker"]
     config["tags"] = list(dict.fromkeys([*config["tags"], *args.tag]))
     config["run_name"] = args.name or config["run_name"]
     add_resources(config, args)
     add_limits(config, args)
     search_path = config["metadata"]["ui"].setdefault("python_path", str(Path.cwd()))
     folder = Path(str(search_path).partition(os.pathsep)[0])
-    request["config"] = catalog.check(asked, request["python"], folder) if catalog else asked
+    if catalog:
+        request["config"] = catalog.check(request["config"], request["python"], folder)
     validate_train_run_config(config)
     return config
 
@@ -83,7 +91,7 @@ def add_resources(config: Config, args: argparse.Namespace) -> None:
 
 
 def add_limits(config: Config, args: argparse.Namespace) -> None:
-    """Limits, priority, variables and tracking, which stand beside the worker's config."""
+    """Limits, priority and tracking, which stand beside the worker's config."""
     schedule = config.setdefault("schedule", {})
     if args.max_minutes is not None:
         schedule["max_wallclock_minutes"] = args.max_minutes
@@ -91,8 +99,6 @@ def add_limits(config: Config, args: argparse.Namespace) -> None:
         schedule["max_restarts"] = args.max_restarts
     if args.priority is not None:
         schedule["priority"] = args.priority
-    if args.variables:
-        config["environment"] = {**config.get("environment", {}), **dict(args.variables)}
     if args.wandb:
         config.setdefault("artifacts", {})["wandb"] = {"enabled": True}
 
@@ -113,11 +119,18 @@ def extras_of(args: argparse.Namespace) -> Config:
         extras["curriculum_schedule"] = args.curriculum
     if args.cuda:
         extras["cuda"] = True
+    if args.trust:
+        extras["trust_modules"] = args.trust
     if args.wandb:
         if args.python is None and find_spec("wandb") is None:
             raise UserError(f"Weights & Biases is not installed: `{program()} extras install wandb`.")
         extras["track_wandb"] = True
     return extras
+
+
+def declared_of(args: argparse.Namespace) -> Config:
+    """The variables of the run, and what is a secret or only looks like one."""
+    return {"environment": dict(args.variables), "secrets": args.secrets, "plain": args.plain}
 
 
 def interpreter_of(args: argparse.Namespace) -> str | None:

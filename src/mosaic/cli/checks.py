@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -92,6 +94,7 @@ def _machine(paths: VarPaths) -> Iterator[Check]:
     )
     yield _shared_memory()
     yield Check("Machine", "CPUs", True, str(len(os.sched_getaffinity(0))))
+    yield from _database(paths)
     yield from _daemon(paths)
 
 
@@ -121,6 +124,35 @@ def _shared_memory() -> Check:
         return Check("Machine", "shared memory", False, detail, required=False, fix=f"mount {_SHARED_MEMORY}")
 
 
+def _database(paths: VarPaths) -> Iterator[Check]:
+    """Whether the run database is sound; reads it beside a daemon that may use it, and makes nothing."""
+    path = paths.database
+    known = sum(1 for _ in paths.configs.glob("config-*.json"))
+    if not path.exists() or path.stat().st_size == 0:
+        if known:
+            # The next daemon rebuilds it, and nothing is asked of anybody.
+            yield Check("Machine", "run database", False, f"lost, but {known} runs have files", fix=_mended())
+        return
+    # Without a log of changes beside it nobody has it open; asked so, SQLite does not make one.
+    how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?{how}", uri=True)) as database:
+            (found,) = database.execute("PRAGMA quick_check(1)").fetchone()
+            (runs,) = database.execute("SELECT count(*) FROM runs").fetchone()
+    except sqlite3.Error as error:
+        found, runs = str(error), 0
+    if found == "ok":
+        yield Check(
+            "Machine", "run database", True, f"sound; {runs:,} runs, {bytes_text(path.stat().st_size)}"
+        )
+    else:
+        yield Check("Machine", "run database", False, f"damaged ({' '.join(found.split())})", fix=_mended())
+
+
+def _mended() -> str:
+    return f"{program()} daemon stop, then {program()} runs: it is rebuilt from the files of the runs"
+
+
 def _daemon(paths: VarPaths) -> Iterator[Check]:
     from mosaic.cli.commands.daemon import read_health
     from mosaic.cli.reserved import sentence
@@ -139,6 +171,8 @@ def _daemon(paths: VarPaths) -> Iterator[Check]:
     yield Check("Machine", "daemon", True, detail)
     runs = f"{health.live_runs} live, {health.waiting_runs} waiting; {sentence(health)}"
     yield Check("Machine", "runs", True, runs)
+    for notice in health.notices:
+        yield Check("Machine", "note", True, notice)
     for problem in health.problems:
         fix = f"{program()} gc --dry-run says what can be removed; the daemon's log is {log}"
         yield Check("Machine", "problem", False, problem, fix=fix)

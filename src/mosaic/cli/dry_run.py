@@ -14,6 +14,7 @@ from mosaic.cli import words
 from mosaic.cli.failures import as_typed
 from mosaic.cli.output import console, note, print_json
 from mosaic.contract.capabilities import DescribingCatalog
+from mosaic.contract.secrets import lift_secrets
 from mosaic.contract.workers import find_worker
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ _ALIASES = {"use_cuda": "cuda", "wandb": "track", "env": "env_id"}
 
 def dry_run(configs: Sequence[Mapping[str, Any]], args: argparse.Namespace) -> int:
     """Tell what would run: a table, with --json the run config, with --emit-summary all about it as JSON."""
+    # As they would be stored: what is shown has no secrets in it.
+    configs = [lift_secrets(config, os.environ).config for config in configs]
     first = configs[0]
     summary = None if args.json and not args.emit_summary else describe(first, args)
     if args.emit_summary:
@@ -96,6 +99,7 @@ def _facts(summary: Mapping[str, Any]) -> RenderableType:
         ("device", device and f"{device['name']} ({device['reason']})"),
         ("memory", _memory(summary["estimated_memory_mb"])),
         ("pictures", _pictures(summary["pictures"])),
+        ("note", summary["warning"]),
         ("missing", ", ".join(one["install"] for one in summary["missing_extras"])),
         ("command", shlex.join(summary["command"])),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sys
@@ -13,6 +14,8 @@ from mosaic.contract.errors import MosaicError, UserError
 DEBUG_VARIABLE = "MOSAIC_DEBUG"
 INTERRUPTED = 130
 TERMINATED = 143
+_LONGEST = 1500
+_BEGINNING = 1000
 
 
 def wants_debug(argv: Sequence[str]) -> bool:
@@ -24,7 +27,7 @@ def exit_code_for(error: BaseException, debug: bool) -> int:
     """Tell the user what happened; gives the code to leave with."""
     if isinstance(error, BrokenPipeError):
         # The reader of our output has gone; the interpreter's last flush must not complain about it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _forget_output()
         return 1
     if debug:
         import traceback
@@ -33,8 +36,19 @@ def exit_code_for(error: BaseException, debug: bool) -> int:
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
     sentence, code = _describe(error)
-    print(f"mosaic: {as_typed(' '.join(sentence.split()))}", file=sys.stderr)
+    print(f"mosaic: {shortened(as_typed(' '.join(sentence.split())))}", file=sys.stderr)
     return code
+
+
+def _forget_output() -> None:
+    """What could not be printed is not tried again when the interpreter ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def shortened(sentence: str) -> str:
+    """A sentence that can be read, though what it names is as long as a book."""
+    cut = len(sentence) - _LONGEST
+    return sentence if cut <= 0 else f"{sentence[:_BEGINNING]} … {sentence[_BEGINNING + cut :]}"
 
 
 def as_typed(sentence: str) -> str:
@@ -45,6 +59,11 @@ def as_typed(sentence: str) -> str:
 def _describe(error: BaseException) -> tuple[str, int]:
     if isinstance(error, MosaicError):
         return str(error), error.exit_code
+    if isinstance(error, FileNotFoundError) and error.filename is None:
+        return "The current folder is no longer there: change to another one.", UserError.exit_code
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
+        _forget_output()
+        return "The output cannot be written: there is no space left where it goes.", 1
     if isinstance(error, OSError) and error.filename is not None:
         return (
             f"{os.fsdecode(error.filename)} cannot be used ({error.strerror}): "

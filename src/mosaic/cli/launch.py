@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from mosaic.cli.connecting import connect
 from mosaic.cli.failures import INTERRUPTED, TERMINATED
 from mosaic.cli.interrupt import Terminated, signals_postponed, termination_raises, wants_cancel
 from mosaic.cli.live.board import Board
@@ -16,7 +17,9 @@ from mosaic.cli.output import note, print_json, say
 from mosaic.cli.program import program
 from mosaic.cli.shapes import run_json
 from mosaic.client import Client, RunRecord
+from mosaic.contract.capabilities import DescribingCatalog
 from mosaic.contract.errors import ConflictError, MosaicError
+from mosaic.contract.workers import find_worker
 
 Report = Callable[[Client, list[RunRecord]], None]
 Shape = Callable[[RunRecord], dict[str, Any]]
@@ -36,8 +39,18 @@ def launch(
         from mosaic.cli.dry_run import dry_run
 
         return dry_run(configs, args)
-    with Client.connect(args.var) as client, termination_raises():
+    if warning := _warning(configs[0]):
+        note(warning)
+    with connect(args, make=True) as client, termination_raises():
         return _Launch(client, args.json, report, shape).go(configs, args.detach)
+
+
+def _warning(config: Mapping[str, Any]) -> str:
+    """What the worker has to say of a run before it starts."""
+    request = config["metadata"]["worker"]
+    worker = find_worker(request["type"])
+    catalog = worker.load_catalog() if worker.catalog else None
+    return catalog.warning(request["config"]) if isinstance(catalog, DescribingCatalog) else ""
 
 
 class _Launch:

@@ -6,14 +6,19 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 
-def lines_of(chunks: Iterable[bytes]) -> Iterator[str]:
+def byte_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Whole lines as they come; the last one also without its end."""
     rest = b""
     for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")
-        yield from (_text(line) for line in whole)
+        yield from whole
     if rest:
-        yield _text(rest)
+        yield rest
+
+
+def lines_of(chunks: Iterable[bytes]) -> Iterator[str]:
+    """The lines as text."""
+    return map(text_of, byte_lines(chunks))
 
 
 def last_lines(chunks: Iterable[bytes], count: int) -> list[str]:
@@ -21,5 +26,10 @@ def last_lines(chunks: Iterable[bytes], count: int) -> list[str]:
     return list(deque(lines_of(chunks), maxlen=count))
 
 
-def _text(line: bytes) -> str:
+def text_of(line: bytes) -> str:
     return line.decode("utf-8", "replace").rstrip("\r")
+
+
+def as_left(line: str) -> str:
+    """What a terminal would leave of a line that is written over itself, as progress bars are."""
+    return line.rpartition("\r")[2]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 
 from mosaic.cli import words
+from mosaic.cli.connecting import connect
 from mosaic.cli.finding import find_runs
 from mosaic.cli.output import note, print_json, say
 from mosaic.cli.program import program
 from mosaic.cli.shapes import run_json
-from mosaic.client import Client, RunRecord
+from mosaic.client import RunRecord
 from mosaic.contract.errors import ConflictError
 
 _STATUS = {True: "PAUSE", False: "EXEC"}
@@ -18,7 +19,7 @@ _MAY_CHANGE = frozenset(_STATUS.values())
 
 def set_paused(args: argparse.Namespace, paused: bool) -> int:
     """Pause or resume the named runs, all or none; 1 when a run has not followed in time."""
-    with Client.connect(args.var) as client:
+    with connect(args) as client:
         found = find_runs(client, args.runs)
         for run in found:
             _check(run, paused)

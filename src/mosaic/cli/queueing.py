@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from mosaic.cli import words
 from mosaic.cli.finding import find_run
 from mosaic.cli.reserved import Request
 from mosaic.cli.shapes import run_json
-from mosaic.client import Client, HealthRecord, RunRecord
+from mosaic.client import Client, HealthRecord, RunQuery, RunRecord
+from mosaic.client.records import WHOLE
 from mosaic.contract.errors import ConflictError, UserError
 
 _LIVE = ("HSHK", "RDY", "EXEC", "PAUSE")
@@ -22,30 +22,32 @@ _WAITING = ("INIT",)
 class Queue:
     """Live runs by start, waiting runs in the order in which they will start."""
 
-    live: list[RunRecord]
-    waiting: list[RunRecord]
-    health: HealthRecord
+    live: list[RunRecord] = field(default_factory=list)
+    waiting: list[RunRecord] = field(default_factory=list)
+    health: HealthRecord | None = None
+    """None where no run ever was, and so no daemon."""
 
     @classmethod
-    def read(cls, client: Client) -> Queue:
-        runs = client.runs([*_LIVE, *_WAITING])
-        live = sorted((run for run in runs if run.status in _LIVE), key=lambda run: run.started_at or 0.0)
-        return cls(live, in_order(run for run in runs if run.status in _WAITING), client.health())
+    def read(cls, client: Client, most: int = 0) -> Queue:
+        """With `most` only so many of those that wait, the first to start."""
+        live = sorted(client.runs(_LIVE), key=lambda run: run.started_at or 0.0)
+        waiting = RunQuery(statuses=_WAITING, order_by="queue", ascending=True, fields=WHOLE)
+        return cls(live, list(client.each(waiting, most)), client.health())
 
     def as_json(self) -> dict[str, Any]:
         health = self.health
-        return {
+        runs = {
             "live": [_json(run) for run in self.live],
             "waiting": [{**_json(run), "waits_for": run.reason} for run in self.waiting],
+        }
+        if health is None:
+            return {**runs, "cpus": None, "memory_mb": None, "gpus": None}
+        return {
+            **runs,
             "cpus": {"reserved": health.cpus_reserved, "total": health.cpus},
             "memory_mb": {"reserved": health.memory_mb_reserved, "total": health.memory_mb},
             "gpus": {"reserved": health.gpus_reserved, "total": health.gpus},
         }
-
-
-def in_order(waiting: Iterable[RunRecord]) -> list[RunRecord]:
-    """Waiting runs, the first to start first."""
-    return sorted(waiting, key=lambda run: (-run.priority, run.place))
 
 
 def reorder(client: Client, args: argparse.Namespace) -> None:
@@ -55,7 +57,7 @@ def reorder(client: Client, args: argparse.Namespace) -> None:
         client.reorder(run.run_id, priority=args.priority)
         return
     if args.first:
-        other = Queue.read(client).waiting[0]
+        other = Queue.read(client, most=1).waiting[0]
     else:
         other = _find_waiting(client, args.before)
         if other.run_id == run.run_id:

@@ -91,6 +91,8 @@ def _add_place(parser: Parser) -> None:
         help="a variable for the run's environment; without a value the one that it has here; may be "
         "repeated (WANDB_*, HF_*, CUDA_VISIBLE_DEVICES, MUJOCO_GL and proxies are taken from here anyway)",
     )
+    add_secret_options(group)
+    add_trust_option(group)
     group.add_argument("--wandb", action="store_true", help="track with Weights & Biases as well")
     group.add_argument(
         "--max-minutes", type=values.positive, metavar="N", help="end the run after so many minutes of work"
@@ -103,6 +105,37 @@ def _add_place(parser: Parser) -> None:
         type=values.priority,
         metavar="N",
         help="the place in the queue: the higher starts first, from -1000 to 1000 (0)",
+    )
+
+
+def add_secret_options(group: argparse._ArgumentGroup) -> None:
+    """How secrets among the settings of a run are told from what may be stored."""
+    group.add_argument(
+        "--secret",
+        action="append",
+        default=[],
+        dest="secrets",
+        metavar="NAME",
+        help="the setting or variable NAME is a secret, kept in no file once its run has ended; the value "
+        "@env:VARIABLE says the same and is taken from the environment here; may be repeated",
+    )
+    group.add_argument(
+        "--plain",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="the setting NAME only looks like a key, and may be stored; may be repeated",
+    )
+
+
+def add_trust_option(group: argparse._ArgumentGroup | Parser) -> None:
+    """The yes to what a checkpoint or a policy from elsewhere would have imported."""
+    group.add_argument(
+        "--trust",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="a module that only the file of a policy or checkpoint names may be imported; may be repeated",
     )
 
 

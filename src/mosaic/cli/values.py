@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
+import select
 from argparse import ArgumentTypeError
 from collections.abc import Iterable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
+from mosaic.contract.connection import LAST_PORT
 from mosaic.contract.errors import UserError
 
+_LARGEST_FILE = 2**20
+_PIPE_SECONDS = 10
 _SCALES = {"": 1, "k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
 _MOST_SEEDS = 1000
 _MOST_PRIORITY = 1000
@@ -29,6 +34,13 @@ def count(text: str) -> int:
     if value < 1 or value != value.to_integral_value():
         raise ArgumentTypeError(f"'{text}' is no positive whole number (such as 50000, 500k or 1e6)")
     return int(value)
+
+
+def port(text: str) -> int:
+    """A port to listen at; 0 for any that is free."""
+    if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > LAST_PORT:
+        raise ArgumentTypeError(f"'{text}' is not a port: give 1 to {LAST_PORT}, or 0 for any that is free")
+    return int(text)
 
 
 def positive(text: str) -> float:
@@ -76,7 +88,7 @@ def age(text: str) -> float:
 
 
 def seeds(text: str) -> list[int]:
-    """Seeds such as `1-5`, `1,3,7` or `1-3,10`, each once."""
+    """Seeds such as `1-5`, `1,3,7` or `1-3,10`; the same one twice is a mistake."""
     found: dict[int, None] = {}
     for part in text.split(","):
         match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
@@ -85,7 +97,10 @@ def seeds(text: str) -> list[int]:
             raise ArgumentTypeError(f"'{text}' is no list of seeds (such as 1-5 or 1,3,7)")
         if last - first >= _MOST_SEEDS:
             raise ArgumentTypeError(f"'{text}' is more than {_MOST_SEEDS} seeds")
-        found.update(dict.fromkeys(range(first, last + 1)))
+        for seed in range(first, last + 1):
+            if seed in found:
+                raise ArgumentTypeError(f"'{text}' names seed {seed} more than once: name each once")
+            found[seed] = None
     return list(found)
 
 
@@ -123,7 +138,7 @@ def literal(text: str) -> Any:
     """JSON when it is JSON, else the text itself."""
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -134,7 +149,7 @@ def curriculum(text: str) -> Any:
         source = text
     elif path.suffix == ".json" or path.is_file():
         try:
-            source = path.read_text("utf-8")
+            source = read_given(path).decode()
         except (OSError, UnicodeDecodeError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is not text"
             raise ArgumentTypeError(f"{text} cannot be read: {reason}") from error
@@ -142,8 +157,29 @@ def curriculum(text: str) -> Any:
         return text
     try:
         return json.loads(source)
-    except ValueError as error:
-        raise ArgumentTypeError(f"{text} is not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ArgumentTypeError(f"{text:.80} is not JSON: {error}") from error
+
+
+def read_given(path: Path) -> bytes:
+    """What is in a file or a pipe that somebody names; an OSError says why that is not to be had.
+
+    Neither a pipe into which nobody writes nor a device without an end holds it up.
+    """
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        data, poller = b"", select.poll()
+        poller.register(handle, select.POLLIN)
+        while poller.poll(_PIPE_SECONDS * 1000):
+            part = os.read(handle, _LARGEST_FILE)
+            data += part
+            if not part:
+                return data
+            if len(data) > _LARGEST_FILE:
+                raise OSError(errno.EFBIG, f"it has more than {_LARGEST_FILE:,} bytes")
+    finally:
+        os.close(handle)
+    raise OSError(errno.ETIMEDOUT, f"nothing came from it for {_PIPE_SECONDS} s")
 
 
 def json_object(text: str) -> dict[str, Any]:

@@ -25,6 +25,8 @@ _STYLES = {
     "training": "bold cyan",
     "evaluating": "bold cyan",
     "paused": "yellow",
+    "waiting for space": "yellow",
+    "stalled": "red",
     "completed": "green",
     "cancelled": "yellow",
     "timed out": "red",

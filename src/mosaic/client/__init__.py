@@ -9,7 +9,16 @@
 
 from mosaic.client.client import Client
 from mosaic.client.configs import eval_config, list_policies, resume_config, train_config
-from mosaic.client.records import HealthRecord, HistoryEntry, PublishedItem, RunHeadline, RunRecord
+from mosaic.client.records import (
+    HealthRecord,
+    HistoryEntry,
+    PublishedItem,
+    RunHeadline,
+    RunPage,
+    RunQuery,
+    RunRecord,
+    RunRemoved,
+)
 
 __all__ = [
     "Client",
@@ -17,7 +26,10 @@ __all__ = [
     "HistoryEntry",
     "PublishedItem",
     "RunHeadline",
+    "RunPage",
+    "RunQuery",
     "RunRecord",
+    "RunRemoved",
     "eval_config",
     "list_policies",
     "resume_config",

@@ -8,6 +8,7 @@ import time
 import uuid
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +16,25 @@ from mosaic.analytics.artifacts import Artifact, list_artifacts
 from mosaic.analytics.event_files import ScalarChunk, Series
 from mosaic.analytics.table import MetricTable
 from mosaic.client.connection import Connection, Listener
-from mosaic.client.records import HealthRecord, HistoryEntry, PublishedItem, RunHeadline, RunRecord
-from mosaic.contract.paths import VarPaths, resolve_var
+from mosaic.client.daemon import start_notice
+from mosaic.client.records import (
+    WHOLE,
+    HealthRecord,
+    HistoryEntry,
+    PublishedItem,
+    RunHeadline,
+    RunPage,
+    RunQuery,
+    RunRecord,
+    RunRemoved,
+)
+from mosaic.contract.errors import NotFoundError
+from mosaic.contract.paths import VarPaths, choose_var
 from mosaic.contract.proto import trainer_pb2 as pb
-from mosaic.contract.secrets import callers_variables
+from mosaic.contract.run_config import config_text
+from mosaic.contract.secrets import callers_variables, lift_secrets
+
+_PAGE = 1000
 
 
 class Client:
@@ -28,16 +44,25 @@ class Client:
         self._connection = connection
 
     @classmethod
-    def connect(cls, var: Path | None = None, listener: Listener | None = None) -> Client:
+    def connect(cls, var: Path | None = None, listener: Listener | None = None, make: bool = True) -> Client:
         """Connect to the daemon of `var`; without it to that of `$MOSAIC_VAR` or the usual place.
 
-        `listener` is told False when the daemon is lost and looked for, True when it is found.
+        `listener` is told False when the daemon is lost and looked for, True when it is found. With `make`
+        false a folder in which no run ever was is a NotFoundError: who only wants to read makes nothing.
         """
-        return cls(Connection(VarPaths((var or resolve_var()).resolve()), listener))
+        paths = VarPaths(choose_var(var))
+        if not make and not paths.used:
+            raise NotFoundError(f"There is no run yet in {paths.root}: `mosaic train` makes the first.")
+        return cls(Connection(paths, listener))
 
     @property
     def paths(self) -> VarPaths:
         return self._connection.paths
+
+    @property
+    def start_notice(self) -> str:
+        """What the daemon had to mend when this process started it, in words; mostly nothing."""
+        return start_notice(self.paths)
 
     def close(self) -> None:
         self._connection.close()
@@ -51,12 +76,15 @@ class Client:
     def submit(self, config: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> RunRecord:
         """Queue a run. A submit repeated after a lost connection makes one run, not two.
 
-        The run takes `WANDB_*`, `HF_*`, `CUDA_VISIBLE_DEVICES`, `MUJOCO_GL` and proxies from `environment`,
-        else from this process; others stand in the config's own `environment`.
+        The run takes `WANDB_*`, `HF_*`, `CUDA_VISIBLE_DEVICES`, `MUJOCO_GL`, proxies and what the config
+        refers to by `@env:NAME` from `environment`, else from this process; others stand in the config.
         """
-        caller = callers_variables(os.environ if environment is None else environment)
+        caller = os.environ if environment is None else environment
+        lifted = lift_secrets(config, caller)
         request = pb.SubmitRunRequest(
-            config_json=json.dumps(dict(config)), request_id=uuid.uuid4().hex, environment=caller
+            config_json=config_text(lifted.config),
+            request_id=uuid.uuid4().hex,
+            environment=callers_variables(caller) | lifted.values,
         )
         return RunRecord.from_message(self._connection.call("SubmitRun", request))
 
@@ -64,10 +92,29 @@ class Client:
         """A run with its history. The beginning of an id is enough when it fits one run."""
         return RunRecord.from_message(self._connection.call("GetRun", pb.GetRunRequest(run_id=run_id)))
 
-    def runs(self, statuses: Sequence[str] = (), tags: Sequence[str] = (), limit: int = 0) -> list[RunRecord]:
-        """Runs, newest first: those with all of `tags` and any of `statuses`."""
-        request = pb.ListRunsRequest(statuses=statuses, tags=tags, limit=limit)
-        return [RunRecord.from_message(run) for run in self._connection.call("ListRuns", request).runs]
+    def runs(
+        self, statuses: Sequence[str] = (), tags: Sequence[str] = (), limit: int = 0, filter: str = ""
+    ) -> list[RunRecord]:
+        """Runs, newest first: those with all of `tags`, any of `statuses`, and all that `filter` says.
+
+        They come whole but for their history; `each` gives more choice, and is lighter where there are many.
+        """
+        query = RunQuery(statuses=statuses, tags=tags, filter=filter, fields=WHOLE)
+        return list(islice(self.each(query, limit), limit or None))
+
+    def each(self, query: RunQuery, limit: int = 0) -> Iterator[RunRecord]:
+        """Every run of a list, or the first `limit`, asked for page by page."""
+        cursor, left = "", limit
+        while True:
+            page = self.page(query, min(left, _PAGE) if limit else _PAGE, cursor)
+            yield from page.runs
+            cursor, left = page.cursor, left - len(page.runs)
+            if not cursor or (limit and left <= 0):
+                return
+
+    def page(self, query: RunQuery, limit: int, cursor: str = "", count: bool = False) -> RunPage:
+        """One page of at most `limit` runs, of which there may be 1,000; with `count` how many there are."""
+        return RunPage.from_message(self._connection.call("ListRuns", query.request(limit, cursor, count)))
 
     def cancel(self, run_id: str, reason: str = "") -> RunRecord:
         """Ask a run to end. It ends soon after; `wait` tells when."""
@@ -109,10 +156,11 @@ class Client:
 
     def watch(
         self, run_id: str = "", since_seq: int = 0, headlines: bool = False, timeout: float | None = None
-    ) -> Iterator[HistoryEntry | RunHeadline | RunRecord]:
+    ) -> Iterator[HistoryEntry | RunHeadline | RunRecord | RunRemoved]:
         """State changes after `since_seq`, over restarts of the daemon.
 
-        With `headlines` also the newest numbers, and runs that got another name, tag, note or place.
+        With `headlines` also the newest numbers, and runs that got another name, tag, note or place, or were
+        removed.
         """
         seen = since_seq
 
@@ -125,6 +173,8 @@ class Client:
                 yield HistoryEntry.from_message(update.transition)
             elif update.HasField("run"):
                 yield RunRecord.from_message(update.run)
+            elif update.HasField("removed"):
+                yield RunRemoved(update.removed)
             else:
                 yield RunHeadline(update.headline.run_id, json.loads(update.headline.headline_json))
 

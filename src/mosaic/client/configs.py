@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from mosaic.contract.capabilities import (
 from mosaic.contract.environments import NO_ENVIRONMENT
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.paths import choose_var
+from mosaic.contract.secrets import set_secrets_apart
 from mosaic.contract.workers import discover_workers
 
 
@@ -52,11 +53,16 @@ def train_config(
     python: str | None = None,
     worker_type: str | None = None,
     folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    secrets: Sequence[str] = (),
+    plain: Sequence[str] = (),
 ) -> dict[str, Any]:
     """A run config that trains `algo` on `env_id`, checked by the worker that will run it.
 
     A shell script needs no `env_id`; without `total_timesteps` its budget is what its head says.
     `folder` is the user's own (default: the current one): modules there can be imported by the run.
+    `environment` are variables for the run. `secrets` names parameters, extras and variables that no file
+    keeps (a value '@env:NAME' says the same), `plain` those that only look like secrets.
     """
     worker = worker_for(algo, worker_type)
     if total_timesteps is None and not takes_no_env(algo):
@@ -68,7 +74,7 @@ def train_config(
         "seed": seed,
         "extras": {**(extras or {}), **({"algo_params": dict(params)} if params else {})},
     }
-    return _checked(worker, asked, tags, run_name, cpus, python, folder)
+    return _checked(worker, asked, tags, run_name, cpus, python, folder, environment, secrets, plain)
 
 
 def takes_no_env(algo: str) -> bool:
@@ -93,6 +99,9 @@ def resume_config(
     python: str | None = None,
     worker_type: str | None = None,
     folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    secrets: Sequence[str] = (),
+    plain: Sequence[str] = (),
 ) -> dict[str, Any]:
     """A run config that goes on from a full checkpoint, from the newest one of a run, or from a model file.
 
@@ -126,7 +135,7 @@ def resume_config(
             "checkpoint_path": str(checkpoint),
         },
     }
-    return _checked(worker, asked, tags, run_name, cpus, python, folder)
+    return _checked(worker, asked, tags, run_name, cpus, python, folder, environment, secrets, plain)
 
 
 def again_config(config: Mapping[str, Any], run_id: str) -> dict[str, Any]:
@@ -167,6 +176,8 @@ def eval_config(
     worker_type: str | None = None,
     folder: Path | None = None,
     var: Path | None = None,
+    secrets: Sequence[str] = (),
+    plain: Sequence[str] = (),
 ) -> dict[str, Any]:
     """A run config that evaluates a policy: a model file, a full checkpoint, or a run's newest one.
 
@@ -199,7 +210,7 @@ def eval_config(
             "policy_path": found.path,
         },
     }
-    config = _checked(worker, asked, tags, run_name, cpus, None, folder)
+    config = _checked(worker, asked, tags, run_name, cpus, None, folder, None, secrets, plain)
     if run_name is None:
         config["run_name"] = f"eval-{config['run_name']}"
     return config
@@ -216,14 +227,16 @@ def evaluating_worker(worker_type: str | None = None) -> tuple[WorkerCapabilitie
 
 def list_policies(var: Path | None = None) -> list[PolicyFacts]:
     """Every model and full checkpoint under the var folder, of the newest run first."""
+    return list(each_policy(var))
+
+
+def each_policy(var: Path | None = None, run: str = "") -> Iterator[PolicyFacts]:
+    """The same one by one, as they are found; with `run` only of runs whose id begins so."""
     place = choose_var(var)
-    catalogs = [worker.load_catalog() for worker in discover_workers().values() if worker.catalog]
-    return [
-        facts
-        for catalog in catalogs
-        if isinstance(catalog, PolicyCatalog)
-        for facts in catalog.policies(place)
-    ]
+    for worker in discover_workers().values():
+        catalog = worker.load_catalog() if worker.catalog else None
+        if isinstance(catalog, PolicyCatalog):
+            yield from catalog.policies(place, run)
 
 
 def resuming_worker(worker_type: str | None = None) -> tuple[WorkerCapabilities, ResumingCatalog]:
@@ -243,21 +256,34 @@ def _checked(
     cpus: int,
     python: str | None,
     folder: Path | None,
+    environment: Mapping[str, str] | None,
+    secrets: Sequence[str],
+    plain: Sequence[str],
 ) -> dict[str, Any]:
     """The whole run config around what a worker is asked for, once that worker has checked it."""
     folder = (folder or Path.cwd()).resolve()
-    checked = worker.load_catalog().check({"run_id": "${RUN_ID}", **asked}, python, folder)
+    python_path = os.pathsep.join([str(folder), *_python_path()])
+    request = {"type": worker.worker_type, "python": python, "config": {"run_id": "${RUN_ID}", **asked}}
+    said = {"environment": dict(environment or {}), "secrets": list(secrets), "plain": list(plain)}
+    # What is checked and told of has no secrets in it.
+    config = set_secrets_apart(
+        {
+            "run_name": run_name,
+            "resources": {"cpus": cpus},
+            "tags": list(tags),
+            **{name: value for name, value in said.items() if value},
+            "metadata": {"worker": request, "ui": {"python_path": python_path}},
+        }
+    )
+    request = config["metadata"]["worker"]
+    request["config"] = checked = worker.load_catalog().check(request["config"], python, folder)
     parts = [Path(checked["algo"]).stem, checked["env_id"]]
     name = "-".join(part for part in parts if part != NO_ENVIRONMENT)
-    name = name.replace("/", "-").replace(":", "-").lower()
-    return {
-        "run_name": run_name or name,
-        "resources": {"cpus": cpus},
-        "tags": list(tags),
-        "metadata": {
-            "worker": {"type": worker.worker_type, "python": python, "config": checked},
-            "ui": {
-                "python_path": os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
-            },
-        },
-    }
+    config["run_name"] = run_name or name.replace("/", "-").replace(":", "-").lower()
+    return config
+
+
+def _python_path() -> list[str]:
+    """The folders that the caller's PYTHONPATH names, as they are seen from anywhere."""
+    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    return [os.path.abspath(place) for place in named if place]

@@ -13,18 +13,23 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from mosaic import __version__
 from mosaic.contract.connection import (
     CHANNEL_OPTIONS,
+    FOLDER_VARIABLE,
+    LOCKED_EXIT_CODE,
     RUN_VARIABLE,
     SECRET_VARIABLE,
     START_ERROR_MARK,
     DaemonAddress,
+    LockHolder,
 )
 from mosaic.contract.errors import MosaicError, UnavailableError, UserError
 from mosaic.contract.paths import VarPaths
-from mosaic.contract.process import ProcessIdentity
+from mosaic.contract.process import ProcessIdentity, is_stopped
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 
 START_SECONDS = 30.0
+SILENT_SECONDS = 15.0
+"""How long a daemon that has served and does not answer now is waited for."""
 STOP_SECONDS = 15.0
 _PAUSE_SECONDS = 0.02
 
@@ -41,40 +46,118 @@ def open_channel(address: DaemonAddress) -> grpc.Channel:
 
 
 def is_alive(paths: VarPaths) -> bool:
-    """Whether the process of the daemon that was last here lives, answering or not."""
-    address = DaemonAddress.read(paths.daemon_file)
-    return address is not None and ProcessIdentity.of(address.pid) is not None
+    """Whether the process of a daemon of this var folder lives, answering or not."""
+    return _living_pid(paths) is not None
+
+
+def _living_pid(paths: VarPaths) -> int | None:
+    holder, address = LockHolder.living(paths.daemon_lock), DaemonAddress.read(paths.daemon_file)
+    if holder is not None:
+        return holder.pid
+    return address.pid if address is not None and ProcessIdentity.of(address.pid) is not None else None
 
 
 def find_daemon(paths: VarPaths) -> DaemonAddress | None:
-    """The daemon that serves this var folder now, or None."""
-    address = DaemonAddress.read(paths.daemon_file)
-    if address is None or not is_alive(paths):
+    """The daemon that serves this var folder now, or None; one that stands still is an UnavailableError."""
+    pid, address = _living_pid(paths), DaemonAddress.read(paths.daemon_file)
+    if pid is not None and is_stopped(pid):
+        raise UnavailableError(
+            f"The daemon of {paths.root} (pid {pid}) was stopped by a signal: "
+            f"`kill -CONT {pid}` lets it go on."
+        )
+    if pid is None or address is None:
         return None
     with open_channel(address) as channel:
+        check = health_pb2_grpc.HealthStub(channel).Check
         try:
-            answer = health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=5)
+            # With our credentials: another daemon may have got the port.
+            answer = check(health_pb2.HealthCheckRequest(), timeout=5, metadata=address.metadata())
         except grpc.RpcError:
             return None
     return address if answer.status == health_pb2.HealthCheckResponse.SERVING else None
 
 
+def await_daemon(paths: VarPaths) -> DaemonAddress | None:
+    """The same, but one that has the folder and is just starting, or lost `daemon.json`, is waited for."""
+    patience = _Patience()
+    while True:
+        address = find_daemon(paths)
+        holder = LockHolder.living(paths.daemon_lock)
+        if address is not None or holder is None:
+            return address
+        patience.spend(paths, holder)
+        time.sleep(_PAUSE_SECONDS)
+
+
 def ensure_daemon(paths: VarPaths) -> DaemonAddress:
     """A running daemon of this version; one of another version is replaced, its runs go on."""
     address = find_daemon(paths)
-    if address is not None and address.version != __version__:
+    if address is not None and (address.version != __version__ or not address.folder):
         stop_daemon(paths)
         address = None
     return address or start_daemon(paths)
 
 
 def start_daemon(paths: VarPaths, port: int | None = None) -> DaemonAddress:
-    """Start a daemon that outlives this process, and wait until it answers."""
+    """Start a daemon that outlives this process, and wait until it answers.
+
+    One that has the folder already, but cannot be found or does not answer, is waited for instead.
+    """
     paths.make()
-    command = [sys.executable, "-m", "mosaic.trainer", "--var", str(paths.root)]
+    log_start = paths.daemon_log.stat().st_size if paths.daemon_log.exists() else 0
+    process: subprocess.Popen[bytes] | None = None
+    may_repeat = True
+    patience = _Patience()
+    while True:
+        address = find_daemon(paths)
+        if address is not None:
+            if process is not None and address.pid != process.pid:
+                # Two clients have started one at once, and the other's was first.
+                process.terminate()
+                process.wait()
+            return address
+        holder = LockHolder.living(paths.daemon_lock)
+        code = process.poll() if process is not None else None
+        if code == LOCKED_EXIT_CODE and (holder is not None or may_repeat):
+            # It was a moment late, or a moment early for one that was just ending.
+            process, may_repeat = None, False
+        elif code:
+            raise _start_error(paths, code, log_start)
+        elif process is None and holder is None:
+            process = _spawn(paths, port)
+        patience.spend(paths, holder)
+        time.sleep(_PAUSE_SECONDS)
+
+
+class _Patience:
+    """How long we wait for a daemon: as long as it says that it is at work, and a while for its answer."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._holder: LockHolder | None = None
+
+    def spend(self, paths: VarPaths, holder: LockHolder | None) -> None:
+        """An UnavailableError when there is none left; `holder` is who has the folder now."""
+        if holder != self._holder:
+            self._began, self._holder = time.monotonic(), holder
+        waited = time.monotonic() - self._began
+        if holder is not None and holder.address and waited > SILENT_SECONDS:
+            raise UnavailableError(
+                f"The daemon of {paths.root} (pid {holder.pid}) does not answer at {holder.address}: `kill "
+                f"{holder.pid}` ends it, runs go on, and the next command starts another."
+            )
+        if waited > START_SECONDS:
+            doing = f" (pid {holder.pid}) {holder.doing or 'starts'}, but" if holder is not None else ""
+            raise UnavailableError(
+                f"The daemon{doing} did not answer within {START_SECONDS:.0f} s; "
+                f"its log is {paths.daemon_log}."
+            )
+
+
+def _spawn(paths: VarPaths, port: int | None) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-P", "-m", "mosaic.trainer", "--var", str(paths.root)]
     if port is not None:
         command += ["--port", str(port)]
-    log_start = paths.daemon_log.stat().st_size if paths.daemon_log.exists() else 0
     with paths.daemon_log.open("ab") as log:
         process = subprocess.Popen(
             command,
@@ -86,26 +169,19 @@ def start_daemon(paths: VarPaths, port: int | None = None) -> DaemonAddress:
             env=_outside_of_runs(),
         )
     _started.append(process)
-    deadline = time.monotonic() + START_SECONDS
-    while time.monotonic() < deadline:
-        address = find_daemon(paths)
-        if address is not None:
-            if address.pid != process.pid:
-                # Two clients have started one at once, and the other's was first.
-                process.terminate()
-                process.wait()
-            return address
-        if process.poll():
-            raise _start_error(paths, process.returncode, log_start)
-        time.sleep(_PAUSE_SECONDS)
-    raise UnavailableError(
-        f"The daemon did not answer within {START_SECONDS:.0f} s; its log is {paths.daemon_log}."
-    )
+    return process
+
+
+def start_notice(paths: VarPaths) -> str:
+    """What the daemon had to mend when this process started it, in words."""
+    holder = LockHolder.living(paths.daemon_lock)
+    ours = {process.pid for process in _started}
+    return holder.notice if holder is not None and holder.pid in ours else ""
 
 
 def _outside_of_runs() -> dict[str, str]:
     """A daemon started from within a run is not a part of that run, and does not end with it."""
-    ours = (RUN_VARIABLE, SECRET_VARIABLE)
+    ours = (RUN_VARIABLE, FOLDER_VARIABLE, SECRET_VARIABLE)
     return {name: value for name, value in os.environ.items() if name not in ours}
 
 
@@ -120,7 +196,7 @@ def _start_error(paths: VarPaths, code: int, log_start: int) -> MosaicError:
 
 def stop_daemon(paths: VarPaths) -> bool:
     """End the daemon and wait until it is gone; runs go on. False when none was running."""
-    address = find_daemon(paths)
+    address = await_daemon(paths)
     if address is None:
         return False
     identity = ProcessIdentity.of(address.pid)

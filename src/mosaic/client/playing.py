@@ -18,14 +18,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
-from mosaic.contract.errors import MosaicError, UserError
+from mosaic.contract.errors import MosaicError, UntrustedModuleError, UserError
 from mosaic.contract.paths import VAR_VARIABLE
 from mosaic.contract.workers import discover_workers
+from mosaic.worker.environment import FOLDER_VARIABLE
 
 Message = dict[str, Any]
 
@@ -94,6 +95,7 @@ class PlaySession:
         seed: int | None = None,
         deterministic: bool = True,
         frames: bool = False,
+        trust: Sequence[str] = (),
         var: Path | None = None,
         folder: Path | None = None,
         timeout: float = START_SECONDS,
@@ -103,18 +105,21 @@ class PlaySession:
 
         Algorithm and environment are those of its training unless they are given. `frames`: send a picture
         with each observation. A relative path and modules count from `folder` (default: the current one).
+        `trust`: modules that only the file names, and that may be imported all the same.
         `on_spawn` gets the session while it still loads, so that another thread can `kill` it.
         """
         kwargs = None if env_kwargs is None else json.dumps(dict(env_kwargs))
         given = {"policy-path": policy, "algo": algo, "env-id": env_id, "env-kwargs": kwargs, "seed": seed}
-        command = [sys.executable, "-m", _playing_module()]
+        command = [sys.executable, "-P", "-m", _playing_module()]
         command += [f"--{name}={value}" for name, value in given.items() if value is not None]
+        command += [f"--trust={','.join(trust)}"] if trust else []
         command += ["--frames"] if frames else []
         command += [] if deterministic else ["--no-deterministic"]
-        environment = dict(os.environ)
+        folder = (folder or Path.cwd()).resolve()
+        environment = {**os.environ, FOLDER_VARIABLE: str(folder)}
         if var is not None:
             environment[VAR_VARIABLE] = str(var.resolve())
-        return cls(command, environment, (folder or Path.cwd()).resolve(), timeout, on_spawn)
+        return cls(command, environment, folder, timeout, on_spawn)
 
     def reset(self, seed: int | None = None, frame: bool | None = None) -> Message:
         """Begin an episode; gives the `ready` message."""
@@ -145,6 +150,8 @@ class PlaySession:
             return message
         if message["type"] == "error":
             text = str(message.get("message"))
+            if message.get("untrusted_module"):
+                raise UntrustedModuleError(text, str(message["untrusted_module"]))
             raise UserError(text) if message.get("fatal") else Refused(text)
         raise SessionEnded(f"The session said '{message['type']}' where '{expected}' was expected.")
 

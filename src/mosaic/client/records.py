@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -38,6 +39,13 @@ class RunHeadline:
 
     run_id: str
     headline: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunRemoved:
+    """A run that there is no more."""
+
+    run_id: str
 
 
 @dataclass(frozen=True)
@@ -82,6 +90,7 @@ class RunRecord:
     place: float
     gpus: list[int]
     config: dict[str, Any] = field(repr=False)
+    """As it was accepted; in a list that did not ask for the whole only what lists show of it."""
     headline: dict[str, Any] = field(repr=False)
     worker: dict[str, Any] = field(repr=False)
     history: list[HistoryEntry] = field(repr=False, default_factory=list)
@@ -130,11 +139,71 @@ class RunRecord:
             priority=message.priority,
             place=message.place,
             gpus=list(message.gpus),
-            config=json.loads(message.config_json or "{}"),
-            headline=json.loads(message.headline_json or "{}"),
-            worker=json.loads(message.worker_json or "{}"),
+            config=_read(message.config_json or message.brief_json),
+            headline=_read(message.headline_json),
+            worker=_read(message.worker_json),
             history=[HistoryEntry.from_message(entry) for entry in message.history],
         )
+
+
+def _read(text: str) -> dict[str, Any]:
+    return json.loads(text) if text else {}
+
+
+BRIEF = (
+    *("run_id", "run_name", "worker_type", "status", "outcome", "reason", "run_dir", "tags", "submitted_at"),
+    *("started_at", "ended_at", "exit_code", "supervisor_pid", "training_pid", "priority", "place", "gpus"),
+    *("headline_json", "brief_json"),
+)
+"""What lists show of a run."""
+WHOLE = (*BRIEF[:-1], "config_json", "worker_json")
+"""All that there is of a run but its history."""
+
+
+@dataclass(frozen=True)
+class RunQuery:
+    """Which runs, in which order, and what of them. What is empty narrows nothing."""
+
+    statuses: Sequence[str] = ()
+    outcomes: Sequence[str] = ()
+    """How they ended; one that has not yet fits whatever stands here."""
+    tags: Sequence[str] = ()
+    without_tags: Sequence[str] = ()
+    algo: str = ""
+    env_id: str = ""
+    run_ids: Sequence[str] = ()
+    ended_before: float | None = None
+    filter: str = ""
+    """Words and conditions as in the window: `cartpole return>400 learning_rate=0.01`."""
+    order_by: str = ""
+    """`submitted`, `ended`, `queue` or what a condition can name, such as `return`; the unknown last."""
+    ascending: bool = False
+    fields: Sequence[str] = BRIEF
+    """Fields of the message `Run`; those left out are empty in the records."""
+
+    def request(self, limit: int, cursor: str, count: bool) -> pb.ListRunsRequest:
+        asked = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return pb.ListRunsRequest(**asked, limit=limit, cursor=cursor, count=count)
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """Some runs of a list."""
+
+    runs: list[RunRecord]
+    cursor: str
+    """Where the next page begins; empty after the last."""
+    counts: dict[tuple[str, str | None], int]
+    """How many there are in all of each status and outcome, when that was asked for."""
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    @classmethod
+    def from_message(cls, message: pb.ListRunsResponse) -> RunPage:
+        counts = {(one.status, one.outcome or None): one.runs for one in message.counts}
+        return cls([RunRecord.from_message(run) for run in message.runs], message.next_cursor, counts)
 
 
 @dataclass(frozen=True)
@@ -156,6 +225,7 @@ class HealthRecord:
     last_seq: int
     disk_free_bytes: int
     problems: list[str]
+    notices: list[str]
 
     @classmethod
     def from_message(cls, address: str, message: pb.Health) -> HealthRecord:
@@ -175,6 +245,7 @@ class HealthRecord:
             last_seq=message.last_seq,
             disk_free_bytes=message.disk_free_bytes,
             problems=list(message.problems),
+            notices=list(message.notices),
         )
 
     def as_json(self) -> dict[str, Any]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import shutil
 import stat
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
-from mosaic.client.records import RunRecord
+from mosaic.client.client import Client
+from mosaic.client.records import RunQuery, RunRecord
 from mosaic.contract.paths import VarPaths
 
 DAY = 86_400.0
@@ -111,11 +113,35 @@ def surplus_leftovers(
     return [item for item in leftovers if is_surplus(item)]
 
 
-def make_plan(runs: Sequence[RunRecord], leftovers: Iterable[Leftover], rule: Rule, now: float) -> Plan:
-    """What goes by the rule. Find the leftovers before the runs: then each live one has its run there."""
-    going = surplus_runs(runs, rule, now)
+def make_plan(
+    ended: Iterable[RunRecord],
+    known: Sequence[RunRecord],
+    leftovers: Iterable[Leftover],
+    rule: Rule,
+    now: float,
+) -> Plan:
+    """What goes by the rule, of runs that `read_ended` gave. `known` are all runs, of which id and status do.
+
+    Find the leftovers before the runs: then each live one has its run there.
+    """
+    going = surplus_runs(ended, rule, now)
     sizes = {run.run_id: folder_size(Path(run.run_dir)) for run in going}
-    return Plan(tuple(going), sizes, tuple(surplus_leftovers(leftovers, runs, sizes, rule, now)))
+    return Plan(tuple(going), sizes, tuple(surplus_leftovers(leftovers, known, sizes, rule, now)))
+
+
+def read_ended(client: Client, rule: Rule, now: float) -> list[RunRecord]:
+    """The ended runs that a rule may let go, and the newest that it keeps: of the others it needs nothing."""
+    fields = ("run_id", "run_name", "status", "outcome", "tags", "submitted_at", "ended_at", "run_dir")
+    ended = RunQuery(statuses=("TERM",), order_by="ended", fields=(*fields, "brief_json"))
+    old = replace(
+        ended,
+        outcomes=sorted(rule.outcomes),
+        tags=sorted(rule.tags),
+        without_tags=sorted(rule.not_tags),
+        ended_before=math.nextafter(max(0.0, now - rule.older_than), math.inf),
+    )
+    newest = client.each(ended, rule.keep) if rule.keep else ()
+    return list({run.run_id: run for run in (*newest, *client.each(old))}.values())
 
 
 def find_leftovers(paths: VarPaths) -> list[Leftover]:
@@ -140,13 +166,16 @@ def folder_size(folder: Path) -> int:
 
 def _logs(paths: VarPaths) -> Iterator[Leftover]:
     for folder in _folders(paths.logs / "trainer"):
+        files = [about for _, about in _files(folder)]
         # One without files was made by a run that is just starting.
-        changed = max((about.st_mtime for _, about in _files(folder)), default=time.time())
-        yield Leftover(LeftoverKind.LOG, folder, folder_size(folder), changed, folder.name)
+        changed = max((about.st_mtime for about in files), default=time.time())
+        size = sum(about.st_size for about in files)
+        yield Leftover(LeftoverKind.LOG, folder, size, changed, folder.name)
 
 
 def _links(paths: VarPaths) -> Iterator[Leftover]:
-    for path, about in _files(paths.tensorboard):
+    for name, about in _files(paths.tensorboard):
+        path = Path(name)
         if stat.S_ISLNK(about.st_mode) and not path.exists():
             run_id = path.relative_to(paths.tensorboard).parts[0]
             yield Leftover(LeftoverKind.LINK, path, about.st_size, about.st_mtime, run_id)
@@ -157,28 +186,29 @@ def _temporaries(paths: VarPaths) -> Iterator[Leftover]:
     places += [(folder, None) for folder in (paths.trainer, paths.configs, paths.secrets)]
     for folder, run_id in places:
         for path, about in _files(folder, deep=run_id is not None):
-            if _TEMPORARY.fullmatch(path.name) and stat.S_ISREG(about.st_mode):
-                yield Leftover(LeftoverKind.TEMPORARY, path, about.st_size, about.st_mtime, run_id)
+            if _TEMPORARY.fullmatch(os.path.basename(path)) and stat.S_ISREG(about.st_mode):
+                yield Leftover(LeftoverKind.TEMPORARY, Path(path), about.st_size, about.st_mtime, run_id)
 
 
 def _folders(parent: Path) -> list[Path]:
     """The folders named like a run."""
     if not parent.is_dir():
         return []
-    return [path for path in parent.iterdir() if _RUN_ID.fullmatch(path.name) and not path.is_symlink()]
+    with os.scandir(parent) as entries:
+        return [Path(one.path) for one in entries if _RUN_ID.fullmatch(one.name) and not one.is_symlink()]
 
 
-def _files(folder: Path, deep: bool = True) -> Iterator[tuple[Path, os.stat_result]]:
+def _files(folder: str | Path, deep: bool = True) -> Iterator[tuple[str, os.stat_result]]:
     """What lies in a folder and is none itself; with `deep` also below. No link is followed."""
     try:
-        entries = list(folder.iterdir())
+        with os.scandir(folder) as found:
+            entries = list(found)
     except (FileNotFoundError, NotADirectoryError):
         return
-    for path in entries:
+    for entry in entries:
         # Somebody may remove it while we look.
         with contextlib.suppress(FileNotFoundError):
-            about = path.lstat()
-            if not stat.S_ISDIR(about.st_mode):
-                yield path, about
+            if not entry.is_dir(follow_symlinks=False):
+                yield entry.path, entry.stat(follow_symlinks=False)
             elif deep:
-                yield from _files(path)
+                yield from _files(entry.path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -32,6 +32,8 @@ class WorkerCapabilities:
     supports_policy_load: bool = False
     tracks_wandb: bool = False
     """Whether `extras.track_wandb` in its config tracks a run with Weights & Biases."""
+    secrets: tuple[str, ...] = ()
+    """Names in its config that are secrets: `@env:NAME` stands there for it, and the variable has them."""
     player_module: str = ""
     """Run as `python -m <player_module> --policy-path=…` to play a policy: see docs/interactive.md."""
     forms: Mapping[str, str] = field(default_factory=dict)
@@ -154,8 +156,9 @@ class PolicyCatalog(WorkerCatalog, Protocol):
     Such a config may leave algorithm, environment and seed out: `check` fills them in.
     """
 
-    def policies(self, var: Path) -> Sequence[PolicyFacts]:
-        """Every policy under a var folder, of the newest run first."""
+    def policies(self, var: Path, run: str = "") -> Iterator[PolicyFacts]:
+        """Every policy under a var folder, of the newest run first, as they are found: there may be very
+        many. With `run` only those of runs whose id begins so."""
 
     def policy(self, name: str, folder: Path, var: Path | None = None) -> PolicyFacts:
         """What a path, counted from `folder`, or a run's id means; UserError when it means nothing."""
@@ -170,7 +173,10 @@ class DescribingCatalog(WorkerCatalog, Protocol):
     ) -> dict[str, Any]:
         """What would run: `module`, `command`, `environment`, `parameters` (each with `name`, `value` and
         `source`: default, config, cli or checkpoint; `typed` are those said on a command line), `device`,
-        `estimated_memory_mb`, `missing_extras`. UserError when the config is wrong."""
+        `estimated_memory_mb`, `missing_extras`, `warning`. UserError when the config is wrong."""
+
+    def warning(self, config: Mapping[str, Any]) -> str:
+        """What will come of a config that is right, but hardly meant; empty when there is nothing to say."""
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,19 @@
-"""How the daemon is found: `daemon.json`, the channel options and the call credentials."""
+"""How the daemon is found: `daemon.json`, `daemon.lock`, the channel options and the call credentials."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+import os
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from mosaic.contract.atomic import write_json
+from mosaic.contract.process import ProcessIdentity, boot_id
 
 PROTO_VERSION = "MOSAIC/1.0"
 DEFAULT_PORT = 50055
+LAST_PORT = 65_535
 MESSAGE_LIMIT = 64 * 1024 * 1024
 
 TOKEN_KEY = "authorization"
@@ -22,8 +26,14 @@ SECRET_VARIABLE = "MOSAIC_RUN_SECRET"
 RUN_VARIABLE = "MOSAIC_RUN_ID"
 """Marks every process of a run, so that what a killed supervisor left can be told from strangers."""
 
+FOLDER_VARIABLE = "MOSAIC_VAR_ID"
+"""Says to each process of a run whose it is: a copied var folder has the same runs, and ends none."""
+
 START_ERROR_MARK = "mosaic.trainer: "
 """Begins the line in which a daemon that cannot start says why."""
+
+LOCKED_EXIT_CODE = 3
+"""Of a daemon that found another one in its var folder."""
 
 CHANNEL_OPTIONS = (
     # The daemon is on this machine, where no proxy leads.
@@ -35,6 +45,15 @@ CHANNEL_OPTIONS = (
 )
 
 
+def folder_identity(folder: Path) -> str:
+    """What tells a folder from its copies: device and inode. Empty when there is no such folder."""
+    try:
+        found = folder.stat()
+    except OSError:
+        return ""
+    return f"{found.st_dev:x}-{found.st_ino:x}"
+
+
 @dataclass(frozen=True)
 class DaemonAddress:
     """What a running daemon says of itself in `daemon.json`."""
@@ -43,19 +62,77 @@ class DaemonAddress:
     pid: int
     version: str
     token: str
+    folder: str = ""
+    """The identity of the folder that the file lies in; empty in a file of an earlier release."""
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """The credentials of a call."""
-        return ((TOKEN_KEY, f"Bearer {self.token}"),)
+        """The credentials of a call: who has the token, and whose folder it was read in."""
+        return ((TOKEN_KEY, f"Bearer {self.token} {self.folder}".rstrip()),)
 
     def write(self, path: Path) -> None:
         write_json(path, asdict(self), mode=0o600)
 
     @classmethod
     def read(cls, path: Path) -> DaemonAddress | None:
-        """The daemon that was last here, or None; whether it lives is another question."""
+        """The daemon that was last here; None also in a copied file. Whether it lives is another question."""
         try:
-            fields = json.loads(path.read_bytes())
-            return cls(**{name: fields[name] for name in ("address", "pid", "version", "token")})
-        except (FileNotFoundError, ValueError, KeyError, TypeError):
+            given = json.loads(path.read_bytes())
+            found = cls(**{name: given[name] for name in ("address", "pid", "version", "token")})
+        except (OSError, ValueError, KeyError, TypeError):
             return None
+        folder = str(given.get("folder", ""))
+        if not isinstance(found.pid, int) or folder not in ("", folder_identity(path.parent)):
+            return None
+        return cls(found.address, found.pid, found.version, found.token, folder)
+
+
+@dataclass(frozen=True)
+class LockHolder:
+    """What the daemon that holds `daemon.lock` says of itself in it; stays there when it has ended.
+
+    It is there before `daemon.json` and cannot be lost with it.
+    """
+
+    pid: int
+    start: int
+    boot: str
+    folder: str
+    root: str
+    """The var folder by its name."""
+    address: str = ""
+    """Empty until it listens."""
+    doing: str = ""
+    """What it does that takes its time before it listens."""
+    notice: str = ""
+    """What it had to mend when it started."""
+    copied_from: str = ""
+    """The var folder of which this one is a copy, as long as its runs are not told apart."""
+
+    def write(self, descriptor: int) -> None:
+        """Put it into the lock that is held, in place of what an earlier daemon said.
+
+        A reader takes the first line: what is left of a longer one behind it does not matter.
+        """
+        os.pwrite(descriptor, json.dumps(asdict(self)).encode() + b"\n", 0)
+
+    @classmethod
+    def read(cls, path: Path) -> LockHolder | None:
+        """Who held the lock last, whether it lives or not; None when nobody has said so."""
+        try:
+            with path.open("rb") as file:
+                given = json.loads(file.readline())
+            known: dict[str, Any] = {
+                field.name: given[field.name] for field in fields(cls) if field.name in given
+            }
+            found = cls(**known)
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return found if isinstance(found.pid, int) and isinstance(found.start, int) else None
+
+    @classmethod
+    def living(cls, path: Path) -> LockHolder | None:
+        """The daemon that holds this very lock now. A copy of the file names the daemon of the original."""
+        found = cls.read(path)
+        if found is None or found.boot != boot_id() or found.folder != folder_identity(path.parent):
+            return None
+        return found if ProcessIdentity(found.pid, found.start).alive() else None

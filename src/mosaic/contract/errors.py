@@ -21,6 +21,14 @@ class NotFoundError(UserError):
     """The thing that was named does not exist."""
 
 
+class UntrustedModuleError(UserError):
+    """A file names a module that nobody has asked for; with the user's yes to `module` it can go on."""
+
+    def __init__(self, text: str, module: str) -> None:
+        super().__init__(text)
+        self.module = module
+
+
 class ConflictError(MosaicError):
     """The request is right, but not in the state the thing is in."""
 
@@ -33,6 +41,15 @@ class StorageError(MosaicError):
 
 class UnavailableError(MosaicError):
     """The trainer daemon cannot be reached."""
+
+
+def is_text(value: str) -> bool:
+    """Whether this can be stored and sent: a file's name in another encoding than UTF-8 cannot."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def closest(name: str, known: Iterable[str]) -> str:

@@ -11,6 +11,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from mosaic.contract.outside import parse_json, sound
+
 
 class EventKind(StrEnum):
     """What a supervisor reports."""
@@ -50,15 +52,15 @@ class LifecycleEvent:
     def from_line(cls, line: bytes) -> LifecycleEvent | None:
         """The event of a line, or None for a line torn by a crash or printed by something else."""
         try:
-            fields = json.loads(line)
+            fields = parse_json(line)
             return cls(
                 event=EventKind(fields["event"]),
                 run_id=str(fields["run_id"]),
                 seq=int(fields["seq"]),
                 ts=float(fields["ts"]),
-                payload=dict(fields["payload"]),
+                payload=sound(dict(fields["payload"])),
             )
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError):
             return None
 
 
@@ -70,6 +72,11 @@ class LifecycleWriter:
         self._descriptor = descriptor
         self._seq = last_seq
         self._torn = False
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the newest event."""
+        return self._seq
 
     def write(self, event: EventKind, payload: Mapping[str, Any]) -> LifecycleEvent:
         """Append one event; it is on disk when this returns."""
@@ -94,9 +101,10 @@ class LifecycleReader:
         self.offset = offset
 
     def poll(self) -> list[LifecycleEvent]:
-        return list(self._new_events())
+        return list(self.new_events())
 
-    def _new_events(self) -> Iterator[LifecycleEvent]:
+    def new_events(self) -> Iterator[LifecycleEvent]:
+        """The same one by one, as far as the caller wants them."""
         try:
             file = self.path.open("rb")
         except FileNotFoundError:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from mosaic.contract.errors import StorageError, UserError
+from mosaic.contract.errors import StorageError, UserError, is_text
 
 VAR_VARIABLE = "MOSAIC_VAR"
 
@@ -92,6 +92,13 @@ class VarPaths:
 
     root: Path
 
+    def __post_init__(self) -> None:
+        if not is_text(str(self.root)):
+            # Everything that is stored or sent of a run has its folder's path in it.
+            raise UserError(
+                f"The folder {str(self.root)!r} is not named in UTF-8: rename it, or choose another."
+            )
+
     @property
     def trainer(self) -> Path:
         return self.root / "trainer"
@@ -141,6 +148,10 @@ class VarPaths:
     def worker_config(self, run_id: str) -> Path:
         return self.configs / f"worker-{run_id}.json"
 
+    def run_record(self, run_id: str) -> Path:
+        """The run's row and state changes, for the day on which the database is lost."""
+        return self.configs / f"record-{run_id}.json"
+
     def run_secrets(self, run_id: str) -> Path:
         return self.secrets / f"{run_id}.json"
 
@@ -157,6 +168,11 @@ class VarPaths:
             if not file.exists() and (kept / file.name).exists():
                 own[name] = kept / file.name
         return {**own, "supervisor": kept / "supervisor.stderr.log"}
+
+    @property
+    def used(self) -> bool:
+        """Whether a daemon has ever worked here."""
+        return self.trainer.is_dir()
 
     def make(self) -> None:
         """Create the folders that must exist, or say which one cannot be used."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -10,9 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.contract.errors import StorageError
+from mosaic.contract.outside import parse_json
 
+WAITING_FOR_SPACE = "waiting for space"
+"""The phase in the headline of a run that stands still because the disk is full."""
 RUN_DIR_VARIABLE = "MOSAIC_RUN_DIR"
 _NAME = "phases.jsonl"
+_WAITING_NAME = ".waits_for_space"
 _LONGEST_TEXT = 200
 _TAIL_BYTES = 4096
 """More than the longest line: the newest phase is in the last so many bytes."""
@@ -58,9 +63,9 @@ def read_phase(run_dir: Path, of: int | None = None) -> Phase | None:
         return None
     for line in reversed(whole.splitlines()):
         try:
-            found = json.loads(line)
+            found = parse_json(line)
             number, text = int(found["phase"]), str(found["text"])
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, OverflowError):
             continue
         return Phase(number, text, max(of, number) if of else None)
     return None
@@ -69,3 +74,17 @@ def read_phase(run_dir: Path, of: int | None = None) -> Phase | None:
 def forget_phases(run_dir: Path) -> None:
     """A script that is started again begins again."""
     (run_dir / _NAME).unlink(missing_ok=True)
+    set_waiting(run_dir, False)
+
+
+def set_waiting(run_dir: Path, waits: bool) -> None:
+    """Tell the supervisor that the disk is full; an empty file is possible even then, almost everywhere."""
+    with contextlib.suppress(OSError):
+        if waits:
+            (run_dir / _WAITING_NAME).touch()
+        else:
+            (run_dir / _WAITING_NAME).unlink(missing_ok=True)
+
+
+def is_waiting(run_dir: Path) -> bool:
+    return (run_dir / _WAITING_NAME).exists()

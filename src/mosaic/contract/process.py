@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import resource
 import signal
+import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from mosaic.contract.variables import number_variable
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class ProcessIdentity:
         os.close(handle)
         return None
 
-    def send(self, number: signal.Signals) -> bool:
+    def send(self, number: int) -> bool:
         """Signal exactly this process; False when it is gone."""
         handle = self.open()
         if handle is None:
@@ -57,7 +62,7 @@ GRACE_VARIABLE = "MOSAIC_GRACE_SECONDS"
 
 def grace_seconds() -> float:
     """How long a cancelled run may take to end by itself: long enough to write a checkpoint."""
-    return float(os.environ.get(GRACE_VARIABLE, "30"))
+    return number_variable(GRACE_VARIABLE, 30.0)
 
 
 NOBODY = ProcessIdentity(0, 0)
@@ -68,6 +73,11 @@ def process_state(pid: int) -> str | None:
     """The kernel's letter for what the process does (`T` is stopped); None when it is gone."""
     fields = _stat_fields(pid)
     return fields[0] if fields else None
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process stands still by SIGSTOP: it answers when it goes on."""
+    return process_state(pid) == "T"
 
 
 def descendants(pid: int) -> list[int]:
@@ -93,6 +103,37 @@ def tree_below(pid: int) -> list[ProcessIdentity]:
     return found
 
 
+_LOCKS_LIMIT = 10
+"""`RLIMIT_LOCKS`: without meaning to the kernel since Linux 2.4, but every process has it from its parent."""
+_LOCKS_LINE = b"Max file locks"
+
+
+def family_mark(file: Path) -> int:
+    """A number for the family of processes of a run, by its lock: no copy of the folder, not even one by hard
+    links, has the same."""
+    about = file.parent.parent.stat()
+    digest = hashlib.sha256(f"{file.parent.name}:{about.st_dev}:{about.st_ino}".encode()).digest()
+    return int.from_bytes(digest[:7], "big") | 1 << 60
+
+
+def wear_mark(mark: int | None) -> None:
+    """Give this process, and all that it starts from now on, a mark; None takes an inherited one off.
+
+    It outlives an empty environment, a new session, closed descriptors and the death of every parent.
+    """
+    _, most = resource.getrlimit(_LOCKS_LIMIT)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(_LOCKS_LIMIT, (most if mark is None else mark, most))
+
+
+def wears_mark(pid: int, mark: int) -> bool:
+    try:
+        limits = Path(f"/proc/{pid}/limits").read_bytes()
+    except OSError:
+        return False
+    return any(line.startswith(_LOCKS_LINE) and b"%d" % mark in line.split() for line in limits.splitlines())
+
+
 def boot_id() -> str:
     """Changes with every boot: start times compare only within one."""
     with contextlib.suppress(OSError):
@@ -107,3 +148,18 @@ def _stat_fields(pid: int) -> list[str] | None:
     except (FileNotFoundError, ProcessLookupError):
         return None
     return text[text.rfind(")") + 2 :].split()
+
+
+def open_closed_streams() -> None:
+    """Standard streams that were closed for this process lead nowhere from now on.
+
+    Else the next file that is opened takes their number, and gets what is printed.
+    """
+    modes = (("stdin", "r"), ("stdout", "w"), ("stderr", "w"))
+    for number, (name, mode) in enumerate(modes):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115

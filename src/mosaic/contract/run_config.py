@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -9,6 +10,15 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.outside import check_plain, too_large
+
+MOST_CONFIG_BYTES = 1_000_000
+LONGEST_NAME = 200
+MOST_TAGS, LONGEST_TAG = 100, 100
+LONGEST_NOTES = 10_000
+MOST_PRIORITY = 1000
+_MOST = 2**31
+"""Of anything that is counted: far beyond what there is, and the database can hold it."""
 
 
 class _Part(BaseModel):
@@ -25,7 +35,7 @@ def _plain_number(value: Any) -> Any:
 class GpuRequest(_Part):
     """How many GPUs, and whether the run may fall back to the CPU."""
 
-    requested: Annotated[int, Field(ge=0)] = 0
+    requested: Annotated[int, Field(ge=0, le=_MOST)] = 0
     mandatory: bool = False
 
 
@@ -36,8 +46,8 @@ def _gpu_request(value: Any) -> Any:
 class Resources(_Part):
     """What is reserved for the run while it lives."""
 
-    cpus: Annotated[int, BeforeValidator(_plain_number), Field(ge=1)] = 1
-    memory_mb: Annotated[Annotated[int, Field(ge=1)] | None, BeforeValidator(_plain_number)] = None
+    cpus: Annotated[int, BeforeValidator(_plain_number), Field(ge=1, le=_MOST)] = 1
+    memory_mb: Annotated[Annotated[int, Field(ge=1, le=_MOST)] | None, BeforeValidator(_plain_number)] = None
     gpus: Annotated[GpuRequest, BeforeValidator(_gpu_request)] = GpuRequest()
 
 
@@ -55,9 +65,9 @@ class Artifacts(_Part):
 class Schedule(_Part):
     """Limits on time and on restarts after a fault, and the place in the queue."""
 
-    max_wallclock_minutes: Annotated[float, Field(gt=0)] | None = None
-    max_restarts: Annotated[int, Field(ge=0)] = 0
-    priority: Annotated[int, Field(ge=-1000, le=1000)] = 0
+    max_wallclock_minutes: Annotated[float, Field(gt=0, le=_MOST)] | None = None
+    max_restarts: Annotated[int, Field(ge=0, le=_MOST)] = 0
+    priority: Annotated[int, Field(ge=-MOST_PRIORITY, le=MOST_PRIORITY)] = 0
 
 
 def _finite(value: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +94,7 @@ FreeForm = Annotated[dict[str, Any], AfterValidator(_finite)]
 class WorkerRequest(_Part):
     """Which worker runs this, in which interpreter, with which config of its own."""
 
-    type: str = Field(min_length=1)
+    type: str = Field(min_length=1, max_length=LONGEST_NAME)
     module: str | None = None
     python: str | None = None
     config: FreeForm = {}
@@ -95,20 +105,44 @@ class Metadata(_Part):
     ui: FreeForm = {}
 
 
-_LONGEST_NAME = 200
+def _few_tags(tags: list[str]) -> list[str]:
+    _check_amount(tags)
+    return tags
+
+
+def _short_notes(metadata: Metadata) -> Metadata:
+    extras = metadata.worker.config.get("extras")
+    for place in (metadata.ui, extras if isinstance(extras, dict) else {}):
+        if isinstance(place.get("notes"), str):
+            _check_length(place["notes"])
+    return metadata
+
+
+def _without_nul(value: str) -> str:
+    if "\0" in value:
+        raise ValueError("a variable cannot hold a NUL")
+    return value
+
+
+VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")]
+VariableValue = Annotated[str, AfterValidator(_without_nul)]
 
 
 class TrainRunConfig(_Part):
     """One accepted request for a run."""
 
-    run_name: str = Field(min_length=1, max_length=_LONGEST_NAME)
+    run_name: str = Field(min_length=1, max_length=LONGEST_NAME)
     resources: Resources = Resources()
     artifacts: Artifacts = Artifacts()
     schedule: Schedule = Schedule()
-    tags: list[str] = []
-    environment: dict[Annotated[str, Field(pattern=r"^[A-Za-z_]\w*$")], str] = {}
+    tags: Annotated[list[str], AfterValidator(_few_tags)] = []
+    environment: dict[VariableName, VariableValue] = {}
     """Variables for the environment of the run; secrets among them are lifted out before it is stored."""
-    metadata: Metadata
+    secrets: list[str] = []
+    """Names or dotted paths of settings and variables that are secrets: see `mosaic.contract.secrets`."""
+    plain: list[str] = []
+    """The same of those that look like keys, are not, and may be stored."""
+    metadata: Annotated[Metadata, AfterValidator(_short_notes)]
 
     def as_json(self) -> dict[str, Any]:
         return self.model_dump(mode="json")
@@ -116,17 +150,26 @@ class TrainRunConfig(_Part):
 
 def validate_train_run_config(payload: Any) -> TrainRunConfig:
     """The config in `payload`, or a UserError with path, value and what is allowed."""
+    check_plain(payload, "The run config is not valid: it")
     try:
         return TrainRunConfig.model_validate(payload)
     except ValidationError as error:
         raise UserError(_explain(error)) from None
+    except ValueError as error:
+        raise UserError(f"The run config is not valid: {error}.") from None
+
+
+def check_priority(priority: int) -> None:
+    """Refuse what no run can have."""
+    if abs(priority) > MOST_PRIORITY:
+        raise UserError(f"A priority is from -{MOST_PRIORITY} to {MOST_PRIORITY}, not {priority}.")
 
 
 def checked_name(name: str) -> str:
     """The name of a run as it is kept; a UserError says what is wrong with it."""
     kept = name.strip()
-    if not 0 < len(kept) <= _LONGEST_NAME:
-        raise UserError(f"The name of a run has 1 to {_LONGEST_NAME} letters, not {len(kept)}.")
+    if not 0 < len(kept) <= LONGEST_NAME:
+        raise UserError(f"The name of a run has 1 to {LONGEST_NAME} letters, not {len(kept):,}.")
     return kept
 
 
@@ -135,8 +178,43 @@ def checked_tags(tags: Sequence[str]) -> list[str]:
     kept = list(dict.fromkeys(tag.strip().removeprefix("#") for tag in tags))
     for tag in kept:
         if not tag or "," in tag:
-            raise UserError(f"'{tag}' cannot be a tag: write a word, and commas only between tags.")
+            raise UserError(f"'{tag:.40}' cannot be a tag: write a word, and commas only between tags.")
+    try:
+        _check_amount(kept)
+    except ValueError as error:
+        raise UserError(f"These tags cannot be kept: {error}.") from None
     return kept
+
+
+def checked_notes(notes: str) -> str:
+    """Notes as they are kept; a UserError says that they are too long."""
+    try:
+        _check_length(notes.strip())
+    except ValueError as error:
+        raise UserError(f"These notes cannot be kept: {error}.") from None
+    return notes.strip()
+
+
+def config_text(config: Mapping[str, Any]) -> str:
+    """A run config as it goes to the daemon; a UserError says that it is too large."""
+    check_plain(config, "The run config is not valid: it")
+    text = json.dumps(dict(config))
+    if len(text) > MOST_CONFIG_BYTES:
+        raise UserError(too_large("The run config", len(text), MOST_CONFIG_BYTES))
+    return text
+
+
+def _check_amount(tags: Sequence[str]) -> None:
+    if len(tags) > MOST_TAGS:
+        raise ValueError(f"a run has at most {MOST_TAGS} tags, not {len(tags):,}")
+    longest = max(tags, key=len, default="")
+    if len(longest) > LONGEST_TAG:
+        raise ValueError(f"a tag has at most {LONGEST_TAG} letters, '{longest:.20}…' has {len(longest):,}")
+
+
+def _check_length(notes: str) -> None:
+    if len(notes) > LONGEST_NOTES:
+        raise ValueError(f"notes have at most {LONGEST_NOTES:,} letters, not {len(notes):,}")
 
 
 def fill_in(config: TrainRunConfig, variables: Mapping[str, str]) -> TrainRunConfig:

@@ -1,21 +1,43 @@
-"""Secrets are lifted out of every config before it is stored or shown; what a run takes from its caller."""
+"""Secrets: how they are declared, and how they leave a run config before it is stored or shown.
+
+A secret is declared by its worker (`WorkerCapabilities.secrets`), by its name or path in the run config's
+list `secrets`, by a value `@env:NAME`, which stands for a variable of whoever asks for the run, or here
+(`DECLARED_VARIABLES`, proxies with a user's name). Where it stood, a config that was lifted has `@env:NAME`:
+the training process has the value in its environment.
+"""
 
 from __future__ import annotations
 
-import json
+import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from mmap import mmap
+from pathlib import Path
 from typing import Any
 
+from mosaic.contract.errors import UserError, closest, is_text
+from mosaic.contract.key_shapes import has_credentials, has_known_shape, looks_secret
+
+DECLARED_VARIABLES = ("WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
+"""Variables that are secrets in every config. Proxies are when their address names a user."""
+HIDDEN_VARIABLE = "MOSAIC_SECRETS"
+"""Tells a supervisor which variables of its environment are secrets."""
 _CALLERS = re.compile(r"(WANDB|HF)_\w+|CUDA_VISIBLE_DEVICES|MUJOCO_GL|(https?|no)_proxy|(HTTPS?|NO)_PROXY")
-_CREDENTIALS = re.compile(r"://[^/@\s]+@")
-"""A user's name, and often a password, in an address such as that of a proxy."""
-_SECRET_ENDINGS = ("api_key", "password", "secret", "_token", "access_key", "private_key")
+_REFERENCE = re.compile(r"@env:([A-Za-z_]\w*)")
+_NOT_FOR_SECRETS = re.compile(
+    r"(PATH|HOME|USER|LOGNAME|SHELL|TERM|PWD|TMPDIR|DISPLAY|LANG|IFS|PS\d|ENV|BASH_ENV)"
+    r"|(LD|LC|PYTHON|MOSAIC|CLEANRL|OMP|MKL|OPENBLAS|NUMEXPR|CUDA|XDG|SDL|QT)_?.*"
+)
+"""Variables that mean something to programs: a secret of such a name gets another one."""
+_FREE = (("metadata", "worker", "config"), ("metadata", "ui"))
+_USUAL = (("metadata", "worker", "config"), ("extras",), ("algo_params",))
+"""What stands before nearly every name and tells nobody anything."""
+_LEAST_REPEATED = 8
+_LEAST_HIDDEN = 4
 
-
-def is_secret(key: str) -> bool:
-    """Whether a config key of this name holds a secret."""
-    return key.lower().replace("-", "_").endswith(_SECRET_ENDINGS)
+Place = tuple[str, ...]
 
 
 def is_callers(name: str) -> bool:
@@ -24,36 +46,298 @@ def is_callers(name: str) -> bool:
 
 
 def callers_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """What a run takes from the environment of its caller."""
-    return {name: value for name, value in environment.items() if is_callers(name)}
+    """What a run takes from the environment of its caller; a UserError names one that cannot be sent."""
+    found = {name: value for name, value in environment.items() if is_callers(name)}
+    for name, value in found.items():
+        _check_variable(name, value)
+    return found
 
 
-def lift_secrets(config: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The config without its secrets, and the secrets as environment variables for the worker."""
-    found: dict[str, str] = {}
-    variables = config.get("environment")
-    if not isinstance(variables, Mapping):
-        return _lift(config, found), found
-    # These have their right names already.
-    hidden = {name: str(value) for name, value in variables.items() if _is_hidden(str(name), str(value))}
-    kept = {name: value for name, value in variables.items() if name not in hidden}
-    return _lift({**config, "environment": {}}, found) | {"environment": kept}, found | hidden
+def _check_variable(name: str, value: str) -> None:
+    if not is_text(value):
+        raise UserError(f"The variable {name} is not text in UTF-8: correct it, or unset it.")
 
 
-def _is_hidden(name: str, value: str) -> bool:
-    return is_secret(name) or _CREDENTIALS.search(value) is not None
+def declared_variables(environment: Mapping[str, str]) -> list[str]:
+    """Those of some variables that are secrets without anybody saying so."""
+    return [name for name, value in environment.items() if _is_known(name, value)]
 
 
-def _lift(value: Any, found: dict[str, str]) -> Any:
-    if isinstance(value, Mapping):
-        kept = {}
-        for key, item in value.items():
-            if isinstance(key, str) and is_secret(key):
-                if item not in ("", None):
-                    found[key.upper().replace("-", "_")] = item if isinstance(item, str) else json.dumps(item)
-            else:
-                kept[key] = _lift(item, found)
-        return kept
-    if isinstance(value, list | tuple):
-        return [_lift(item, found) for item in value]
+def reference(name: str) -> str:
+    """What stands in a config for the value of a variable."""
+    return f"@env:{name}"
+
+
+def referred(value: object) -> str | None:
+    """The variable that a value stands for; None for a value that stands for itself."""
+    match = _REFERENCE.fullmatch(value) if isinstance(value, str) else None
+    return match[1] if match else None
+
+
+def references_in(value: Any, path: Place = ()) -> Iterator[tuple[Place, str]]:
+    """Where a value stands for a variable, and for which."""
+    for place, text in _texts(value, path):
+        name = referred(text)
+        if name is not None:
+            yield place, name
+
+
+def worth_hiding(secrets: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Secrets by their variables, but for very short ones; the longest first, as it may hold another."""
+    found = [(name, value) for name, value in secrets.items() if len(value) >= _LEAST_HIDDEN]
+    return sorted(found, key=lambda one: -len(one[1]))
+
+
+def mask(log: Path, secrets: Mapping[str, str]) -> None:
+    """Put stars over secrets in what a script has printed; every line stays where it is."""
+    values = [value.encode() for _, value in worth_hiding(secrets)]
+    if not values:
+        return
+    with contextlib.suppress(OSError, ValueError), log.open("r+b") as file, mmap(file.fileno(), 0) as text:
+        for value in values:
+            at = text.find(value)
+            while at >= 0:
+                text[at : at + len(value)] = b"*" * len(value)
+                at = text.find(value, at + len(value))
+
+
+@dataclass(frozen=True)
+class Lifted:
+    """A run config without its secrets, and these as variables."""
+
+    config: dict[str, Any]
+    values: dict[str, str] = field(repr=False)
+
+
+def lift_secrets(payload: Mapping[str, Any], caller: Mapping[str, str]) -> Lifted:
+    """The config with a reference in place of each secret; `caller` has the variables that it refers to.
+
+    A UserError names a value that looks like a key and is not declared, a declared name that nothing has, and
+    a variable that is not set.
+    """
+    lifting = _Lifting(payload)
+    lifting.resolve(caller)
+    return lifting.finish()
+
+
+def set_secrets_apart(payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The config with its secrets in its `environment` alone, so that the rest can be checked and told of.
+
+    What it takes from its caller is not looked up yet. To be submitted, or lifted to be shown.
+    """
+    lifting = _Lifting(payload)
+    lifted = lifting.finish()
+    if not lifted.values:
+        return lifted.config
+    names = _names(payload.get("secrets"))
+    known = {*map(_plain, names)}
+    declared = [*names, *(name for name in lifted.values if _plain(name) not in known)]
+    variables = {**lifted.config.get("environment", {}), **lifted.values}
+    return {**lifted.config, "environment": variables, "secrets": declared}
+
+
+class _Lifting:
+    """One config on its way."""
+
+    def __init__(self, payload: Mapping[str, Any]) -> None:
+        self._declared = _names(payload.get("secrets"))
+        self._plain = _names(payload.get("plain"))
+        self._workers = _worker_names(payload)
+        self._values: dict[str, str] = {}
+        self._matched: set[str] = set()
+        given = payload.get("environment")
+        self._variables: dict[str, Any] = dict(given) if isinstance(given, Mapping) else {}
+        for name, value in self._variables.items():
+            place = ("environment", str(name))
+            if self._is_declared(place, value) and value not in (None, "") and referred(value) is None:
+                self._values[name] = _checked_text(place, value)
+        self._config = dict(payload)
+        for path in _FREE:
+            _change(self._config, path, partial(self._walk, path=path))
+        self._referred = {
+            name: place for path in _FREE for place, name in self._references(_at(self._config, path), path)
+        }
+
+    def _is_declared(self, path: Place, value: object) -> bool:
+        by_user = [name for name in self._declared if _ends_with(path, name)]
+        self._matched.update(by_user)
+        by_worker = any(_ends_with(path, name) for name in self._workers)
+        return bool(by_user) or by_worker or _is_known(path[-1], value)
+
+    def _walk(self, value: Any, path: Place, declared: bool = False) -> Any:
+        declared = self._is_declared(path, value) or declared
+        if isinstance(value, Mapping):
+            changed = dict(value)
+            for key, item in value.items():
+                changed[key] = self._walk(item, (*path, str(key)), declared)
+            return changed
+        if isinstance(value, list | tuple):
+            listed = []
+            for at, item in enumerate(value):
+                listed.append(self._walk(item, (*path, str(at)), declared))
+            return listed
+        if not declared or value in (None, "") or referred(value) is not None:
+            return value
+        return reference(self._keep(path, _checked_text(path, value)))
+
+    def _keep(self, path: Place, value: str) -> str:
+        """The variable in which a secret waits."""
+        first = _variable(path)
+        number, name = 1, first
+        while self._is_taken(name, value):
+            number += 1
+            name = f"{first}_{number}"
+        self._values[name] = value
+        return name
+
+    def _is_taken(self, name: str, value: str) -> bool:
+        if name in self._values:
+            return self._values[name] != value
+        # A variable that only stands for itself is what an earlier run of this config has left.
+        return name in self._variables and referred(self._variables[name]) is None
+
+    def _references(self, value: Any, path: Place) -> Iterator[tuple[Place, str]]:
+        for place, name in references_in(value, path):
+            if not any(_ends_with(place, plain) for plain in self._plain):
+                yield place, name
+
+    def _take_variables(self, caller: Mapping[str, str]) -> None:
+        """What is declared and not in the config is a variable of the caller's, or a typing error."""
+        known = {_plain(name) for name in (*self._referred, *self._variables)}
+        for name in self._declared:
+            if name in self._matched or _plain(name) in known:
+                continue
+            if has_known_shape(name):
+                raise UserError("A secret is declared by the name of its setting, but a value was given.")
+            if not caller.get(name):
+                names = {_name(path) for path, _ in _texts(_at(self._config, _FREE[0]), ())}
+                hint = closest(name, sorted({*names, *self._variables})) or ": correct it, or leave it out."
+                raise UserError(
+                    f"'{name}' is declared a secret, but is neither a setting nor a variable here{hint}"
+                )
+            self._variables[name] = reference(name)
+
+    def resolve(self, caller: Mapping[str, str]) -> None:
+        """Find the value of every reference."""
+        self._take_variables(caller)
+        for name, value in self._variables.items():
+            wanted = referred(value)
+            if wanted is not None and name not in self._values:
+                self._values[name] = _found(caller, wanted, name)
+        for name, place in self._referred.items():
+            if name not in self._values and referred(self._variables.get(name, reference(name))) is not None:
+                self._values[name] = _found(caller, name, _shown(place))
+
+    def finish(self) -> Lifted:
+        """What was made of the config, once nothing is left in it that looks like a secret."""
+        config = self._config
+        if self._variables:
+            config["environment"] = {
+                name: reference(name) if name in self._values else value
+                for name, value in self._variables.items()
+                # What stands elsewhere in the config stands for the variable as well.
+                if not (name in self._referred and (name in self._values or referred(value) == name))
+            }
+        for path, text in _texts({key: config[key] for key in config if key not in ("secrets", "plain")}, ()):
+            if any(_ends_with(path, name) for name in self._plain):
+                continue
+            if referred(text) is None and (looks_secret(_name(path), text) or self._repeats(text)):
+                name, place = _name(path), _shown(path)
+                raise UserError(
+                    f"'{place}' looks like a key or a password: declare it a secret with --secret {name} "
+                    f"('secrets' in a config or form), or have it stored with --plain {name} ('plain')."
+                )
+        return Lifted(config, self._values)
+
+    def _repeats(self, text: str) -> bool:
+        return any(len(value) >= _LEAST_REPEATED and value in text for value in self._values.values())
+
+
+def _checked_text(path: Place, value: object) -> str:
+    if not isinstance(value, str):
+        raise UserError(
+            f"'{_shown(path)}' is declared a secret, but only a text can be one: put it in quotes."
+        )
     return value
+
+
+def _found(caller: Mapping[str, str], variable: str, place: str) -> str:
+    value = caller.get(variable)
+    if not value:
+        raise UserError(
+            f"'{place}' is a secret, which is kept no longer than its run lives, and the variable {variable} "
+            f"is not set here: set {variable}, or give '{place}' again."
+        )
+    _check_variable(variable, value)
+    return value
+
+
+def _is_known(name: str, value: object) -> bool:
+    if _plain(name).endswith(("http_proxy", "https_proxy")):
+        return isinstance(value, str) and has_credentials(value)
+    return name.upper() in DECLARED_VARIABLES
+
+
+def _names(given: object) -> list[str]:
+    return [name for name in given if isinstance(name, str)] if isinstance(given, list | tuple) else []
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("-", "_")
+
+
+def _worker_names(payload: Mapping[str, Any]) -> Sequence[str]:
+    # A run's supervisor has a config without secrets, and does not look for workers.
+    from mosaic.contract.workers import discover_workers
+
+    kind = _at(payload, ("metadata", "worker", "type"))
+    worker = discover_workers().get(kind) if isinstance(kind, str) else None
+    return worker.secrets if worker is not None else ()
+
+
+def _ends_with(path: Place, name: str) -> bool:
+    """Whether a name or dotted path means this place."""
+    parts = tuple(_plain(name).split("."))
+    return tuple(map(_plain, path[-len(parts) :])) == parts
+
+
+def _texts(value: Any, path: Place) -> Iterator[tuple[Place, str]]:
+    if isinstance(value, str):
+        yield path, value
+    elif isinstance(value, Mapping | list | tuple):
+        items = value.items() if isinstance(value, Mapping) else enumerate(value)
+        for key, item in items:
+            yield from _texts(item, (*path, str(key)))
+
+
+def _at(value: Any, path: Place) -> Any:
+    for part in path:
+        value = value.get(part) if isinstance(value, Mapping) else None
+    return value
+
+
+def _change(config: dict[str, Any], path: Place, change: Callable[[Any], Any]) -> None:
+    """Put what `change` makes of the value at a place there; the config that was given stays as it is."""
+    for part in path[:-1]:
+        if not isinstance(config.get(part), Mapping):
+            return
+        config[part] = dict(config[part])
+        config = config[part]
+    if path[-1] in config:
+        config[path[-1]] = change(config[path[-1]])
+
+
+def _name(path: Place) -> str:
+    """The nearest name: a place in a list has that of the list."""
+    return next((part for part in reversed(path) if not part.isdigit()), path[-1])
+
+
+def _shown(path: Place) -> str:
+    for usual in _USUAL:
+        path = path[len(usual) :] if path[: len(usual)] == usual and len(path) > len(usual) else path
+    return ".".join(path)
+
+
+def _variable(path: Place) -> str:
+    named = re.sub(r"\W", "_", _name(path)).upper()
+    return f"SECRET_{named}" if _NOT_FOR_SECRETS.fullmatch(named) or named[:1].isdigit() else named

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping
 from functools import cache
 from importlib.metadata import entry_points
+from typing import Any
 
 from mosaic.contract.capabilities import WorkerCapabilities
 from mosaic.contract.errors import NotFoundError, closest
@@ -41,3 +42,13 @@ def find_worker(worker_type: str) -> WorkerCapabilities:
             f"Installed: {', '.join(sorted(workers)) or 'none'}."
         )
     return workers[worker_type]
+
+
+def parameter_defaults(worker_type: str, algo: str) -> dict[str, Any]:
+    """The defaults of an algorithm's parameters; none where nobody knows them. Catalogs load slowly."""
+    try:
+        worker = find_worker(worker_type)
+    except NotFoundError:
+        return {}
+    parameters = worker.load_catalog().parameters(algo) if worker.catalog else ()
+    return {one.name: one.default for one in parameters if not one.runtime_only}

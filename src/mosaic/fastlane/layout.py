@@ -27,6 +27,8 @@ HEAD_RUN_ID = 64
 RUN_ID_BYTES = 64
 HEAD_PHASE = 128
 HEAD_LOOKED = 136
+HEAD_STEPS = 144
+"""Steps of environments that have no slot, as those of evaluations between two updates."""
 HEAD_DRAWER = 192
 """Process id and start time of the process that draws, in two words."""
 

@@ -139,6 +139,18 @@ class Segment:
         return layout.START_PHASES[told - 1] if 0 < told <= len(layout.START_PHASES) else ""
 
     @property
+    def unseen_steps(self) -> memoryview:
+        """The counter of steps in environments that have no slot."""
+        at = layout.HEAD_STEPS // layout.WORD
+        return self.words[at : at + 1]
+
+    @property
+    def steps(self) -> int:
+        """Steps of all environments, also of those that have no slot."""
+        first = layout.TABLE // layout.WORD + layout.STEPS
+        return sum(self.words[first :: layout.SLOT_BYTES // layout.WORD]) + self.unseen_steps[0]
+
+    @property
     def ended(self) -> bool:
         """Whether the file is gone, as it is when its run has ended."""
         return os.fstat(self._handle).st_nlink == 0

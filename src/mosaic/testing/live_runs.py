@@ -45,17 +45,18 @@ class LiveRuns:
                         runs.cancel(run)
                 stop_daemon(client.paths)
 
-    def submit(self, config: Mapping[str, Any]) -> RunRecord:
+    def submit(self, config: Mapping[str, Any], **more: Any) -> RunRecord:
+        """`more` stands beside the worker's config in that of the run."""
         worker = {"type": self._worker_type, "config": dict(config)}
-        return self.client.submit({"run_name": "contract", "metadata": {"worker": worker}})
+        return self.client.submit({"run_name": "contract", "metadata": {"worker": worker}, **more})
 
     def started(self, config: Mapping[str, Any]) -> RunRecord:
         """A run once it trains."""
         return self.in_status(self.submit(config), "EXEC")
 
-    def ended(self, config: Mapping[str, Any]) -> RunRecord:
+    def ended(self, config: Mapping[str, Any], **more: Any) -> RunRecord:
         """A run once it has ended by itself."""
-        return self.client.wait(self.submit(config).run_id, SECONDS)
+        return self.client.wait(self.submit(config, **more).run_id, SECONDS)
 
     def in_status(self, run: RunRecord, status: str) -> RunRecord:
         def arrived() -> RunRecord | None:

@@ -189,7 +189,8 @@ class WorkerContract(ABC):
             assert SECRET_VARIABLE.encode() not in _environment(process.pid)
 
     def test_a_secret_of_the_config_is_in_no_file(self, runs: LiveRuns) -> None:
-        run = runs.ended({**self.short_config(), "service_api_key": _SECRET})
+        variables = {"SERVICE_API_KEY": _SECRET}
+        run = runs.ended(self.short_config(), environment=variables, secrets=["SERVICE_API_KEY"])
         assert run.outcome == "completed", run.reason
         files = [path for path in runs.client.paths.root.rglob("*") if path.is_file()]
         assert [path for path in files if _SECRET.encode() in path.read_bytes()] == []

@@ -22,7 +22,7 @@ from mosaic.trainer.storage import RETRY_SECONDS
 
 HANDSHAKE_SECONDS = 60.0
 SILENCE_SECONDS = 150.0
-"""Heartbeats come every 30 s; five missed ones mean a supervisor that no longer works."""
+"""Heartbeats come every 30 s, as calls on a full disk too; five missed ones mean that nobody works there."""
 _STOP_MARGIN_SECONDS = 15.0
 """A supervisor that takes so much longer than the grace period is killed."""
 _TAIL_BYTES = 1 << 18
@@ -50,7 +50,7 @@ class AttachedRun:
         self._reader = LifecycleReader(paths.events, run.events_offset)
         self._pending: deque[LifecycleEvent] = deque()
         self._final: LifecycleEvent | None = None
-        self._grew_at = time.monotonic()
+        self._heard_at = time.monotonic()
         self._timers: list[asyncio.TimerHandle] = []
         self._limit: asyncio.TimerHandle | None = None
         self._pidfd: int | None = None
@@ -78,10 +78,15 @@ class AttachedRun:
             os.close(self._pidfd)
             self._pidfd = None
 
+    def hear(self) -> None:
+        """The supervisor has called: it lives, whether it can write or not."""
+        self._heard_at = time.monotonic()
+        self.look()
+
     def look(self) -> None:
         """Take in what the supervisor has written since the last look."""
         for event in self._reader.poll():
-            self._grew_at = time.monotonic()
+            self._heard_at = time.monotonic()
             self._queue(event)
         try:
             self._take_pending()
@@ -90,13 +95,19 @@ class AttachedRun:
             log.warning(Code.STORAGE_FAILED, str(error), self.run_id)
 
     def silent_for(self) -> float:
-        """Seconds since the event file last grew; sleep of the machine does not count."""
-        return time.monotonic() - self._grew_at
+        """Seconds since the event file grew or the supervisor called; sleep of the machine does not count."""
+        return time.monotonic() - self._heard_at
+
+    def excuse(self) -> None:
+        """Count the silence anew from here."""
+        self._grew_at = time.monotonic()
 
     def ask_to_end(self) -> None:
         """Cancel: the supervisor ends its tree, and is killed when it does not manage to."""
         log.info(Code.RUN_SIGNALLED, "SIGTERM to the supervisor", self.run_id)
         self.supervisor.send(signal.SIGTERM)
+        # One that was stopped from outside hears it too.
+        self.supervisor.send(signal.SIGCONT)
         self._later(grace_seconds() + _STOP_MARGIN_SECONDS, self.kill)
 
     def kill(self, reason: str | None = None) -> None:

@@ -66,7 +66,8 @@ class Broker:
             self._subscribers.discard(subscriber)
 
     def publish(self, run_id: str, headline: dict[str, Any] | None = None, changed: bool = False) -> None:
-        """With `changed` the run has another name, place or the like, of which no state change tells."""
+        """With `changed` the run has another name, place or the like, or is removed: of that no state change
+        tells."""
         for subscriber in self._subscribers:
             subscriber.notify(run_id, headline, changed)
 

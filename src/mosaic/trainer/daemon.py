@@ -4,87 +4,97 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
+import errno
 import os
 import secrets
 import signal
 import socket
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_health.v1.health import aio as health_aio
 
 from mosaic import __version__
+from mosaic.contract.atomic import remove_to_spare
 from mosaic.contract.connection import CHANNEL_OPTIONS, DEFAULT_PORT, DaemonAddress
-from mosaic.contract.errors import UserError
+from mosaic.contract.errors import StorageError, UserError
 from mosaic.contract.paths import VarPaths
+from mosaic.contract.process import grace_seconds
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 from mosaic.trainer import log
 from mosaic.trainer.auth import TokenInterceptor
+from mosaic.trainer.doors import Door
 from mosaic.trainer.engine import Engine
+from mosaic.trainer.lock import DaemonLock
 from mosaic.trainer.log import Code
 from mosaic.trainer.machine import Machine
 from mosaic.trainer.registry import Registry
+from mosaic.trainer.schema import DamagedError
 from mosaic.trainer.service import TrainerService
 
 IDLE_SECONDS = 900.0
 _TICK_SECONDS = 5.0
+_GUARD_SECONDS = 1.0
+"""How soon the daemon sees that its folder or one of its files is gone."""
 _PORT_KEY = "last_port"
 # Without so_reuseport a second server on the port is refused instead of sharing its calls.
 _SERVER_OPTIONS = (*CHANNEL_OPTIONS, ("grpc.so_reuseport", 0))
 
 
-@contextmanager
-def single_daemon(paths: VarPaths) -> Iterator[bool]:
-    """Whether this process is the one daemon of the var folder; it stays so until the block ends."""
-    with paths.daemon_lock.open("ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-        else:
-            yield True
-
-
 class Daemon:
     """Serves one var folder."""
 
-    def __init__(self, paths: VarPaths, port: int | None, idle_seconds: float) -> None:
+    def __init__(self, paths: VarPaths, lock: DaemonLock, port: int | None, idle_seconds: float) -> None:
         self._paths = paths
+        self._lock = lock
         self._port = port
         self._idle_seconds = idle_seconds
         self._stop = asyncio.Event()
 
     async def serve(self) -> None:
         """Recover what an earlier daemon left, then serve until stopped or idle."""
-        registry = Registry(self._paths.database)
-        engine = Engine(self._paths, registry, Machine.detect())
+        # A wrong number in a variable is told now, and not when the first run is cancelled.
+        grace_seconds()
+        machine = Machine.detect()
+        registry = Registry(self._paths, lambda doing: self._lock.tell(doing=doing))
+        engine = Engine(self._paths, registry, machine)
         service = TrainerService(engine, self._stop)
-        token = secrets.token_hex(32)
-        server = grpc.aio.server(interceptors=[TokenInterceptor(token)], options=_SERVER_OPTIONS)
+        unbound = DaemonAddress("", os.getpid(), __version__, secrets.token_hex(32), self._lock.holder.folder)
+        guard = TokenInterceptor(unbound, self._lock)
+        server = grpc.aio.server(interceptors=[guard, Door()], options=_SERVER_OPTIONS)
         pb_grpc.add_TrainerServiceServicer_to_server(service, server)
         health = health_aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(health, server)
         port = self._bind(server, registry)
-        registry.set_meta(_PORT_KEY, str(port))
-        address = DaemonAddress(f"127.0.0.1:{port}", os.getpid(), __version__, token)
+        with contextlib.suppress(StorageError):
+            registry.set_meta(_PORT_KEY, str(port))
+        address = replace(unbound, address=f"127.0.0.1:{port}")
         engine.lifecycle.target = address.address
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
+        # What a killed daemon has left; on a full disk there may be no other room.
+        with contextlib.suppress(FileNotFoundError):
+            remove_to_spare(self._paths.daemon_file)
         # The address must be known before a recovered or started worker looks for it.
         address.write(self._paths.daemon_file)
+        engine.lifecycle.keep_room()
         await server.start()
-        engine.lifecycle.recover()
+        try:
+            engine.lifecycle.recover(self._lock.holder.copied_from)
+        except DamagedError:
+            registry.mend()
+            engine.lifecycle.recover(self._lock.holder.copied_from)
+        self._lock.tell(address=address.address, copied_from="", notice=registry.mended)
         await health.set("", health_pb2.HealthCheckResponse.SERVING)
         log.info(Code.DAEMON_SERVES, f"{address.address} pid {address.pid} version {__version__}")
-        await self._run(engine, service)
+        registry.on_damage = partial(loop.call_soon, self._mend, engine)
+        await self._run(engine, service, address)
         engine.lifecycle.detach_all()
-        with contextlib.suppress(FileNotFoundError):
-            self._paths.daemon_file.unlink()
+        self._remove_address()
         engine.broker.wake_all()
         engine.control.wake_all()
         await server.stop(grace=1.0)
@@ -94,22 +104,30 @@ class Daemon:
     def _bind(self, server: grpc.aio.Server, registry: Registry) -> int:
         """The port asked for; else the usual one, the last one, or any that is free."""
         if self._port is not None:
-            if not _free(self._port):
+            why = _taken(self._port)
+            if why:
                 raise UserError(
-                    f"Port {self._port} is in use: choose another, or leave --port out for a free one."
+                    f"Port {self._port} {why}: choose another, or leave --port out for a free one."
                 )
             return int(server.add_insecure_port(f"127.0.0.1:{self._port}"))
         for port in (DEFAULT_PORT, int(registry.get_meta(_PORT_KEY) or 0), 0):
-            if _free(port):
+            if not _taken(port):
                 with contextlib.suppress(RuntimeError):
                     return int(server.add_insecure_port(f"127.0.0.1:{port}"))
         raise UserError("No free port is left on 127.0.0.1 for the daemon.")
 
-    async def _run(self, engine: Engine, service: TrainerService) -> None:
+    async def _run(self, engine: Engine, service: TrainerService, address: DaemonAddress) -> None:
+        looked_at = time.monotonic()
         while not self._stop.is_set():
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._stop.wait(), _TICK_SECONDS)
+                await asyncio.wait_for(self._stop.wait(), _GUARD_SECONDS)
+            self._guard(address)
+            self._mend(engine)
+            if time.monotonic() - looked_at < _TICK_SECONDS:
+                continue
+            looked_at = time.monotonic()
             engine.lifecycle.check_silence()
+            engine.lifecycle.keep_room()
             busy = engine.lifecycle.busy or engine.broker.streams
             if busy:
                 service.touched_at = time.monotonic()
@@ -117,12 +135,41 @@ class Daemon:
                 log.info(Code.DAEMON_STOPS, f"nothing to do for {self._idle_seconds:.0f} s")
                 self._stop.set()
 
+    def _guard(self, address: DaemonAddress) -> None:
+        """See that the folder is still ours, and that we can be found in it."""
+        if not self._lock.at_home:
+            log.warning(Code.DAEMON_STOPS, f"{self._paths.trainer} was moved, removed or replaced")
+            self._stop.set()
+            return
+        self._lock.keep()
+        if DaemonAddress.read(self._paths.daemon_file) is None:
+            log.warning(Code.DAEMON_SERVES, f"{self._paths.daemon_file} was lost, and is written again")
+            with contextlib.suppress(OSError):
+                address.write(self._paths.daemon_file)
 
-def _free(port: int) -> bool:
+    def _mend(self, engine: Engine) -> None:
+        """Go on with the database that is there now, when it is not the one that we had."""
+        try:
+            if self._lock.at_home and engine.registry.mend():
+                engine.lifecycle.schedule()
+        except (OSError, StorageError) as error:
+            log.warning(Code.STORAGE_FAILED, str(error))
+            engine.lifecycle.storage.failed(error)
+
+    def _remove_address(self) -> None:
+        """Take `daemon.json` away, unless it is that of another daemon, in a folder that replaced ours."""
+        told = DaemonAddress.read(self._paths.daemon_file)
+        if told is not None and told.pid == os.getpid():
+            with contextlib.suppress(FileNotFoundError):
+                remove_to_spare(self._paths.daemon_file)
+
+
+def _taken(port: int) -> str:
+    """Why we cannot listen at this port; empty when we can."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
-        except OSError:
-            return False
-    return True
+        except OSError as error:
+            return "is in use" if error.errno == errno.EADDRINUSE else f"cannot be used ({error.strerror})"
+    return ""

@@ -14,18 +14,20 @@ from ulid import ULID
 from mosaic.contract.errors import ConflictError, StorageError
 from mosaic.contract.fsm import STARTED, Outcome, RunStatus
 from mosaic.contract.paths import VarPaths
-from mosaic.contract.run_config import checked_name, checked_tags
+from mosaic.contract.run_config import check_priority, checked_name, checked_notes, checked_tags
 from mosaic.trainer import intake, log
 from mosaic.trainer.broker import Broker
 from mosaic.trainer.control import Control
 from mosaic.trainer.crash_points import reach
 from mosaic.trainer.lifecycle import Lifecycle
+from mosaic.trainer.listing import Listing
 from mosaic.trainer.log import Code
 from mosaic.trainer.machine import Machine
 from mosaic.trainer.published import Published
 from mosaic.trainer.registry import Registry
 from mosaic.trainer.rows import RunRow
 from mosaic.trainer.scheduler import behind
+from mosaic.trainer.schema import DamagedError
 from mosaic.trainer.supervisors import RunSecrets
 
 
@@ -35,6 +37,7 @@ class Engine:
     def __init__(self, paths: VarPaths, registry: Registry, machine: Machine) -> None:
         self.paths = paths
         self.registry = registry
+        self.listing = Listing(registry)
         self.machine = machine
         self.broker = Broker()
         self.control = Control()
@@ -55,6 +58,8 @@ class Engine:
             run = self.registry.add(run_id, request_id, accepted.config, "waits for its turn")
         except (OSError, StorageError) as error:
             intake.remove_files(run_id, self.paths)
+            if isinstance(error, DamagedError):
+                raise
             self.lifecycle.storage.failed(error)
             raise StorageError(
                 f"The run cannot be stored under {self.paths.root} ({error}): free some space there."
@@ -92,6 +97,7 @@ class Engine:
         if before:
             self.registry.place_before(run_id, self.registry.resolve(before).run_id)
         elif priority is not None:
+            check_priority(priority)
             self.registry.update(run_id, priority=priority)
         self.broker.publish(run_id, changed=True)
         self.lifecycle.schedule()
@@ -110,7 +116,7 @@ class Engine:
             metadata = config["metadata"]
             changes["config"] = {
                 **config,
-                "metadata": {**metadata, "ui": {**metadata["ui"], "notes": notes.strip()}},
+                "metadata": {**metadata, "ui": {**metadata["ui"], "notes": checked_notes(notes)}},
             }
         if changes:
             self.registry.update(run_id, **changes)
@@ -125,6 +131,7 @@ class Engine:
         freed = await asyncio.to_thread(intake.remove_run, run_id, self.paths)
         reach("remove.files")
         self.registry.remove(run_id)
+        self.broker.publish(run_id, changed=True)
         self.published.forget(run_id)
         log.info(Code.RUN_REMOVED, f"{freed} bytes freed", run_id)
         return freed
@@ -148,25 +155,21 @@ class Engine:
         held = self.registry.get(run_id).session_hash
         return held is not None and hmac.compare_digest(held, _hash(token))
 
-    def look(self, run_id: str) -> None:
-        """Take in what the run's event file has got."""
+    def hear(self, run_id: str) -> None:
+        """The run's supervisor has called: take in what its event file has got."""
         attached = self.lifecycle.attached(run_id)
         if attached is not None:
-            attached.look()
+            attached.hear()
 
-    def headline(self, run: RunRow) -> dict[str, Any]:
-        """The newest headline: of a live run from its events, of an ended one from its row."""
-        attached = self.lifecycle.attached(run.run_id)
-        return attached.headline if attached is not None and attached.headline else run.headline
+    def live_headline(self, run_id: str) -> dict[str, Any] | None:
+        """The newest headline of a live run, from its events; None where the one in its row is the newest."""
+        attached = self.lifecycle.attached(run_id)
+        return (attached.headline or None) if attached is not None else None
 
-    def reason(self, run: RunRow) -> str | None:
-        """Why the run is where it is; for a waiting one what it waits for now."""
-        if run.status != RunStatus.INIT:
-            return run.reason
-        if run.run_id in self.lifecycle.waits:
-            return self.lifecycle.waits[run.run_id]
-        ahead = self.registry.ahead(run)
-        return behind(ahead) if ahead else run.reason
+    def waits_for(self, run_id: str, ahead: int) -> str | None:
+        """What a waiting run waits for now; None where its row says why it waits."""
+        told = self.lifecycle.waits.get(run_id)
+        return told or (behind(ahead) if ahead else None)
 
 
 def _hash(token: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,14 +16,17 @@ from mosaic.contract.atomic import write_json
 from mosaic.contract.errors import UserError
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig, fill_in, validate_train_run_config
-from mosaic.contract.secrets import callers_variables, lift_secrets
+from mosaic.contract.secrets import callers_variables, declared_variables, lift_secrets, mask
 from mosaic.contract.workers import find_worker
 from mosaic.trainer.crash_points import reach
 from mosaic.trainer.machine import Machine
+from mosaic.trainer.rebuild import has_begun
 from mosaic.trainer.scheduler import check_possible
 from mosaic.trainer.supervisors import RunSecrets
 
 _WRITERS = ThreadPoolExecutor(3, thread_name_prefix="intake")
+_CONFIG, _SECRETS = re.compile(r"(?:config|worker)-(.*)\.json"), re.compile(r"([^.].*)\.json")
+_HALF_WRITTEN = re.compile(r"\..*\.json\..*")
 MOST_KEPT = 4_000_000
 """Bytes of what a run printed on one stream that stay when its folder goes: its end tells the most."""
 
@@ -32,7 +36,9 @@ class Accepted:
     """A config that can run here, and the variables that wait for it: secrets, and those of its caller."""
 
     config: TrainRunConfig
-    secrets: Mapping[str, str]
+    variables: Mapping[str, str]
+    secrets: Sequence[str]
+    """The names of those that are secrets."""
 
 
 def accept(
@@ -40,12 +46,13 @@ def accept(
 ) -> Accepted:
     """Check a payload as far as a light process can; a UserError says what is wrong.
 
-    `caller` are variables of the caller's environment; they are kept as secrets are, which some of them are.
+    `caller` are variables of the caller's environment: those that every run takes, and those that the payload
+    refers to. They are kept as secrets are, which some of them are.
     """
     if not isinstance(payload, Mapping):
         raise UserError("The run config is not valid: it must be a JSON object.")
-    cleaned, secrets = lift_secrets(payload)
-    config = validate_train_run_config(cleaned)
+    lifted = lift_secrets(payload, caller)
+    config = validate_train_run_config(lifted.config)
     config = fill_in(config, {"RUN_ID": run_id, "VAR_TENSORBOARD_DIR": str(paths.tensorboard)})
     check_possible(config.resources, machine)
     request = config.metadata.worker
@@ -57,14 +64,16 @@ def accept(
         worker_config = worker.load_catalog().check(worker_config, request.python, None)
     request = request.model_copy(update={"config": worker_config})
     metadata = config.metadata.model_copy(update={"worker": request})
-    return Accepted(config.model_copy(update={"metadata": metadata}), callers_variables(caller) | secrets)
+    taken = callers_variables(caller)
+    names = sorted({*lifted.values, *declared_variables(taken)})
+    return Accepted(config.model_copy(update={"metadata": metadata}), taken | lifted.values, names)
 
 
 def write_files(accepted: Accepted, run_id: str, paths: VarPaths) -> None:
     """The files that must be there before the run's row is; side by side, for the disk to sync at once."""
 
     def write_secrets() -> None:
-        RunSecrets.write(paths.run_secrets(run_id), accepted.secrets)
+        RunSecrets.write(paths.run_secrets(run_id), accepted.variables, accepted.secrets)
         reach("submit.secrets")
 
     def write_config() -> None:
@@ -85,11 +94,19 @@ def write_files(accepted: Accepted, run_id: str, paths: VarPaths) -> None:
 def keep_logs(run_id: str, paths: VarPaths) -> None:
     """A run is about to end: keep its events and what it printed apart from its folder, if there is room."""
     run, kept = paths.run(run_id), paths.kept_logs(run_id)
-    with contextlib.suppress(OSError):
-        kept.mkdir(parents=True, exist_ok=True)
-        for file in (run.stdout, run.stderr, run.events):
+    with contextlib.suppress(OSError, ValueError):
+        held = RunSecrets.read(paths.run_secrets(run_id))
+        for log in (run.stdout, run.stderr):
+            # A supervisor that was killed could not do it.
+            mask(log, {name: held.environment[name] for name in held.names})
+    for file in (run.stdout, run.stderr, run.events):
+        try:
+            kept.mkdir(parents=True, exist_ok=True)
             if file.exists():
                 _keep(file, kept / file.name, file.stat().st_size if file == run.events else MOST_KEPT)
+        except OSError:
+            with contextlib.suppress(OSError):
+                (kept / file.name).unlink(missing_ok=True)
 
 
 def _keep(file: Path, copy: Path, most: int) -> None:
@@ -110,9 +127,10 @@ def drop_secrets(run_id: str, paths: VarPaths) -> None:
 
 
 def remove_files(run_id: str, paths: VarPaths) -> None:
-    """Remove what `write_files` wrote."""
-    for file in (paths.run_config(run_id), paths.worker_config(run_id), paths.run_secrets(run_id)):
-        file.unlink(missing_ok=True)
+    """Remove what lies beside a run's folder: what `write_files` wrote, and the record."""
+    made = (paths.run_config, paths.worker_config, paths.run_secrets, paths.run_record)
+    for file in made:
+        file(run_id).unlink(missing_ok=True)
 
 
 def remove_run(run_id: str, paths: VarPaths) -> int:
@@ -130,11 +148,14 @@ def remove_run(run_id: str, paths: VarPaths) -> int:
 def sweep_files(known: set[str], live: set[str], paths: VarPaths) -> None:
     """Remove files of interrupted submissions, which have no row, and secrets of runs that have ended.
 
-    Files that were only half written begin with a dot and belong to nobody.
+    What belongs to a run that has begun stays, known or not. Files that were only half written begin with a
+    dot and belong to nobody.
     """
-    configs = [file for pattern in ("config-*.json", "worker-*.json") for file in paths.configs.glob(pattern)]
-    left = [file for file in configs if file.stem.partition("-")[2] not in known]
-    left += [file for file in paths.secrets.glob("*.json") if file.stem not in live]
-    left += [file for folder in (paths.configs, paths.secrets) for file in folder.glob(".*.json.*")]
-    for file in left:
-        file.unlink(missing_ok=True)
+    for folder, kept, kind in ((paths.configs, known, _CONFIG), (paths.secrets, live, _SECRETS)):
+        # By name alone: every run has two files here, and the daemon starts only after this.
+        for name in os.listdir(folder):
+            found = kind.fullmatch(name)
+            run_id = found[1] if found is not None else ""
+            is_left = run_id not in kept and (run_id in known or not has_begun(paths, run_id))
+            if _HALF_WRITTEN.fullmatch(name) or (found is not None and is_left):
+                (folder / name).unlink(missing_ok=True)

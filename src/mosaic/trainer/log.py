@@ -7,6 +7,8 @@ from enum import StrEnum
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
+from mosaic.contract.plain import plain, plain_line
+
 _logger = logging.getLogger("mosaic.trainer")
 
 
@@ -24,14 +26,25 @@ class Code(StrEnum):
     RUN_REMOVED = "T205"
     RUN_SWEPT = "T206"
     STORAGE_FAILED = "T207"
+    DATABASE_REBUILT = "T208"
     CALL_REFUSED = "T300"
     CALL_FAILED = "T309"
+
+
+class _Plain(logging.Formatter):
+    """What others wrote neither commands the terminal that shows the log nor passes for a line of ours."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        return plain_line(super().formatMessage(record))
+
+    def format(self, record: logging.LogRecord) -> str:
+        return plain(super().format(record))
 
 
 def set_up(path: Path) -> None:
     """Log to `path`, a few megabytes at most."""
     handler = RotatingFileHandler(path, maxBytes=4_000_000, backupCount=3)
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    handler.setFormatter(_Plain("%(asctime)s %(levelname)s %(message)s"))
     root = logging.getLogger()
     root.addHandler(handler)
     root.setLevel(logging.INFO)

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import psutil
 
+from mosaic.contract.variables import list_variable, whole_variable
+
 CPUS_VARIABLE = "MOSAIC_CPUS"
 GPUS_VARIABLE = "MOSAIC_GPUS"
 
@@ -22,13 +24,11 @@ class Machine:
     @classmethod
     def detect(cls) -> Machine:
         """All that the process may use; $MOSAIC_CPUS and $MOSAIC_GPUS (`0,2`) hand out other amounts."""
-        cpus, gpus = os.environ.get(CPUS_VARIABLE), os.environ.get(GPUS_VARIABLE)
+        gpus = list_variable(GPUS_VARIABLE)
         return cls(
-            cpus=int(cpus) if cpus else len(os.sched_getaffinity(0)),
+            cpus=whole_variable(CPUS_VARIABLE, len(os.sched_getaffinity(0)), least=1),
             memory_mb=psutil.virtual_memory().total // 2**20,
-            gpus=_find_gpus()
-            if gpus is None
-            else tuple(int(part) for part in gpus.split(",") if part.strip()),
+            gpus=_find_gpus() if gpus is None else gpus,
         )
 
 

@@ -6,64 +6,174 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, overload
 
+from mosaic.contract.atomic import part
 from mosaic.contract.errors import ConflictError, NotFoundError, StorageError, UserError
 from mosaic.contract.fsm import LIVE, STARTED, Outcome, RunStatus, check_transition
+from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig
+from mosaic.trainer import log
 from mosaic.trainer.crash_points import reach
-from mosaic.trainer.rows import JSON_COLUMNS, QueuedRun, RunRow, TransitionRow
-from mosaic.trainer.schema import prepare
+from mosaic.trainer.log import Code
+from mosaic.trainer.rebuild import restore, runs_beside, runs_with_files, write_record
+from mosaic.trainer.rows import QueuedRun, RunRow, TransitionRow, encode, new_row
+from mosaic.trainer.schema import (
+    DamagedError,
+    database_files,
+    is_damage,
+    is_empty,
+    open_database,
+    remove_database,
+    set_aside,
+)
+from mosaic.trainer.storage import JournalRoom
+
+Row = TypeVar("Row")
 
 _QUEUE_ORDER = "priority DESC, place, position"
+_NOTICE_KEY = "notice"
+_NOTICE_SECONDS = 7 * 86_400.0
+_MOST_RECORDED = 1000
+"""State changes in a run's record; a run that is paused and resumed all the time has more."""
+_RECORDS_AT_ONCE = 50
 
 
 class Registry:
     """All runs of one var folder. Used from one thread."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, paths: VarPaths, tell: Callable[[str], None] = lambda doing: None) -> None:
+        """Open the database; one that is lost or damaged is rebuilt, and `tell` is told how far that is."""
         self.on_failure: Callable[[Exception], None] = lambda error: None
         """Told of everything that could not be written."""
-        self._connection = sqlite3.connect(path, isolation_level=None)
-        self._connection.row_factory = sqlite3.Row
+        self.on_damage: Callable[[], object] = lambda: None
+        """Told that `mend` has something to do."""
+        self.mended = ""
+        """What was rebuilt since we opened it first, in words."""
+        self._paths = paths
+        self._tell = tell
+        self._damage = ""
+        self.room = JournalRoom(paths.database)
+        self._open()
+
+    @property
+    def path(self) -> Path:
+        return self._paths.database
+
+    def ask(self, question: Callable[[sqlite3.Connection], Row]) -> Row:
+        """The answer to a question that reads by itself; a damaged database is rebuilt, and asked again."""
         try:
-            prepare(self._connection)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = FULL")
-        except (sqlite3.Error, StorageError) as error:
-            self._connection.close()
-            raise StorageError(f"The run database {path} cannot be opened: {error}") from error
+            return question(self._connection)
+        except (sqlite3.Error, ValueError) as error:
+            if isinstance(error, ValueError) or is_damage(error):
+                raise self._damaged(error) from error
+            raise StorageError(f"The run database cannot be read: {error}.") from error
 
     def close(self) -> None:
+        self.room.save()
         self._connection.close()
+        self.room.settle()
+
+    def mend(self) -> bool:
+        """Open the database anew when it was removed, replaced, emptied or found damaged; whether it was."""
+        path = self._paths.database
+        replaced = _inode(path) != self._inodes[path]
+        if not (replaced or is_empty(path) or self._damage):
+            self._record_some()
+            return False
+        self._connection.close()
+        for file, inode in self._inodes.items():
+            # What is left of ours beside another file would be taken for a part of that.
+            if replaced and file != path and _inode(file) == inode:
+                file.unlink(missing_ok=True)
+        self._open()
+        return True
+
+    def _open(self) -> None:
+        path = self._paths.database
+        for file in database_files(path):
+            # A copy of the folder by hard links has the same file.
+            part(file)
+        self.room.lend()
+        # A new folder has no database either, and has lost nothing.
+        lost = is_empty(path) and bool(runs_with_files(self._paths, lost=True))
+        if not self._damage and not lost:
+            try:
+                self._connection = open_database(path)
+            except DamagedError as error:
+                self._damage = str(error)
+        if self._damage or lost:
+            self._rebuild()
+        else:
+            self._restore("Runs were missing in the run database", lost=False)
+        self._damage = ""
+        self._unrecorded = self.run_ids() - runs_beside(self._paths, "record")
+        self.room.take()
+        self._inodes = {file: _inode(file) for file in database_files(path)}
+
+    def _rebuild(self) -> None:
+        """Make the database anew beside the old one, and put it in its place when it is whole."""
+        path = self._paths.database
+        new = path.with_name(f"{path.name}.new")
+        remove_database(new)
+        self._connection = open_database(new)
+        try:
+            self._restore(f"The run database was {'damaged' if self._damage else 'lost'}", lost=True)
+            # Everything into the one file that is moved.
+            self._connection.execute("PRAGMA journal_mode = DELETE")
+        finally:
+            # Half of it must not be taken for the whole.
+            self._connection.close()
+        if self._damage:
+            log.warning(Code.DATABASE_REBUILT, f"{self._damage} It is kept as {set_aside(path)}.")
+        remove_database(path)
+        new.replace(path)
+        self._connection = open_database(path)
+
+    def _restore(self, what: str, lost: bool) -> None:
+        with self._transaction("restore"):
+            told = restore(self._connection, self._paths, lost, self._tell)
+            if told is None:
+                return
+            notice = f"{what} on {time.strftime('%Y-%m-%d %H:%M')}: {told}."
+            self._put_meta(_NOTICE_KEY, json.dumps([time.time(), notice]))
+        log.warning(Code.DATABASE_REBUILT, notice)
+        self.mended = notice
+        self._tell("")
+
+    def notices(self) -> list[str]:
+        """What a person should know of the last days, in words."""
+        at, notice = json.loads(self.get_meta(_NOTICE_KEY) or '[0, ""]')
+        return [notice] if time.time() - at < _NOTICE_SECONDS else []
+
+    def _record(self, run_id: str) -> RunRow:
+        """Keep the run aside as it is now; when there is no room for that, a little later."""
+        run = self.get(run_id)
+        try:
+            write_record(self._paths, run, self._newest_history(run_id))
+        except OSError:
+            self._unrecorded.add(run_id)
+        return run
+
+    def _record_some(self) -> None:
+        """Some of the runs that have no record yet: those of earlier releases."""
+        for run_id in [self._unrecorded.pop() for _ in range(min(_RECORDS_AT_ONCE, len(self._unrecorded)))]:
+            if self.known(run_id) is not None:
+                self._record(run_id)
 
     def add(self, run_id: str, request_id: str, config: TrainRunConfig, reason: str) -> RunRow:
         """Store a new run in state INIT."""
-        fields = {
-            "run_id": run_id,
-            "request_id": request_id,
-            "run_name": config.run_name,
-            "worker_type": config.metadata.worker.type,
-            "config": json.dumps(config.as_json()),
-            "tags": json.dumps(config.tags),
-            "cpus": config.resources.cpus,
-            "memory_mb": config.resources.memory_mb or 0,
-            "gpus": config.resources.gpus.requested,
-            "gpus_mandatory": config.resources.gpus.mandatory,
-            "priority": config.schedule.priority,
-            "status": RunStatus.INIT,
-            "reason": reason,
-            "submitted_at": time.time(),
-        }
         check_transition(run_id, None, RunStatus.INIT, None)
+        row = new_row(run_id, request_id, config, reason, time.time())
+        fields = encode({name: value for name, value in vars(row).items() if name != "position"})
         names, marks = ", ".join(fields), _marks(list(fields))
         with self._transaction("add"):
             self._connection.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", list(fields.values()))
             self._connection.execute("UPDATE runs SET place = position WHERE run_id = ?", [run_id])
             self._add_transition(run_id, RunStatus.INIT, None, reason)
-        return self.get(run_id)
+        return self._record(run_id)
 
     def move(
         self,
@@ -79,12 +189,13 @@ class Registry:
         with self._transaction("move"):
             self._set(run_id, changes)
             self._add_transition(run_id, status, outcome, reason)
-        return self.get(run_id)
+        return self._record(run_id)
 
     def update(self, run_id: str, **changes: Any) -> None:
         """Change columns that are not the state."""
         with self._transaction("update"):
             self._set(run_id, changes)
+        self._record(run_id)
 
     def place_before(self, run_id: str, other_id: str) -> None:
         """Put a waiting run right before another one, with its priority."""
@@ -103,23 +214,24 @@ class Registry:
         with self._transaction("remove"):
             self._connection.execute("DELETE FROM transitions WHERE run_id = ?", [run_id])
             self._connection.execute("DELETE FROM runs WHERE run_id = ?", [run_id])
+        self._paths.run_record(run_id).unlink(missing_ok=True)
 
     def get(self, run_id: str) -> RunRow:
-        rows = list(self._rows("run_id = ?", [run_id]))
-        if not rows:
+        run = self.known(run_id)
+        if run is None:
             raise NotFoundError(f"There is no run '{run_id}': `mosaic runs` lists them.")
-        return rows[0]
+        return run
 
-    def known(self, run_ids: Iterable[str]) -> Iterator[RunRow]:
-        """Those of these runs that there still are."""
-        for run_id in run_ids:
-            yield from self._rows("run_id = ?", [run_id])
+    def known(self, run_id: str) -> RunRow | None:
+        """A run, if there still is one."""
+        return next(self._rows("run_id = ?", [run_id]), None)
 
     def resolve(self, prefix: str) -> RunRow:
         """The run whose id begins with `prefix`, when exactly one does."""
         if not prefix.isalnum():
             raise UserError(f"'{prefix}' is not a run id: `mosaic runs` lists them.")
-        rows = list(self._rows("run_id LIKE ? || '%' LIMIT 2", [prefix.upper()]))
+        first = prefix.upper()
+        rows = list(self._rows("run_id >= ? AND run_id < ? LIMIT 2", [first, f"{first}\U0010ffff"]))
         if len(rows) > 1:
             raise UserError(f"'{prefix}' is the beginning of more than one run id: give more of it.")
         return rows[0] if rows else self.get(prefix)
@@ -128,7 +240,7 @@ class Registry:
         return next(self._rows("request_id = ?", [request_id]), None)
 
     def run_ids(self) -> set[str]:
-        return {row[0] for row in self._connection.execute("SELECT run_id FROM runs")}
+        return {row[0] for row in self._read("SELECT run_id FROM runs")}
 
     def live(self) -> list[RunRow]:
         """Runs that wait or have processes, and faulted ones not yet settled, in queue order."""
@@ -151,24 +263,13 @@ class Registry:
         """How many runs wait before this one."""
         query = "SELECT count(*) FROM runs WHERE status = ? AND (-priority, place, position) < (?, ?, ?)"
         values = [RunStatus.INIT, -run.priority, run.place, run.position]
-        (number,) = self._connection.execute(query, values).fetchone()
+        ((number,),) = self._read(query, values)
         return int(number)
 
     def count_waiting(self) -> int:
         query = "SELECT count(*) FROM runs WHERE status = ?"
-        (number,) = self._connection.execute(query, [RunStatus.INIT]).fetchone()
+        ((number,),) = self._read(query, [RunStatus.INIT])
         return int(number)
-
-    def find(self, statuses: Sequence[str], tags: Sequence[str], limit: int) -> list[RunRow]:
-        """Runs, newest first, with any of `statuses` and all of `tags`."""
-        where, values = "1", list[Any]()
-        if statuses:
-            where += f" AND status IN ({_marks(statuses)})"
-            values += statuses
-        for tag in tags:
-            where += " AND EXISTS (SELECT 1 FROM json_each(runs.tags) WHERE json_each.value = ?)"
-            values.append(tag)
-        return list(self._rows(f"{where} ORDER BY position DESC LIMIT ?", [*values, limit or -1]))
 
     def history(self, since_seq: int, run_id: str = "", limit: int = 1000) -> list[TransitionRow]:
         """State changes after `since_seq`, oldest first."""
@@ -177,25 +278,31 @@ class Registry:
             where += " AND run_id = ?"
             values.append(run_id)
         query = f"SELECT * FROM transitions WHERE {where} ORDER BY seq LIMIT ?"
-        return [TransitionRow.from_sql(row) for row in self._connection.execute(query, [*values, limit])]
+        return list(self._read(query, [*values, limit], TransitionRow.from_sql))
+
+    def _newest_history(self, run_id: str) -> list[TransitionRow]:
+        query = "SELECT * FROM transitions WHERE run_id = ? ORDER BY seq DESC LIMIT ?"
+        return list(self._read(query, [run_id, _MOST_RECORDED], TransitionRow.from_sql))[::-1]
 
     def count(self, run_id: str, status: RunStatus) -> int:
         """How often a run came into a state."""
         query = "SELECT count(*) FROM transitions WHERE run_id = ? AND status = ?"
-        (number,) = self._connection.execute(query, [run_id, status]).fetchone()
+        ((number,),) = self._read(query, [run_id, status])
         return int(number)
 
     def last_seq(self) -> int:
-        (seq,) = self._connection.execute("SELECT coalesce(max(seq), 0) FROM transitions").fetchone()
+        ((seq,),) = self._read("SELECT coalesce(max(seq), 0) FROM transitions")
         return int(seq)
 
     def get_meta(self, key: str) -> str | None:
-        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", [key]).fetchone()
-        return None if row is None else str(row[0])
+        return next((str(row[0]) for row in self._read("SELECT value FROM meta WHERE key = ?", [key])), None)
 
     def set_meta(self, key: str, value: str) -> None:
         with self._transaction("set_meta"):
-            self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, value])
+            self._put_meta(key, value)
+
+    def _put_meta(self, key: str, value: str) -> None:
+        self._connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", [key, value])
 
     @contextmanager
     def _transaction(self, name: str) -> Iterator[None]:
@@ -206,8 +313,11 @@ class Registry:
             self._connection.execute("COMMIT")
             reach(f"{name}.committed")
         except BaseException as error:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
+            with suppress(sqlite3.Error):
+                if self._connection.in_transaction:
+                    self._connection.execute("ROLLBACK")
+            if isinstance(error, sqlite3.Error) and is_damage(error):
+                raise self._damaged(error) from error
             if isinstance(error, sqlite3.OperationalError):
                 told = StorageError(f"The run database cannot be written: {error}.")
                 self.on_failure(told)
@@ -215,9 +325,7 @@ class Registry:
             raise
 
     def _set(self, run_id: str, changes: dict[str, Any]) -> None:
-        encoded = {
-            name: json.dumps(value) if name in JSON_COLUMNS else value for name, value in changes.items()
-        }
+        encoded = encode(changes)
         assignments = ", ".join(f"{name} = ?" for name in encoded)
         self._connection.execute(
             f"UPDATE runs SET {assignments} WHERE run_id = ?", [*encoded.values(), run_id]
@@ -232,14 +340,49 @@ class Registry:
         )
 
     def _rows(self, where: str, values: Sequence[Any]) -> Iterator[RunRow]:
-        for row in self._connection.execute(f"SELECT * FROM runs WHERE {where}", values):
-            yield RunRow.from_sql(row)
+        return self._read(f"SELECT * FROM runs WHERE {where}", values, RunRow.from_sql)
 
     def _queued(self, statuses: Iterable[RunStatus]) -> Iterator[QueuedRun]:
         wanted = list(statuses)
         query = f"SELECT {QueuedRun.columns()} FROM runs WHERE status IN ({_marks(wanted)})"
-        for row in self._connection.execute(f"{query} ORDER BY {_QUEUE_ORDER}", wanted):
-            yield QueuedRun.from_columns(row)
+        return self._read(f"{query} ORDER BY {_QUEUE_ORDER}", wanted, QueuedRun.from_columns)
+
+    @overload
+    def _read(self, query: str, values: Sequence[Any] = ()) -> Iterator[sqlite3.Row]: ...
+
+    @overload
+    def _read(
+        self, query: str, values: Sequence[Any], decode: Callable[[sqlite3.Row], Row]
+    ) -> Iterator[Row]: ...
+
+    def _read(
+        self, query: str, values: Sequence[Any] = (), decode: Callable[[sqlite3.Row], Any] = lambda row: row
+    ) -> Iterator[Any]:
+        """What a query finds, one by one. A row that makes no sense is damage like any other."""
+        try:
+            for row in self._connection.execute(query, values):
+                try:
+                    found = decode(row)
+                except (ValueError, TypeError) as error:
+                    raise self._damaged(error) from error
+                yield found
+        except sqlite3.Error as error:
+            if is_damage(error):
+                raise self._damaged(error) from error
+            raise StorageError(f"The run database cannot be read: {error}.") from error
+
+    def _damaged(self, error: Exception) -> DamagedError:
+        self._damage = f"The run database is damaged: {error}."
+        self.on_damage()
+        return DamagedError(f"The run database is damaged and is being rebuilt ({error}): ask again.")
+
+
+def _inode(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _marks(values: Sequence[Any]) -> str:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 from mosaic.contract.fsm import Outcome, RunStatus
 from mosaic.contract.process import ProcessIdentity, boot_id
+from mosaic.contract.run_config import TrainRunConfig
 
 JSON_COLUMNS = frozenset({"config", "tags", "worker", "headline", "gpu_ids"})
 _OUTCOME_COLUMNS = ("outcome", "stop_outcome")
@@ -69,6 +71,15 @@ class RunRow(QueuedRun):
     place: float
     """Order among waiting runs of one priority; the lower starts first."""
     pause_wanted: bool
+    worked_seconds: float
+    works_since: float | None
+    """On the monotonic clock of its boot, which no change of the time of day moves."""
+
+    def worked(self) -> float:
+        """Seconds in EXEC until now, over pauses and restarts; sleep of the machine does not count."""
+        if self.works_since is None or self.boot_id != boot_id():
+            return self.worked_seconds
+        return self.worked_seconds + time.monotonic() - self.works_since
 
     @property
     def supervisor(self) -> ProcessIdentity | None:
@@ -96,6 +107,52 @@ class RunRow(QueuedRun):
         return cls(**values)
 
 
+def encode(columns: Mapping[str, Any]) -> dict[str, Any]:
+    """Columns as they are stored."""
+    return {name: json.dumps(value) if name in JSON_COLUMNS else value for name, value in columns.items()}
+
+
+def new_row(run_id: str, request_id: str, config: TrainRunConfig, reason: str, submitted_at: float) -> RunRow:
+    """A run that has just been accepted; it gets its position and place when it is stored."""
+    resources = config.resources
+    return RunRow(
+        run_id=run_id,
+        status=RunStatus.INIT,
+        cpus=resources.cpus,
+        memory_mb=resources.memory_mb or 0,
+        gpus=resources.gpus.requested,
+        gpus_mandatory=resources.gpus.mandatory,
+        gpu_ids=[],
+        position=0,
+        request_id=request_id,
+        run_name=config.run_name,
+        worker_type=config.metadata.worker.type,
+        config=config.as_json(),
+        tags=config.tags,
+        outcome=None,
+        reason=reason,
+        submitted_at=submitted_at,
+        started_at=None,
+        ended_at=None,
+        exit_code=None,
+        supervisor_pid=None,
+        supervisor_start=None,
+        boot_id=None,
+        training_pid=None,
+        events_offset=0,
+        session_hash=None,
+        worker={},
+        headline={},
+        stop_outcome=None,
+        stop_reason=None,
+        priority=config.schedule.priority,
+        place=0.0,
+        pause_wanted=False,
+        worked_seconds=0.0,
+        works_since=None,
+    )
+
+
 @dataclass(frozen=True)
 class TransitionRow:
     """A state change as it is stored."""
@@ -113,15 +170,3 @@ class TransitionRow:
         values["status"] = RunStatus(values["status"])
         values["outcome"] = Outcome(values["outcome"]) if values["outcome"] else None
         return cls(**values)
-
-
-def seconds_worked(history: Sequence[TransitionRow], now: float) -> float:
-    """How long a run has been in EXEC, over pauses and restarts."""
-    total, since = 0.0, None
-    for row in history:
-        if row.status == RunStatus.EXEC:
-            since = row.at
-        elif since is not None:
-            total += row.at - since
-            since = None
-    return total + (now - since if since is not None else 0.0)

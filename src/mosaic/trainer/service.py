@@ -7,16 +7,19 @@ import json
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection, Sequence
 
 from mosaic import __version__
 from mosaic.contract.errors import UnavailableError, UserError
-from mosaic.contract.fsm import RunStatus
+from mosaic.contract.fsm import Outcome, RunStatus
+from mosaic.contract.outside import take_json
 from mosaic.contract.proto import trainer_pb2 as pb
+from mosaic.contract.run_config import MOST_CONFIG_BYTES
 from mosaic.trainer import streams
 from mosaic.trainer.calls import Context, streaming, unary
 from mosaic.trainer.engine import Engine
-from mosaic.trainer.messages import run_message, transition_message
+from mosaic.trainer.listing import COLUMNS, MOST_RUNS, USUAL_FIELDS, RunQuery
+from mosaic.trainer.messages import page_message, run_message, transition_message
 from mosaic.trainer.worker_service import WorkerService
 
 _PAUSE_SECONDS = 20.0
@@ -31,10 +34,7 @@ class TrainerService(WorkerService):
 
     @unary
     async def SubmitRun(self, request: pb.SubmitRunRequest, context: Context) -> pb.Run:
-        try:
-            payload = json.loads(request.config_json)
-        except ValueError as error:
-            raise UserError(f"The run config is not JSON: {error}.") from error
+        payload = take_json(request.config_json, "The run config", MOST_CONFIG_BYTES)
         if not request.request_id:
             raise UserError("The submit has no request_id: give each run one of its own.")
         run = self._engine.submit(payload, request.request_id, dict(request.environment))
@@ -88,8 +88,7 @@ class TrainerService(WorkerService):
 
     @unary
     async def ListRuns(self, request: pb.ListRunsRequest, context: Context) -> pb.ListRunsResponse:
-        rows = self._engine.registry.find(request.statuses, request.tags, request.limit)
-        return pb.ListRunsResponse(runs=[run_message(self._engine, row) for row in rows])
+        return page_message(self._engine, await self._engine.listing.page(_query(request)))
 
     @unary
     async def DeleteRun(self, request: pb.DeleteRunRequest, context: Context) -> pb.DeleteRunResponse:
@@ -115,6 +114,7 @@ class TrainerService(WorkerService):
             last_seq=engine.registry.last_seq(),
             disk_free_bytes=shutil.disk_usage(engine.paths.root).free,
             problems=engine.lifecycle.storage.problems(),
+            notices=engine.registry.notices(),
         )
 
     @unary
@@ -124,7 +124,8 @@ class TrainerService(WorkerService):
 
     @streaming
     async def WatchRuns(self, request: pb.WatchRunsRequest, context: Context) -> AsyncIterator[pb.RunUpdate]:
-        run_id, seen = request.run_id, request.since_seq
+        run_id = self._engine.registry.resolve(request.run_id).run_id if request.run_id else ""
+        seen = request.since_seq
         with self._engine.broker.subscribe(run_id) as subscriber:
             while not self._stop.is_set():
                 rows = self._engine.registry.history(seen, run_id)
@@ -135,8 +136,12 @@ class TrainerService(WorkerService):
                     for about, headline in subscriber.take_headlines().items():
                         message = pb.Headline(run_id=about, headline_json=json.dumps(headline))
                         yield pb.RunUpdate(headline=message)
-                    for run in self._engine.registry.known(subscriber.take_changed()):
-                        yield pb.RunUpdate(run=run_message(self._engine, run))
+                    for about in subscriber.take_changed():
+                        run = self._engine.registry.known(about)
+                        if run is None:
+                            yield pb.RunUpdate(removed=about)
+                        else:
+                            yield pb.RunUpdate(run=run_message(self._engine, run))
                 # A long history comes in parts, and is waited for when there is no more of it.
                 if not rows:
                     await subscriber.wait()
@@ -153,3 +158,35 @@ class TrainerService(WorkerService):
     async def StreamLogs(self, request: pb.StreamLogsRequest, context: Context) -> AsyncIterator[pb.LogChunk]:
         async for chunk in streams.logs(self._engine, request, self._stop):
             yield chunk
+
+
+def _query(request: pb.ListRunsRequest) -> RunQuery:
+    """What a list is asked for; a UserError names what there is not."""
+    _check_known("state", request.statuses, list(RunStatus))
+    _check_known("outcome", request.outcomes, list(Outcome))
+    _check_known("field of a listed run", request.fields, COLUMNS)
+    if request.limit > MOST_RUNS:
+        raise UserError(f"A page has at most {MOST_RUNS} runs, not {request.limit}: ask for several pages.")
+    return RunQuery(
+        statuses=list(request.statuses),
+        outcomes=list(request.outcomes),
+        tags=list(request.tags),
+        without_tags=list(request.without_tags),
+        algo=request.algo,
+        env_id=request.env_id,
+        run_ids=list(request.run_ids),
+        ended_before=request.ended_before if request.HasField("ended_before") else None,
+        filter=request.filter,
+        order_by=request.order_by,
+        ascending=request.ascending,
+        fields=list(request.fields) or USUAL_FIELDS,
+        limit=request.limit,
+        cursor=request.cursor,
+        count=request.count,
+    )
+
+
+def _check_known(what: str, names: Sequence[str], known: Collection[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise UserError(f"'{name}' is not a known {what}: it is one of {', '.join(known)}.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -105,6 +106,9 @@ def _log_path(engine: Engine, run_id: str, stream: str) -> Path:
 def _read(path: Path, offset: int) -> bytes:
     try:
         with path.open("rb") as file:
+            # No file is so long, and some file systems refuse the place.
+            if offset > file.seek(0, os.SEEK_END):
+                return b""
             file.seek(offset)
             return file.read(_CHUNK_BYTES)
     except FileNotFoundError:

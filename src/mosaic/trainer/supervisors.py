@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.contract.atomic import write_json
-from mosaic.contract.connection import RUN_VARIABLE, SECRET_VARIABLE
+from mosaic.contract.connection import FOLDER_VARIABLE, RUN_VARIABLE, SECRET_VARIABLE, folder_identity
 from mosaic.contract.paths import VAR_VARIABLE, RunPaths, VarPaths
-from mosaic.contract.process import ProcessIdentity
-from mosaic.contract.secrets import is_callers
+from mosaic.contract.process import ProcessIdentity, family_mark, wears_mark
+from mosaic.contract.secrets import HIDDEN_VARIABLE, is_callers, referred
 from mosaic.contract.workers import find_worker
 from mosaic.trainer.crash_points import reach
 
@@ -38,10 +38,13 @@ class RunSecrets:
 
     run_secret: str
     environment: Mapping[str, str]
+    names: Sequence[str] = ()
+    """Those of the environment that are secrets."""
 
     @classmethod
-    def write(cls, path: Path, environment: Mapping[str, str]) -> None:
-        content = {"run_secret": secrets.token_hex(32), "environment": dict(environment)}
+    def write(cls, path: Path, environment: Mapping[str, str], names: Sequence[str]) -> None:
+        run_secret = secrets.token_hex(32)
+        content = {"run_secret": run_secret, "environment": dict(environment), "names": list(names)}
         write_json(path, content, mode=0o600)
 
     @classmethod
@@ -55,7 +58,7 @@ def spawn(
     """Start the run's supervisor. From this moment it holds `supervisor.lock`, whatever becomes of us."""
     worker = config["metadata"]["worker"]
     module = worker["module"] or find_worker(worker["type"]).cli_module
-    command = [sys.executable, "-m", module, "--config", str(paths.worker_config(run_id))]
+    command = [sys.executable, "-P", "-m", module, "--config", str(paths.worker_config(run_id))]
     command += ["--grpc", "--grpc-target", target]
     run_paths = paths.run(run_id)
     for folder in (run_paths.logs, paths.kept_logs(run_id)):
@@ -88,13 +91,17 @@ def _environment(
     # The daemon's own are those of whoever happened to start it.
     environment = {name: value for name, value in os.environ.items() if not is_callers(name)}
     environment |= {name: str(config["resources"]["cpus"]) for name in _THREAD_VARIABLES}
-    environment |= {**held.environment, **config.get("environment", {})}
+    told = config.get("environment", {})
+    environment |= held.environment
+    environment |= {name: value for name, value in told.items() if referred(value) is None}
     wished = environment.get(_GPU_VARIABLE)
     # A run that has reserved GPUs sees those, as others have reserved the rest; or none, if it wants none.
     if wished is None or (reserved and wished not in _NO_GPUS):
         environment[_GPU_VARIABLE] = reserved
     environment[_RESERVED_VARIABLE] = reserved
-    environment |= {VAR_VARIABLE: str(paths.root), RUN_VARIABLE: run_id, SECRET_VARIABLE: held.run_secret}
+    environment |= {VAR_VARIABLE: str(paths.root), FOLDER_VARIABLE: folder_identity(paths.trainer)}
+    environment |= {RUN_VARIABLE: run_id, SECRET_VARIABLE: held.run_secret}
+    environment[HIDDEN_VARIABLE] = ",".join(held.names)
     optional = {
         "MOSAIC_TRAINING_PYTHON": metadata["worker"]["python"],
         "MOSAIC_USER_PATH": metadata["ui"].get("python_path"),
@@ -116,13 +123,14 @@ def lock_is_held(run_paths: RunPaths) -> bool:
     return False
 
 
-def find(run_id: str, run_paths: RunPaths) -> ProcessIdentity | None:
+def find(run_id: str, paths: VarPaths) -> ProcessIdentity | None:
     """The process that holds the run's lock, for a spawn that was never recorded."""
+    lock = str(paths.run(run_id).lock)
     deadline = time.monotonic() + _FIND_SECONDS
     # A process that is just being started has not got its environment yet.
     while time.monotonic() < deadline:
-        for identity in _processes_of(run_id):
-            if _leads_its_session(identity.pid) and str(run_paths.lock) in _open_files(identity.pid):
+        for identity in _processes_of(run_id, paths):
+            if _leads_its_session(identity.pid) and lock in _open_files(identity.pid):
                 return identity
         time.sleep(0.05)
     return None
@@ -137,26 +145,52 @@ def reserved_gpus(pid: int) -> list[int]:
     return []
 
 
-def end_leftovers(run_id: str) -> list[int]:
+def end_leftovers(run_id: str, paths: VarPaths) -> list[int]:
     """Kill every process that still belongs to a run whose supervisor is gone, also one just being born."""
     ended: set[int] = set()
     for _ in range(_SWEEPS):
-        found = [identity.pid for identity in _processes_of(run_id) if identity.send(signal.SIGKILL)]
+        found = [one.pid for one in _processes_of(run_id, paths) if one.send(signal.SIGKILL)]
         if not found:
             break
         ended |= set(found)
     return sorted(ended)
 
 
-def _processes_of(run_id: str) -> Iterator[ProcessIdentity]:
-    mark = f"{RUN_VARIABLE}={run_id}".encode()
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit():
+def is_ours(supervisor: ProcessIdentity, run_id: str, paths: VarPaths) -> bool:
+    """Whether a recorded process is the run's: in a copied folder it is that of the original's run."""
+    return supervisor.alive() and _whose(supervisor.pid, run_id, paths) is True
+
+
+def lives_elsewhere(run_id: str, paths: VarPaths) -> bool:
+    """Whether the run has processes in another folder, which is a copy of ours or ours a copy of it."""
+    return any(_whose(int(entry), run_id, paths) is False for entry in os.listdir("/proc") if entry.isdigit())
+
+
+def _processes_of(run_id: str, paths: VarPaths) -> Iterator[ProcessIdentity]:
+    """Those with the run's name in their environment, and those with its mark, who may have none."""
+    lock = paths.run(run_id).lock
+    mark = family_mark(lock) if lock.exists() else None
+    for entry in os.listdir("/proc"):
+        if not entry.isdigit():
             continue
         # Who it is comes first: should the pid change hands now, the signal finds nobody.
-        identity = ProcessIdentity.of(int(entry.name))
-        if identity is not None and mark in _environment_of(identity.pid):
+        identity = ProcessIdentity.of(int(entry))
+        if identity is None:
+            continue
+        marked = mark is not None and wears_mark(identity.pid, mark)
+        if marked or _whose(identity.pid, run_id, paths):
             yield identity
+
+
+def _whose(pid: int, run_id: str, paths: VarPaths) -> bool | None:
+    """Whether a process of the run belongs to this folder; None for one that is not of the run."""
+    told = dict(entry.partition(b"=")[::2] for entry in _environment_of(pid))
+    if told.get(RUN_VARIABLE.encode()) != run_id.encode():
+        return None
+    if FOLDER_VARIABLE.encode() in told:
+        return told[FOLDER_VARIABLE.encode()] == folder_identity(paths.trainer).encode()
+    # Runs that an earlier release has started know their folder by its name only.
+    return told.get(VAR_VARIABLE.encode()) == os.fsencode(paths.root)
 
 
 def _environment_of(pid: int) -> list[bytes]:

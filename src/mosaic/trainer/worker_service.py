@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator
 
 from mosaic.contract.connection import WORKER_KEY
-from mosaic.contract.errors import UnavailableError, UserError
+from mosaic.contract.errors import UnavailableError
+from mosaic.contract.fsm import RunStatus
+from mosaic.contract.outside import take_json
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
+from mosaic.contract.run_config import MOST_CONFIG_BYTES
 from mosaic.trainer import streams
 from mosaic.trainer.calls import Context, ForbiddenError, streaming, unary
 from mosaic.trainer.engine import Engine
@@ -33,10 +35,7 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
     async def RegisterWorker(
         self, request: pb.RegisterWorkerRequest, context: Context
     ) -> pb.RegisterWorkerResponse:
-        try:
-            details = json.loads(request.details_json or "{}")
-        except ValueError as error:
-            raise UserError(f"'details_json' is not JSON: {error}.") from error
+        details = take_json(request.details_json or "{}", "'details_json'", MOST_CONFIG_BYTES)
         worker = {name: getattr(request, name) for name in _INTRODUCTION} | {"details": details}
         token = self._engine.register(request.run_id, _credential(context), worker)
         if token is None:
@@ -47,7 +46,7 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
     @unary
     async def Heartbeat(self, request: pb.HeartbeatRequest, context: Context) -> pb.HeartbeatResponse:
         self._check(request.run_id, context)
-        self._engine.look(request.run_id)
+        self._engine.hear(request.run_id)
         return pb.HeartbeatResponse()
 
     @streaming
@@ -57,7 +56,11 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
         self._check(request.run_id, context)
         control = self._engine.control
         with control.connect(request.run_id) as channel:
-            channel.pause(self._engine.registry.get(request.run_id).pause_wanted)
+            run = self._engine.registry.get(request.run_id)
+            if run.pause_wanted != (run.status == RunStatus.PAUSE):
+                # A wish that was lost with a connection. One that is met is not repeated: a run that others
+                # have stopped meanwhile would go on.
+                channel.pause(run.pause_wanted)
             while True:
                 messages = await channel.messages()
                 if self._stop.is_set():
@@ -101,6 +104,8 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
             if request.run_id != checked:
                 self._check(request.run_id, context)
                 checked = request.run_id
+            for item in request.items:
+                take_json(item.payload_json, "'payload_json'", MOST_CONFIG_BYTES)
             accepted += self._engine.published.add(request.run_id, stream, request.items)
             # Credits come back at once: a reader that lags loses items of its own, it holds up no worker.
             self._engine.control.grant(request.run_id, len(request.items))

@@ -15,6 +15,7 @@ import grpc
 
 from mosaic.contract.connection import (
     CHANNEL_OPTIONS,
+    FOLDER_VARIABLE,
     PROTO_VERSION,
     SECRET_VARIABLE,
     WORKER_KEY,
@@ -62,7 +63,7 @@ class TrainerLink:
         self._closed = threading.Event()
         self._changing = threading.Lock()
         self.allowance = Allowance()
-        self.connection = Connection.open(DaemonAddress.read(paths.daemon_file), target)
+        self.connection = Connection.open(self._daemon(), target)
 
     def close(self) -> None:
         with self._changing:
@@ -135,7 +136,7 @@ class TrainerLink:
         while not self._closed.is_set():
             connection = self.connection
             with contextlib.suppress(grpc.RpcError, ValueError):
-                # The daemon repeats its wish when the stream opens, so none is lost with a connection.
+                # A wish that is not met is repeated when the stream opens: none is lost with a connection.
                 for message in connection.stub.ControlStream(request, metadata=self._metadata(connection)):
                     self._obey(message, on_pause)
             self.allowance.forget()
@@ -170,10 +171,16 @@ class TrainerLink:
         daemon = connection.daemon.metadata() if connection.daemon else ()
         return (*daemon, (WORKER_KEY, self._credential))
 
+    def _daemon(self) -> DaemonAddress | None:
+        """The daemon of the folder that this run was started in, not of one that has taken its place."""
+        daemon = DaemonAddress.read(self._paths.daemon_file)
+        home = os.environ.get(FOLDER_VARIABLE)
+        return None if daemon is None or home not in (None, daemon.folder) else daemon
+
     def _reopen(self) -> None:
         """Find the daemon again: after a restart it may have another port and another token."""
         with self._changing:
-            daemon, old = DaemonAddress.read(self._paths.daemon_file), self.connection
+            daemon, old = self._daemon(), self.connection
             if daemon is None or self._closed.is_set():
                 return
             if (daemon, daemon.address) != (old.daemon, old.target):

@@ -2,37 +2,91 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from mosaic.contract.atomic import insist, is_full
 from mosaic.contract.events import EventKind, LifecycleEvent, LifecycleWriter, last_event_seq
+
+_ROOM_BYTES = 128 * 2**10
+"""Behind the event file's end, so much room is kept for what must be said on a full disk."""
+_LAST_WORD_SECONDS = 60.0
+"""How long to try to write the first and the last event when that fails for another reason."""
+_FALLOC_FL_KEEP_SIZE = 1
 
 
 class LifecycleEmitter:
-    """Writes the events of one run; numbering goes on when stdout is the run's event file."""
+    """Writes the events of one run; numbering goes on when stdout is the run's event file.
 
-    def __init__(self, run_id: str, events: Path) -> None:
-        descriptor = sys.stdout.fileno()
-        is_event_file = events.exists() and os.path.samestat(os.fstat(descriptor), events.stat())
-        self._writer = LifecycleWriter(run_id, descriptor, last_event_seq(events) if is_event_file else 0)
+    On a full disk there is room for a while: for the first event, the last one, and changes of the phase.
+    Without it the first and the last one wait as long as `may_wait` allows, the others are left out.
+    """
+
+    def __init__(self, run_id: str, events: Path, may_wait: Callable[[], bool] = lambda: True) -> None:
+        self._descriptor = sys.stdout.fileno()
+        self._may_wait = may_wait
+        self._phase: Any = None
+        self._in_file = events.exists() and os.path.samestat(os.fstat(self._descriptor), events.stat())
+        last_seq = last_event_seq(events) if self._in_file else 0
+        self._writer = LifecycleWriter(run_id, self._descriptor, last_seq)
+        self._keep_room()
+
+    @property
+    def last_seq(self) -> int:
+        """The number of the newest event."""
+        return self._writer.last_seq
 
     def run_started(self, payload: Mapping[str, Any]) -> LifecycleEvent:
-        return self._writer.write(EventKind.RUN_STARTED, payload)
+        return self._say(EventKind.RUN_STARTED, payload)
 
-    def heartbeat(self, payload: Mapping[str, Any]) -> LifecycleEvent:
-        return self._writer.write(EventKind.HEARTBEAT, payload)
+    def heartbeat(self, payload: Mapping[str, Any]) -> LifecycleEvent | None:
+        """None when it cannot be written: the daemon knows by the supervisor's calls that it lives."""
+        if not self._keep_room() and payload.get("phase") == self._phase:
+            return None
+        told = self._try_to_say(EventKind.HEARTBEAT, payload)
+        self._phase = payload.get("phase") if told else self._phase
+        return told
 
-    def checkpoint_saved(self, payload: Mapping[str, Any]) -> LifecycleEvent:
-        return self._writer.write(EventKind.CHECKPOINT_SAVED, payload)
+    def checkpoint_saved(self, payload: Mapping[str, Any]) -> LifecycleEvent | None:
+        """None when it cannot be written."""
+        return self._try_to_say(EventKind.CHECKPOINT_SAVED, payload)
 
     def run_completed(self, payload: Mapping[str, Any]) -> LifecycleEvent:
-        return self._writer.write(EventKind.RUN_COMPLETED, payload)
+        return self._say(EventKind.RUN_COMPLETED, payload)
 
     def run_failed(self, payload: Mapping[str, Any]) -> LifecycleEvent:
-        return self._writer.write(EventKind.RUN_FAILED, payload)
+        return self._say(EventKind.RUN_FAILED, payload)
 
     def run_cancelled(self, payload: Mapping[str, Any]) -> LifecycleEvent:
-        return self._writer.write(EventKind.RUN_CANCELLED, payload)
+        return self._say(EventKind.RUN_CANCELLED, payload)
+
+    def _say(self, event: EventKind, payload: Mapping[str, Any]) -> LifecycleEvent:
+        deadline = time.monotonic() + _LAST_WORD_SECONDS
+
+        def may_wait(error: OSError) -> bool:
+            return self._may_wait() if is_full(error) else time.monotonic() < deadline
+
+        return insist(lambda: self._writer.write(event, payload), may_wait)
+
+    def _try_to_say(self, event: EventKind, payload: Mapping[str, Any]) -> LifecycleEvent | None:
+        try:
+            return self._writer.write(event, payload)
+        except OSError:
+            return None
+
+    def _keep_room(self) -> bool:
+        """Take room behind the end of the file; False when the disk is full."""
+        if not self._in_file:
+            return True
+        size = os.fstat(self._descriptor).st_size
+        taken = ctypes.CDLL(None, use_errno=True).fallocate(
+            self._descriptor, _FALLOC_FL_KEEP_SIZE, ctypes.c_long(size), ctypes.c_long(_ROOM_BYTES)
+        )
+        # A file system that cannot do this takes events as long as it takes anything.
+        return taken == 0 or ctypes.get_errno() not in (errno.ENOSPC, errno.EDQUOT)

@@ -1,4 +1,4 @@
-"""What a training process does first, so that it begins when it may and ends with its supervisor.
+"""What a training process does first: it begins when it may, ends with its supervisor, finds the user's code.
 
 `TrainingProcess` hands over both numbers, as `--parent` and `--go-fd`. A script that must run in any
 interpreter cannot import this and does the same by itself, as `cleanrl_worker/launcher.py` does.
@@ -9,6 +9,9 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import sys
+
+from mosaic.worker.environment import FOLDER_VARIABLE
 
 _PR_SET_PDEATHSIG = 1
 
@@ -24,3 +27,5 @@ def hold(parent: int, go_fd: int) -> None:
     if not word:
         # A closed pipe means that this run is not to be.
         os._exit(1)
+    if FOLDER_VARIABLE in os.environ:
+        sys.path.append(os.environ[FOLDER_VARIABLE])

@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 
 from mosaic.contract.paths import RunPaths
-from mosaic.contract.process import ProcessIdentity, process_state, tree_below
+from mosaic.contract.process import ProcessIdentity, family_mark, process_state, tree_below, wear_mark
 
 _PR_SET_CHILD_SUBREAPER = 36
 _KILL_SECONDS = 10.0
@@ -39,6 +39,9 @@ class TrainingProcess:
         """`pipes` are descriptors for its stdin and stdout; else it reads nothing and writes to its log."""
         # Children that the script cuts loose become ours, so that nothing outlives the run.
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+        if paths.lock.exists():
+            # When we are killed they are nobody's: by this the daemon finds them.
+            wear_mark(family_mark(paths.lock))
         go_read, self._go = os.pipe()
         tied = [*program, "--parent", str(os.getpid()), "--go-fd", str(go_read), *arguments]
         with paths.stdout.open("ab") as stdout, paths.stderr.open("ab") as stderr:
@@ -70,6 +73,11 @@ class TrainingProcess:
         """The exit code as shells say it (128 + signal); None while it runs."""
         code = self._process.poll()
         return code if code is None or code >= 0 else 128 - code
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it stands still, as it does when it was paused from here or from outside."""
+        return process_state(self.pid) == "T"
 
     def ask_to_end(self) -> None:
         """TERM, then CONT, so that a stopped process hears it too."""

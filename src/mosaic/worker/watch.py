@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Mapping
 from types import FrameType
 from typing import Protocol
@@ -29,8 +30,10 @@ class Watch:
     """Made in the main thread, before the training process: from then on a signal is no longer lost."""
 
     def __init__(self) -> None:
+        # Read now: a wrong number must not be found when the run is to end.
+        self._grace = grace_seconds()
         self._cancelled_at: float | None = None
-        self._pause_wanted = False
+        self._wishes: deque[bool] = deque()
         self._wake_read, self._wake_write = os.pipe()
         os.set_blocking(self._wake_write, False)
         signal.set_wakeup_fd(self._wake_write, warn_on_full_buffer=False)
@@ -46,11 +49,11 @@ class Watch:
         """How much is left of the time in which a cancelled run may end by itself."""
         if self._cancelled_at is None:
             return 0.0
-        return max(0.0, self._cancelled_at + grace_seconds() - time.monotonic())
+        return max(0.0, self._cancelled_at + self._grace - time.monotonic())
 
     def wish_pause(self, wanted: bool) -> None:
         """Have the training process stopped, or go on. May be called from any thread."""
-        self._pause_wanted = wanted
+        self._wishes.append(wanted)
         os.write(self._wake_write, b"p")
 
     def until_end(
@@ -76,11 +79,13 @@ class Watch:
                 if not asked:
                     training.ask_to_end()
                     asked = True
-                if time.monotonic() - self._cancelled_at > grace_seconds():
+                if time.monotonic() - self._cancelled_at > self._grace:
                     return
-            elif self._pause_wanted != paused:
-                paused = self._pause_wanted
-                training.set_paused(paused)
+            while self._wishes and not asked:
+                training.set_paused(self._wishes.popleft())
+            # What counts is what the process does: others can stop it, and let it go on, too.
+            if training.stopped != paused:
+                paused = not paused
                 beat(paused, at_once=True)
             tick = beat(paused)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,9 @@ SECTIONS = (
 )
 FREE = ("save_model", "capture_video", "eval_episodes", "eval_every", "checkpoint_every")
 """Parameters that leave the training itself alone: a resumed run may have others."""
+
+_MOST_POLICIES = 1000
+"""The newest are offered; any other can be named by its path."""
 
 
 class CleanRLForms:
@@ -69,4 +73,6 @@ class CleanRLForms:
 
     def _policies(self) -> PolicyList:
         catalog = self._source.catalog
-        return PolicyList(catalog.policies(self._source.var) if isinstance(catalog, PolicyCatalog) else ())
+        if not isinstance(catalog, PolicyCatalog):
+            return PolicyList(())
+        return PolicyList(islice(catalog.policies(self._source.var), _MOST_POLICIES))

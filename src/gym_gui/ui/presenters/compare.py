@@ -10,8 +10,7 @@ from typing import Any
 from gym_gui.models import words
 from gym_gui.models.compare import Group, differences
 from mosaic.client import RunRecord
-from mosaic.contract.errors import UserError
-from mosaic.contract.workers import find_worker
+from mosaic.contract.workers import parameter_defaults
 
 
 @dataclass(frozen=True)
@@ -36,17 +35,8 @@ def defaults_for(runs: Sequence[RunRecord]) -> dict[str, dict[str, Any]]:
     for run in runs:
         algo = str(run.worker_config.get("algo"))
         if algo not in found:
-            found[algo] = _defaults(run.worker_type, algo)
+            found[algo] = parameter_defaults(run.worker_type, algo)
     return found
-
-
-def _defaults(worker_type: str, algo: str) -> dict[str, Any]:
-    try:
-        worker = find_worker(worker_type)
-    except UserError:
-        return {}
-    parameters = worker.load_catalog().parameters(algo) if worker.catalog else ()
-    return {one.name: one.default for one in parameters if not one.runtime_only}
 
 
 def table_of(

@@ -11,6 +11,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from gym_gui.models.environments import EnvironmentList, environments_for, find_misfits, trainable
 from gym_gui.models.form_state import FormState
 from gym_gui.models.requirements import Requirement, installed_sets
+from gym_gui.models.run_fields import TRUST
 from mosaic.contract.capabilities import EnvironmentFacts, FormCatalog, WorkerCapabilities
 from mosaic.contract.errors import MosaicError, UserError
 
@@ -25,9 +26,13 @@ class Order(Protocol):
         """The run configs, checked by the worker; UserError when something is wrong. May take a while."""
 
 
+_environments: dict[str, tuple[Sequence[EnvironmentFacts], dict[str, dict[str, str]]]] = {}
+"""The environments and misfits of each catalog, which never change: too much to be kept by each form."""
+
+
 @dataclass(frozen=True)
 class FormSource:
-    """Everything that forms are built from; read once, beside the window."""
+    """Everything that forms are built from; read beside the window."""
 
     capabilities: WorkerCapabilities
     catalog: FormCatalog
@@ -46,14 +51,12 @@ class FormSource:
         catalog = capabilities.load_catalog()
         if not isinstance(catalog, FormCatalog):
             raise UserError(f"{capabilities.display_name} says too little of itself to be put in a form.")
-        facts = catalog.environment_facts()
+        if capabilities.catalog not in _environments:
+            facts = catalog.environment_facts()
+            _environments[capabilities.catalog] = facts, find_misfits(catalog, facts)
+        facts, misfits = _environments[capabilities.catalog]
         return cls(
-            capabilities,
-            catalog,
-            var,
-            environments=facts,
-            misfits=find_misfits(catalog, facts),
-            installed=installed_sets(),
+            capabilities, catalog, var, environments=facts, misfits=misfits, installed=installed_sets()
         )
 
     def environments_for(self, algo: str) -> EnvironmentList:
@@ -98,6 +101,13 @@ class FormPresenter(ABC):
     def problems(self) -> list[str]:
         """What can be seen to be wrong without asking anybody."""
         return [problem for state in self.states() for problem in state.problems()]
+
+    def trust(self, module: str) -> None:
+        """The person says yes to a module that only a file names."""
+        for state in self.states():
+            if TRUST in state.fields:
+                known = filter(None, state.said(TRUST).split(","))
+                state.put(TRUST, ",".join([*known, module]))
 
     def take_installed(self, installed: Mapping[str, bool]) -> None:
         """Optional sets have been installed meanwhile."""

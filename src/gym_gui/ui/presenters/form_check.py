@@ -14,7 +14,7 @@ from gym_gui.models.parsing import show
 from gym_gui.models.requirements import Requirement
 from gym_gui.ui.presenters.form import Config, Order
 from mosaic.contract.capabilities import DescribingCatalog, WorkerCatalog
-from mosaic.contract.errors import MosaicError
+from mosaic.contract.errors import MosaicError, UntrustedModuleError
 from mosaic.contract.secrets import lift_secrets
 
 Fact = tuple[str, str]
@@ -33,6 +33,8 @@ class CheckReport:
     changes: tuple[Fact, ...] = ()
     """Parameters that are not the defaults."""
     missing: tuple[Requirement, ...] = ()
+    untrusted: str = ""
+    """The module that only a file names: with a yes to it, the order can be checked again."""
     configs: tuple[Config, ...] = field(default=(), repr=False)
     """What can be submitted; may hold a secret."""
     at: float = field(default_factory=time.time)
@@ -55,9 +57,10 @@ def check_order(
         return CheckReport(False, f"missing: {listed}", sentences, missing=tuple(missing))
     try:
         configs = order.configs()
-        summary = _describe(configs[0], catalog)
+        summary = _describe(lift_secrets(configs[0], os.environ).config, catalog)
     except MosaicError as error:
-        return CheckReport(False, "something is wrong", str(error))
+        module = error.module if isinstance(error, UntrustedModuleError) else ""
+        return CheckReport(False, "something is wrong", str(error), untrusted=module)
     return CheckReport(
         ok=True,
         headline=_headline(configs, summary, speed),
@@ -74,8 +77,7 @@ def _describe(config: Mapping[str, Any], catalog: WorkerCatalog) -> Mapping[str,
         return {}
     request = config["metadata"]["worker"]
     folder = Path(str(config["metadata"]["ui"]["python_path"]).partition(os.pathsep)[0])
-    asked, _ = lift_secrets(request["config"])
-    return catalog.describe(asked, request["python"], folder, ())
+    return catalog.describe(request["config"], request["python"], folder, ())
 
 
 def _headline(configs: Sequence[Config], summary: Mapping[str, Any], speed: float | None) -> str:
@@ -101,7 +103,8 @@ def _time(seconds: float) -> str:
 
 def _explanation(summary: Mapping[str, Any]) -> str:
     resumed = summary.get("resumed_from")
-    return str(resumed["explanation"]) if resumed else ""
+    told = [resumed["explanation"] if resumed else "", summary.get("warning", "")]
+    return " ".join(filter(None, told))
 
 
 def _facts(summary: Mapping[str, Any]) -> list[Fact]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 
@@ -11,7 +12,7 @@ from gym_gui.ui.presenters.form import Config
 from mosaic.contract.errors import UserError
 from mosaic.contract.secrets import lift_secrets
 
-KEY_LEFT_OUT = "The key is not in it: set {names} where you run it."
+KEY_LEFT_OUT = "No secret is in it: set {names} where you run it."
 
 
 def command_of(configs: Sequence[Config]) -> tuple[str, str]:
@@ -19,9 +20,9 @@ def command_of(configs: Sequence[Config]) -> tuple[str, str]:
 
     A UserError says when no options of the command line mean the same.
     """
-    config, secrets = lift_secrets(configs[0])
+    lifted = lift_secrets(configs[0], os.environ)
     try:
-        text = command_for(config)
+        text = command_for(lifted.config)
     except NotTold:
         raise UserError(
             "The command line has no options for all of this: take the live view, TensorBoard or the "
@@ -31,4 +32,5 @@ def command_of(configs: Sequence[Config]) -> tuple[str, str]:
     if len(seeds) > 1:
         listed = show_seeds(seeds).replace(" ", "")
         text = re.sub(rf"--seed {seeds[0]}\b", f"--seeds {listed}", text, count=1)
-    return text, KEY_LEFT_OUT.format(names=" and ".join(secrets)) if secrets else ""
+    unset = [name for name in lifted.values if name not in os.environ]
+    return text, KEY_LEFT_OUT.format(names=" and ".join(unset)) if unset else ""

@@ -40,6 +40,8 @@ class TrainOrder:
             python=self.settings.python,
             worker_type=self.worker_type,
             folder=self.folder,
+            secrets=self.settings.secrets,
+            plain=self.settings.plain,
         )
         return for_seeds(self.settings.finish(config), self.seeds)
 
@@ -82,6 +84,8 @@ class ResumeOrder:
             python=self.settings.python,
             worker_type=self.worker_type,
             folder=self.folder,
+            secrets=self.settings.secrets,
+            plain=self.settings.plain,
         )
         return [self.settings.finish(config)]
 
@@ -128,6 +132,8 @@ class EvalOrder:
             run_name=self.settings.run_name,
             worker_type=self.worker_type,
             folder=self.folder,
+            secrets=self.settings.secrets,
+            plain=self.settings.plain,
             var=self.var,
         )
         return [self.settings.finish(config)]

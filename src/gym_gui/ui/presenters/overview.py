@@ -89,7 +89,7 @@ def _time(run: RunRecord, now: float) -> Headline:
     if left is not None:
         return Headline("Time left", words.duration(left), f"ends about {words.clock(now + left, now)}")
     if spent is None:
-        return Headline("Waits since", words.clock(run.submitted_at, now), words.ago(run.submitted_at, now))
+        return Headline("Waiting since", words.clock(run.submitted_at, now), words.ago(run.submitted_at, now))
     since = f"since {words.clock(run.started_at, now)}" if run.started_at else ""
     return Headline("Running for" if run.status == "EXEC" else "Ran for", words.duration(spent), since)
 

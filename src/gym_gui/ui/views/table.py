@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QResizeEvent
@@ -35,6 +35,8 @@ class TableView(View):
     filter_changed = Signal(object)
     """Before the table follows it."""
     compare_wanted = Signal()
+    order_changed = Signal()
+    """Other runs come first now."""
     chosen_changed = Signal(int)
     """How many runs are chosen now."""
 
@@ -45,6 +47,8 @@ class TableView(View):
         self._actions = actions
         self._listing = listing
         self._entered = False
+        self._counts: Mapping[str, int] | None = None
+        self._busy = False
         self.table = RunTable(context.runs)
         self.model = RunTableModel(self.table)
         self.view = RunTableView(self.model)
@@ -101,6 +105,7 @@ class TableView(View):
         )
         self.view.columns_wanted.connect(self._choose_columns)
         self.view.opened.connect(self.opened)
+        self.view.sorted.connect(self.order_changed)
         self.view.chosen_changed.connect(self._show_chosen)
         self.view.menu_wanted.connect(self._open_menu)
         self.model.dropped.connect(self._actions.reorder)
@@ -183,14 +188,24 @@ class TableView(View):
         self.filter_changed.emit(self.filtering.filter)
         self.model.set_filter(self.filtering.filter)
         self.view.show_sorting()
+        self.order_changed.emit()
         self._show_counts()
 
+    def show_known(self, last: str | None, counts: Mapping[str, int] | None, busy: bool) -> None:
+        """Where not all runs are known: see `RunPanel.show_known`."""
+        self._counts, self._busy = counts, busy
+        if self._entered:
+            self.model.set_reach(last)
+            self._show_counts()
+            self.view.look()
+
     def _show_counts(self) -> None:
-        self.filtering.show_counts(self._listing.counts())
+        self.filtering.show_counts(self._counts or self._listing.counts())
         self._pages.setCurrentIndex(int(self.model.rowCount() == 0))
         problem = self.filtering.filter.problem
         every = self.filtering.filter == RunFilter()
-        self._none.setText("No runs yet." if every else problem or "No run fits this filter.")
+        fits = "Looking through all runs…" if self._busy else "No run fits this filter."
+        self._none.setText("No runs yet." if every else problem or fits)
         self._show_chosen()
 
     def _show_chosen(self) -> None:
@@ -200,7 +215,9 @@ class TableView(View):
         chosen = f" · {len(runs):,} chosen" if runs else ""
         waiting = self.table.sorted_by == "queue" and shown > 1
         hint = " · drag waiting runs to change their order" if waiting and not runs else ""
-        self.info.setText(f"{shown:,} run{'s' * (shown != 1)}{chosen}{hint}")
+        total = (self._counts or {}).get(self.filtering.filter.state, shown)
+        known = f"{shown:,} of {total:,}" if total > shown else f"{shown:,}"
+        self.info.setText(f"{known} run{'s' * (total != 1)}{chosen}{hint}")
         self.pausing.setText(for_all(can.pausing or "Pause", can.pauses))
         self.cancel.setText(for_all("Cancel", can.cancels))
         self.remove.setText(for_all("Remove", can.removes))

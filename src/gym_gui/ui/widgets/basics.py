@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from html import escape
+
 from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QKeySequence, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
@@ -30,6 +32,14 @@ def restyle(widget: QWidget, **properties: str | bool) -> None:
     if changed:
         widget.style().unpolish(widget)
         widget.style().polish(widget)
+
+
+def tip(text: str) -> str:
+    """What a tooltip shows of a text of others: that text, and not what it would mean as HTML."""
+    if "<" not in text:
+        return text
+    shown = escape(text).replace("\n", "<br>")
+    return f"<span>{shown}</span>"
 
 
 def label(text: str = "", role: str | None = None, selectable: bool = False, wraps: bool = False) -> QLabel:

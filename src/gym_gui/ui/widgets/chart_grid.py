@@ -17,7 +17,7 @@ from gym_gui.ui.widgets.basics import label
 from gym_gui.ui.widgets.chart import Chart
 
 _WIDTH = 330
-_HEIGHT, _MAIN_HEIGHT = 232, 320
+_HEIGHT, _MAIN_HEIGHT, _HEADING = 232, 320, 30
 _AHEAD = 240
 """Charts so many pixels outside of the window are made ready as well."""
 
@@ -138,14 +138,20 @@ class ChartGrid(QScrollArea):
         if tag in self._charts and tag in self._places:
             row, at = self._places[tag]
             row.addWidget(self._charts[tag], 0, at)
-            first = self._main and tag == self._sections[0].tags[0]
-            self._charts[tag].setMinimumHeight(_MAIN_HEIGHT if first else _HEIGHT)
+            self._charts[tag].setMinimumHeight(self._height_of(tag))
             self._charts[tag].show()
+
+    def _height_of(self, tag: str) -> int:
+        """The first chart is higher, as far as it can still be seen as a whole."""
+        first = self._main and tag == self._sections[0].tags[0]
+        return min(_MAIN_HEIGHT, max(_HEIGHT, self.viewport().height() - _HEADING)) if first else _HEIGHT
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         if self._sections and self._fit() != self._columns:
             self._lay_out()
+        for tag in self._charts.keys() & self._places.keys():
+            self._charts[tag].setMinimumHeight(self._height_of(tag))
         self._looking.start()
 
     def stop(self) -> None:

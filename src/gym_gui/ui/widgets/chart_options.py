@@ -59,7 +59,7 @@ class ChartOptionsBar(QWidget):
         for chip in (self.log_x, self.log_y):
             chip.setCheckable(True)
             self.row.addWidget(chip)
-        self.row.addWidget(ElidedLabel("Drag to zoom, double-click for all, Enter to enlarge", "faint"), 1)
+        self.row.addWidget(ElidedLabel("Drag to zoom · double-click for all · Enter to enlarge", "faint"), 1)
         self.reload()
         self.slider.valueChanged.connect(self._choose)
         self.axis.currentIndexChanged.connect(self._choose)

@@ -6,6 +6,8 @@ from PySide6.QtCore import QSize, Qt
 from PySide6.QtGui import QFontMetrics, QPainter, QPaintEvent
 from PySide6.QtWidgets import QLabel, QSizePolicy, QStyleOption
 
+from gym_gui.ui.widgets.basics import tip
+
 _LEAST = 4
 """Fewer letters than this tell nothing, and look like a fault."""
 _BETWEEN = " · "
@@ -25,8 +27,18 @@ def elide_title(size: QFontMetrics, title: str, room: int) -> str:
     return first + size.elidedText(second, Qt.TextElideMode.ElideMiddle, room - size.horizontalAdvance(first))
 
 
+def elide_parts(size: QFontMetrics, text: str, room: int) -> str:
+    """A text such as `seed 7 · started 01:56` without the parts at its end that have no room as a whole."""
+    while size.horizontalAdvance(text) > room:
+        fewer = text.rpartition(_BETWEEN)[0]
+        if not fewer:
+            return size.elidedText(text, Qt.TextElideMode.ElideRight, room)
+        text = fewer
+    return text
+
+
 class ElidedLabel(QLabel):
-    """A label of one line that ends in … instead of pushing its neighbours; its tooltip has the rest."""
+    """A label of one line that says less instead of pushing its neighbours; its tooltip has the rest."""
 
     def __init__(self, text: str = "", role: str | None = None, middle: bool = False) -> None:
         super().__init__(text)
@@ -47,10 +59,10 @@ class ElidedLabel(QLabel):
         if self._middle:
             shown = elide_title(size, self.text(), self.width())
         else:
-            shown = size.elidedText(self.text(), Qt.TextElideMode.ElideRight, self.width())
+            shown = elide_parts(size, self.text(), self.width())
         if shown != self.text() and len(shown) <= _LEAST:
             shown = ""
-        self.setToolTip(self.text() if shown != self.text() else "")
+        self.setToolTip(tip(self.text()) if shown != self.text() else "")
         self.style().drawItemText(
             painter,
             self.rect(),

@@ -97,6 +97,13 @@ class Finder(QFrame):
         self.raise_()
         self.field.setFocus()
 
+    def look_again(self) -> None:
+        """More runs are known now."""
+        if self.isVisible():
+            row = self.lines.currentRow()
+            self._fill(self.field.text())
+            self.lines.setCurrentRow(row)
+
     def _fill(self, text: str) -> None:
         self.lines.clear()
         for found in found_by(text, self._book, self._commands):

@@ -23,6 +23,7 @@ from gym_gui.ui.widgets.fields.layouts import FormColumns, ScrollColumn
 from gym_gui.ui.widgets.form_footer import FormFooter
 from gym_gui.ui.widgets.form_install import InstallCard
 from gym_gui.ui.widgets.form_side import RESULT, FormSide
+from gym_gui.ui.widgets.run_asking import Confirm
 from gym_gui.ui.workers.worker_form import WorkerForm
 from mosaic.client import RunRecord
 from mosaic.contract.capabilities import WorkerCapabilities
@@ -47,9 +48,11 @@ class FormFrame(WorkerForm, Generic[P]):
         self._presenter: P | None = None
         self._filled = False
         self._edits = self._asked_at = 0
+        self._give: Give = lambda *_: None
         self._waiting = label("Reading what is installed…", "dim", wraps=True)
         self._waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.footer, self.side, self.install = FormFooter(), FormSide(context.notifications), InstallCard()
+        self.question = Confirm()
         self._left, self._middle = ScrollColumn(), ScrollColumn()
         self._stack = QStackedWidget()
         self._stack.addWidget(self._waiting)
@@ -58,6 +61,7 @@ class FormFrame(WorkerForm, Generic[P]):
         column.setContentsMargins(0, 0, 0, 0)
         column.setSpacing(0)
         column.addWidget(self._stack, 1)
+        column.addWidget(self.question)
         column.addWidget(self.footer)
         self.footer.set_busy(True)
         self.footer.cancel_wanted.connect(self.closed)
@@ -141,6 +145,7 @@ class FormFrame(WorkerForm, Generic[P]):
         self.footer.submit_wanted.connect(self.submit)
         self.footer.check_wanted.connect(self.check)
         self.footer.copy_wanted.connect(self.copy_command)
+        self.question.confirmed.connect(self._trust)
         self.desk.busy_changed.connect(self._show_busy)
         self.desk.checked.connect(self._take_report)
         self.desk.refused.connect(self._show_refusal)
@@ -166,7 +171,8 @@ class FormFrame(WorkerForm, Generic[P]):
         except MosaicError as error:
             self._show_refusal(str(error))
             return
-        self._asked_at = self._edits
+        self._asked_at, self._give = self._edits, give
+        self.question.hide()
         key = self.presenter.speed_key()
         speed = speed_of(self.context.runs, *key) if key else None
         give(order, self.presenter.missing(), speed)
@@ -179,6 +185,15 @@ class FormFrame(WorkerForm, Generic[P]):
             self.side.result.mark_old()
         self.side.open(RESULT)
         self._show_state()
+        if self.report is not None and self.report.untrusted:
+            module = self.report.untrusted
+            text = f"The file has '{module}' imported, which runs its code. Do you know and trust it?"
+            self.question.put(module, text, f"Import {module}", "No")
+
+    def _trust(self, module: str) -> None:
+        self.presenter.trust(module)
+        self.edited()
+        self._order(self._give)
 
     def _show_refusal(self, text: str) -> None:
         self.side.result.show_problem(text)

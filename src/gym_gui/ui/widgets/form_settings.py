@@ -156,12 +156,16 @@ class NamingSection(Section):
         self.refresh()
 
     def _fill(self) -> QWidget:
-        self.fields = {name: StateField(self._state, name) for name in ("run_name", "tags")}
+        self.fields = {
+            name: StateField(self._state, name) for name in ("run_name", "tags", "secrets", "plain")
+        }
         self.fields["notes"] = StateField(self._state, "notes", lines=4)
         for one in self.fields.values():
             one.edited.connect(self.edited)
         body = PairGrid((self.fields["run_name"], self.fields["tags"]), bottom=SPACE[2])
         body.add(self.fields["notes"], wide=True)
+        for name in ("secrets", "plain"):
+            body.add(self.fields[name], wide=True)
         return body
 
     def refresh(self) -> None:

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QStackedWidget, QTabB
 from gym_gui.services.notifications import Notifications
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form_page import AlgorithmPage, Section
-from gym_gui.ui.widgets.basics import Card, button, label
+from gym_gui.ui.widgets.basics import Card, button, label, tip
 from gym_gui.ui.widgets.fields.layouts import ScrollColumn
 from gym_gui.ui.widgets.form_result import ResultView
 from gym_gui.ui.widgets.opening import open_path
@@ -152,7 +152,7 @@ class FormSide(QFrame):
     def name_about(self, title: str) -> None:
         """What the first page is about; a long name would push the second tab away."""
         self.tabs.setTabText(ABOUT, title if len(title) <= _LONGEST_TITLE else "About")
-        self.tabs.setTabToolTip(ABOUT, title)
+        self.tabs.setTabToolTip(ABOUT, tip(title))
 
     def open(self, page: int) -> None:
         self.tabs.setCurrentIndex(page)

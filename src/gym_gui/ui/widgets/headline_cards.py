@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
-from PySide6.QtWidgets import QGridLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
 
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.overview import Headline
@@ -19,6 +20,8 @@ class HeadlineCard(Card):
 
     def __init__(self) -> None:
         super().__init__(margin=SPACE[2], spacing=2)
+        # As wide as its neighbours, whatever each of them says.
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.name = ElidedLabel("", "label")
         self.value = NumberLabel()
         self.detail = ElidedLabel("", "label")
@@ -32,7 +35,7 @@ class HeadlineCard(Card):
 
 
 class HeadlineCards(QWidget):
-    """A row of cards; in a narrow window two."""
+    """A row of cards; in a narrow window two, each as long as the other."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,10 +62,13 @@ class HeadlineCards(QWidget):
         if fit == self._columns or not self.cards:
             return
         self._columns = fit
+        columns = math.lcm(fit, count % fit or fit)
         for index, card in enumerate(self.cards):
-            self._grid.addWidget(card, index // fit, index % fit)
-        for column in range(len(self.cards)):
-            self._grid.setColumnStretch(column, 1 if column < fit else 0)
+            row, place = divmod(index, fit)
+            span = columns // min(fit, count - row * fit)
+            self._grid.addWidget(card, row, place * span, 1, span)
+        for column in range(self._grid.columnCount()):
+            self._grid.setColumnStretch(column, 1 if column < columns else 0)
 
     def resizeEvent(self, event: object) -> None:
         super().resizeEvent(event)  # type: ignore[arg-type]

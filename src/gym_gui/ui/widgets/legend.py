@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QWidget
 
 from gym_gui.models.charting import Key
 from gym_gui.theme import LABEL, number_font, theme
+from gym_gui.ui.widgets.basics import tip
 from gym_gui.ui.widgets.line_colours import line_colour
 from gym_gui.ui.widgets.plot_lines import BAND_ALPHA, EXTREMES_ALPHA
 
@@ -65,7 +66,7 @@ class Legend(QWidget):
             rows = []
         hidden = [key.text for row in rows[self._most_rows :] for key, _ in row]
         self._more = len(hidden)
-        self.setToolTip("\n".join(hidden))
+        self.setToolTip(tip("\n".join(hidden)))
         self.setFixedHeight(_ROW * min(len(rows), self._most_rows))
 
     def resizeEvent(self, event: QResizeEvent) -> None:

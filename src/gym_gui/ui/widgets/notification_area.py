@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QHideEvent, QKeyEvent
-from PySide6.QtWidgets import QCheckBox, QFrame, QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import (
+    QApplication,
+    QCheckBox,
+    QFrame,
+    QHBoxLayout,
+    QScrollArea,
+    QSizePolicy,
+    QVBoxLayout,
+    QWidget,
+)
 
 from gym_gui.models import words
 from gym_gui.services.notifications import Notification, Notifications
@@ -183,6 +192,7 @@ class NotificationHistory(QFrame):
         column.addWidget(self._area, 1)
         notifications.posted.connect(self._posted)
         over.installEventFilter(self)
+        QApplication.instance().focusChanged.connect(self._focus_moved)  # type: ignore[union-attr]
         self.hide()
 
     def open(self) -> None:
@@ -191,8 +201,9 @@ class NotificationHistory(QFrame):
             self.hide()
             return
         self._fill()
-        self._place()
+        # What is not shown yet has not its typeface, and so not its height.
         self.show()
+        self._place()
         self.raise_()
         self.setFocus()
         self.opened.emit()
@@ -212,6 +223,10 @@ class NotificationHistory(QFrame):
             self._place()
         return False
 
+    def _focus_moved(self, _: QWidget | None, to: QWidget | None) -> None:
+        if self.isVisible() and to is not None and to is not self and not self.isAncestorOf(to):
+            self.hide()
+
     def hideEvent(self, event: QHideEvent) -> None:
         """Hundreds of rows are not kept for when it is opened again: they are made anew then."""
         super().hideEvent(event)
@@ -222,15 +237,26 @@ class NotificationHistory(QFrame):
     def _posted(self, told: Notification) -> None:
         if self.isVisible():
             self._fill()
+            self._place()
             self.opened.emit()
 
     def _place(self) -> None:
-        height = min(_HISTORY_HEIGHT, self._over.height() - 2 * self._margin - SPACE[4])
+        page, whole = self._page.layout(), self.layout()
+        assert page is not None and whole is not None
+        # A scroll bar that is there takes the room that makes it needed: it comes last.
+        self._area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.resize(_WIDTH, _HISTORY_HEIGHT)
+        whole.activate()
+        around = _HISTORY_HEIGHT - self._area.viewport().height()
+        wanted = around + page.totalHeightForWidth(self._area.viewport().width())
+        height = min(wanted, _HISTORY_HEIGHT, self._over.height() - 2 * self._margin - SPACE[4])
+        if height < wanted:
+            self._area.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAsNeeded)
         left, top = self._over.width() - _WIDTH - SPACE[3], self._over.height() - height - self._margin
         self.setGeometry(left, top, _WIDTH, height)
 
     def _fill(self) -> None:
-        page = QWidget()
+        self._page = page = QWidget()
         column = QVBoxLayout(page)
         column.setContentsMargins(SPACE[2], SPACE[1], SPACE[2], SPACE[1])
         column.setSpacing(SPACE[1])

@@ -145,7 +145,7 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
             words, ticks = scales.log_time_ticks if timed else scales.log_step_ticks, scales.log_ticks
         else:
             words = scales.time_ticks if timed else scales.step_ticks
-            ticks = scales.nice_times if timed else scales.nice_ticks
+            ticks = scales.nice_times if timed else scales.nice_steps
         self._bottom.set_words(words, ticks)
         if self._log_y:
             self._left.set_words(scales.log_value_ticks, scales.log_ticks)

@@ -87,20 +87,24 @@ class Confirm(Asking):
 
         `begun` tells whether one of those to cancel has trained already.
         """
-        self.about = name
         what = "this run" if count == 1 else f"these {count:,} runs"
         if name == "remove":
             stay = f" The other {left:,} still live and stay." if left else ""
             text = f"Remove {what} with all files: curves, checkpoints, videos and logs?{stay}"
-            self.go.setText("Remove for good")
-            self.keep.setText("Keep")
+            self.put(name, text, "Remove for good", "Keep")
         else:
             kept = "What was trained so far is kept, and can be resumed from its checkpoint."
             nothing = "Nothing was trained yet."
             text = f"Cancel {what}? {kept if begun else nothing}"
-            self.go.setText("Cancel the run" if count == 1 else f"Cancel {count:,} runs")
-            self.keep.setText("Let it go on" if count == 1 else "Let them go on")
+            go = "Cancel the run" if count == 1 else f"Cancel {count:,} runs"
+            self.put(name, text, go, "Let it go on" if count == 1 else "Let them go on")
+
+    def put(self, name: str, text: str, go: str, keep: str) -> None:
+        """Ask a question; `go` and `keep` are the answers, of which the second does nothing."""
+        self.about = name
         self._text.setText(text)
+        self.go.setText(go)
+        self.keep.setText(keep)
         self.show()
         self.keep.setFocus()
 

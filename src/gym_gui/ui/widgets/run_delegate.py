@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem,
 
 from gym_gui.models.run_rows import Row
 from gym_gui.theme import LABEL, TEXT, number_font, theme
-from gym_gui.ui.widgets.elided import elide_title
+from gym_gui.ui.widgets.elided import elide_parts, elide_title
 
 _LEFT, _RIGHT, _TOP = 14, 14, 11
 _LINE = 18
@@ -156,5 +156,4 @@ class RunDelegate(QStyledItemDelegate):
     ) -> None:
         painter.setFont(font)
         painter.setPen(QColor(colour))
-        shown = size.elidedText(text, Qt.TextElideMode.ElideRight, area.width())
-        painter.drawText(area, _LEFTWARD, shown)
+        painter.drawText(area, _LEFTWARD, elide_parts(size, text, area.width()))

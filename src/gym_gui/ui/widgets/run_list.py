@@ -15,6 +15,7 @@ from gym_gui.ui.widgets.rows_view import Index, RowsView
 from gym_gui.ui.widgets.run_delegate import HEIGHTS, RunDelegate
 from gym_gui.ui.widgets.run_list_model import RunListModel
 
+_NEARLY = 20
 _LOOK_MS = 120
 """So long after the last scroll the curves of what is on the screen are asked for."""
 
@@ -26,6 +27,8 @@ class RunList(RowsView):
     """The id of the run to show, and whether the others of its group are meant as well."""
     marked = Signal(object)
     """list[str], the ids of all chosen runs."""
+    end_seen = Signal()
+    """The last rows are on the screen, or nearly."""
     menu_wanted = Signal(QPoint)
     """Where it is to open, for the chosen runs."""
 
@@ -125,6 +128,8 @@ class RunList(RowsView):
         rows = filter(None, map(self._rows.row, self.seen()))
         runs = [self._book.get(run_id) for row in rows for run_id in row.run_ids]
         self._sparklines.request(run for run in runs if run is not None)
+        if self.seen().stop + _NEARLY >= self._rows.rowCount():
+            self.end_seen.emit()
 
     def _curve(self, row: Row) -> list[float]:
         curves = [self._sparklines.curve(run_id) for run_id in row.run_ids]

@@ -9,6 +9,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QPersistentModelInde
 from gym_gui.models.filters import RunFilter
 from gym_gui.models.listing import Listing
 from gym_gui.models.run_rows import Row, Shape
+from gym_gui.ui.widgets.basics import tip
 
 _MOST_RANGES = 64
 """With more changes than this at once, all rows are read anew."""
@@ -43,7 +44,7 @@ class RunListModel(QAbstractListModel):
                 filter(None, (row.title, row.about, row.state.word, row.detail, row.value, row.reason))
             )
         if role == Qt.ItemDataRole.ToolTipRole:
-            return row.reason or None
+            return tip(row.reason) or None
         return None
 
     def row(self, place: int) -> Row | None:
@@ -59,6 +60,10 @@ class RunListModel(QAbstractListModel):
 
     def set_filter(self, wanted: RunFilter) -> None:
         self.listing.set_filter(wanted)
+        self._follow()
+
+    def set_reach(self, last: str | None) -> None:
+        self.listing.set_reach(last)
         self._follow()
 
     def look_again(self) -> None:

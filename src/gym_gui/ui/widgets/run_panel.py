@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFrame, QStackedWidget, QVBoxLayout, QWidget
 
@@ -43,6 +45,8 @@ class RunPanel(QFrame):
         self.table.clicked.connect(self.table_wanted)
         self.filtering.row.addWidget(self.table)
         self._known = False
+        self._counts: Mapping[str, int] | None = None
+        self._busy = False
         self._none = self._nothing_fits()
         self._pages = QStackedWidget()
         self._pages.addWidget(self.list)
@@ -114,12 +118,20 @@ class RunPanel(QFrame):
         self.model.set_filter(self.filtering.filter)
         self._show_counts()
 
+    def show_known(self, last: str | None, counts: Mapping[str, int] | None, busy: bool) -> None:
+        """Where not all runs are known: up to which the list has no gaps, how many there are of each state,
+        and whether others are being looked for."""
+        self._counts, self._busy = counts, busy
+        self.model.set_reach(last)
+        self._show_counts()
+
     def _show_counts(self) -> None:
-        self.filtering.show_counts(self.model.listing.counts())
+        self.filtering.show_counts(self._counts or self.model.listing.counts())
         empty = self.model.rowCount() == 0
         self._pages.setCurrentIndex(int(empty))
         if empty:
             nothing = "No runs yet." if self._known else "Waiting for the daemon…"
             problem = self.filtering.filter.problem
-            self._none_text.setText(nothing if self._shows_all() else problem or "No run fits this filter.")
+            fits = "Looking through all runs…" if self._busy else "No run fits this filter."
+            self._none_text.setText(nothing if self._shows_all() else problem or fits)
             self.clear.setVisible(not self._shows_all())

@@ -30,10 +30,12 @@ from PySide6.QtWidgets import (
 from gym_gui.models.filters import RunFilter
 from gym_gui.models.run_table import Cell, RunTable
 from gym_gui.theme import number_font, theme
+from gym_gui.ui.widgets.basics import tip
 from gym_gui.ui.widgets.run_list_model import ranges
 
 Index = QModelIndex | QPersistentModelIndex
 _ROW = 30
+_NEARLY = 20
 _MARK, _BESIDE, _ARROW = 3, 11, 8
 _MOST_RANGES = 64
 _WIDEST, _LEAST = 260, 56
@@ -86,7 +88,8 @@ class RunTableModel(QAbstractTableModel):
         if role == Qt.ItemDataRole.TextAlignmentRole:
             return int(_RIGHT if column.number else _LEFT)
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            return self.table.cell(self._ids[index.row()], column.key).text or None
+            text = self.table.cell(self._ids[index.row()], column.key).text
+            return (tip(text) if role == Qt.ItemDataRole.ToolTipRole else text) or None
         return None
 
     def headerData(
@@ -131,6 +134,13 @@ class RunTableModel(QAbstractTableModel):
         places = [place for run_id in stale if (place := self._places.get(run_id)) is not None]
         for first, last in ranges(sorted(places)):
             self.dataChanged.emit(self.index(first, 0), self.index(last, len(self._columns) - 1))
+
+    def set_reach(self, last: str | None) -> None:
+        """Show what is known up to this run, or all; see `RunTable.reach`."""
+        if last != self.table.reach:
+            self.table.reach = last
+            self.table.look_again(anew=False)
+            self.follow()
 
     def look_again(self) -> None:
         self.table.look_again()
@@ -242,6 +252,9 @@ class RunTableView(QTableView):
     chosen_changed = Signal()
     menu_wanted = Signal(QPoint)
     columns_wanted = Signal(QPoint)
+    end_seen = Signal()
+    """The last rows are on the screen, or nearly."""
+    sorted = Signal()
 
     def __init__(self, model: RunTableModel) -> None:
         super().__init__()
@@ -273,6 +286,13 @@ class RunTableView(QTableView):
         model.following.connect(self._follow)
         model.columns_changed.connect(self.fit_columns)
         theme.changed.connect(self.viewport().update)
+        self.verticalScrollBar().valueChanged.connect(self.look)
+
+    def look(self) -> None:
+        """Tell when the end comes into sight."""
+        bar = self.verticalScrollBar()
+        if bar.value() + _NEARLY >= bar.maximum():
+            self.end_seen.emit()
 
     def chosen_ids(self) -> list[str]:
         """The runs of the chosen rows from above."""
@@ -313,6 +333,7 @@ class RunTableView(QTableView):
         descending = not table.descending if table.sorted_by == column.key else first
         order = Qt.SortOrder.DescendingOrder if descending else Qt.SortOrder.AscendingOrder
         self._rows.sort(section, order)
+        self.sorted.emit()
         self.show_sorting()
         self.scrollToTop()
 

@@ -10,7 +10,7 @@ from gym_gui.models import words
 from gym_gui.services.machine import Usage
 from gym_gui.theme import LABEL, SPACE, number_font, theme
 from gym_gui.ui.presenters.status import daemon_words, machine_words, queue_words, room_words
-from gym_gui.ui.widgets.basics import button, restyle
+from gym_gui.ui.widgets.basics import button, restyle, tip
 from mosaic.client import HealthRecord
 
 HEIGHT = 28
@@ -48,6 +48,8 @@ class StatusBar(QFrame):
         self.daemon = _text()
         self.daemon.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self.messages = button("Messages", role="quiet-link")
+        # A click that took the focus would close what it is to open or close.
+        self.messages.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._unread = 0
         self.cpu, self.memory, self.gpu, self.queue, self.room = (_text() for _ in range(5))
         # It changes all the time, and its neighbours stand still.
@@ -81,7 +83,7 @@ class StatusBar(QFrame):
     def show_daemon(self, state: str, reason: str) -> None:
         told = daemon_words(state, reason)
         self.daemon.setText(told.short)
-        self.daemon.setToolTip(told.long)
+        self.daemon.setToolTip(tip(told.long))
         self.dot.set_role(told.role)
         if state != "alive":
             self.queue.clear()
@@ -89,7 +91,8 @@ class StatusBar(QFrame):
     def show_health(self, health: HealthRecord | None) -> None:
         self.queue.setText("" if health is None else queue_words(health))
         self.room.setText("" if health is None else room_words(health))
-        self.room.setToolTip("" if health is None else "\n".join(health.problems))
+        told = "" if health is None else "\n".join([*health.problems, *health.notices])
+        self.room.setToolTip(tip(told))
         self.daemon.setToolTip(
             ""
             if health is None

@@ -7,7 +7,7 @@ from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QFrame, QHBoxLayout
 
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import Button, button, label
+from gym_gui.ui.widgets.basics import Button, button, label, tip
 
 HEIGHT = 48
 _ROOMY = 1180
@@ -59,7 +59,7 @@ class Toolbar(QFrame):
     def set_again(self, what: str | None) -> None:
         """What would be trained again; None when there is nothing yet."""
         self.again.setEnabled(what is not None)
-        self.again.setToolTip(f"{what}, as it was the last time" if what else "Nothing was trained yet.")
+        self.again.setToolTip(tip(f"{what}, as it was the last time") if what else "Nothing was trained yet.")
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -16,6 +16,8 @@ from mosaic.contract.errors import ConflictError, UserError
 if TYPE_CHECKING:
     from mosaic.client import Client, RunRecord
 
+_NOT_ENDED = ("INIT", "HSHK", "RDY", "EXEC", "PAUSE", "FAULT")
+
 
 def parser(argv: Sequence[str]) -> Parser:
     parser = Parser(
@@ -32,11 +34,14 @@ def parser(argv: Sequence[str]) -> Parser:
 
 
 def run(args: argparse.Namespace) -> int:
-    from mosaic.client import Client
+    from mosaic.cli.connecting import connect, holds_runs
 
     if bool(args.runs) == args.all:
         raise UserError("cancel needs RUN, or --all for every run that waits or lives.")
-    with Client.connect(args.var) as client:
+    if args.all and not holds_runs(args):
+        say("No run waits or lives.")
+        return 0
+    with connect(args) as client:
         found = _live(client) if args.all else _named(client, args.runs)
         # The waiting ones first: none may start in the place of one that ends.
         for one in sorted(found, key=lambda run: run.status != "INIT"):
@@ -55,7 +60,9 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _live(client: Client) -> list[RunRecord]:
-    return [run for run in client.runs() if not run.ended]
+    from mosaic.client import RunQuery
+
+    return list(client.each(RunQuery(statuses=_NOT_ENDED, fields=("run_id", "status"))))
 
 
 def _named(client: Client, names: Sequence[str]) -> list[RunRecord]:

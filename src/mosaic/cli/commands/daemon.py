@@ -31,7 +31,9 @@ def parser(argv: Sequence[str]) -> Parser:
     parser.add_argument(
         "action", metavar="ACTION", nargs="?", default="status", help=f"{', '.join(_ACTIONS)} (status)"
     )
-    parser.add_argument("--port", type=values.count, metavar="N", help="start: listen on this port only")
+    parser.add_argument(
+        "--port", type=values.port, metavar="N", help="start: listen on this port only; 0 takes any free one"
+    )
     parser.add_general(json="whether it runs, its address, version and load")
     return parser
 
@@ -57,7 +59,7 @@ def _start(paths: VarPaths, port: int | None) -> str:
     from mosaic.client.daemon import ensure_daemon, find_daemon, start_daemon
 
     running = find_daemon(paths)
-    if running is not None and port is not None and not running.address.endswith(f":{port}"):
+    if running is not None and port and not running.address.endswith(f":{port}"):
         raise UserError(
             f"The daemon already listens at {running.address}: `{program()} daemon stop` ends it first."
         )
@@ -108,15 +110,17 @@ def _print(health: HealthRecord, paths: VarPaths) -> None:
         table.add_row(label, Text(value))
     for problem in health.problems:
         table.add_row(Text("problem", style="red"), Text(problem, style="red"))
+    for notice in health.notices:
+        table.add_row(Text("note", style="yellow"), Text(notice))
     console().print(table)
 
 
 def read_health(paths: VarPaths) -> HealthRecord | None:
     """How the daemon is; None when none runs. Starts nothing."""
     from mosaic.client import Client
-    from mosaic.client.daemon import find_daemon
+    from mosaic.client.daemon import await_daemon
 
-    if find_daemon(paths) is None:
+    if await_daemon(paths) is None:
         return None
     with Client.connect(paths.root) as client:
         return client.health()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from mosaic.cli import values
 from mosaic.cli.parser import Parser
+from mosaic.cli.run_options import add_secret_options, add_trust_option
 
 
 def parser(argv: Sequence[str]) -> Parser:
@@ -36,6 +37,7 @@ def parser(argv: Sequence[str]) -> Parser:
     group.add_argument(
         "--tag", action="append", default=[], metavar="TAG", help="a word to find it by; may be repeated"
     )
+    add_secret_options(group)
     group.add_argument("--detach", action="store_true", help="start and return at once")
     group.add_argument("--dry-run", action="store_true", help="check all, tell what would run, start nothing")
     group.add_argument(
@@ -86,6 +88,7 @@ def _add_what(parser: Parser) -> None:
         help="keyword arguments for the environment, in place of those of training",
     )
     group.add_argument("--algo", metavar="NAME", help="the algorithm, for a file that does not say its own")
+    add_trust_option(group)
 
 
 def run(args: argparse.Namespace) -> int:
@@ -112,5 +115,8 @@ def run(args: argparse.Namespace) -> int:
         tags=args.tag,
         run_name=args.name,
         var=args.var,
+        secrets=args.secrets,
+        plain=args.plain,
+        extras={"trust_modules": args.trust} if args.trust else None,
     )
     return launch([config], args, print_evaluation, evaluation_json)

@@ -61,16 +61,25 @@ def parser(argv: Sequence[str]) -> Parser:
 
 def run(args: argparse.Namespace) -> int:
     from mosaic.cli.collecting import amount, carry_out, describe, plan_json
-    from mosaic.client import Client
-    from mosaic.client.retention import find_leftovers, make_plan
+    from mosaic.cli.connecting import connect, holds_runs
+    from mosaic.client import RunQuery
+    from mosaic.client.retention import Plan, find_leftovers, make_plan, read_ended
 
     rule = _rule(args)
     sure = args.yes or args.dry_run
     if args.json and not sure:
         raise UserError("gc --json does not ask: add --yes to remove, or --dry-run to be told only.")
-    with Client.connect(args.var) as client:
-        leftovers = find_leftovers(client.paths)
-        plan = make_plan(client.runs(), leftovers, rule, time.time())
+    if not holds_runs(args):
+        nothing = Plan((), {}, ())
+        if args.json:
+            print_json(plan_json(nothing, removed=False, freed=0))
+        else:
+            describe(nothing, rule)
+        return 0
+    with connect(args) as client:
+        leftovers, now = find_leftovers(client.paths), time.time()
+        known = list(client.each(RunQuery(fields=("run_id", "status"))))
+        plan = make_plan(read_ended(client, rule, now), known, leftovers, rule, now)
         if not args.json:
             describe(plan, rule)
         does = not args.dry_run and not plan.empty and (args.yes or _agreed(amount(plan)))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mosaic.cli import values
 from mosaic.cli.finding import RUN_HELP
-from mosaic.cli.lines import lines_of
-from mosaic.cli.output import print_json, print_json_line, say
+from mosaic.cli.lines import as_left, byte_lines, text_of
+from mosaic.cli.output import print_json, print_json_line, say, say_raw
 from mosaic.cli.parser import Parser
 from mosaic.contract.errors import NotFoundError
 
@@ -37,15 +37,20 @@ def parser(argv: Sequence[str]) -> Parser:
     parser.set_defaults(stream="stdout")
     parser.add_argument("-f", "--follow", action="store_true", help="go on with new lines until the run ends")
     parser.add_argument("-n", "--lines", type=values.count, metavar="N", help="only the last N lines")
+    parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="byte by byte, also the colours and other escape sequences that a terminal would obey",
+    )
     parser.add_general(json="an object with the lines; with -f a line for each")
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
+    from mosaic.cli.connecting import connect
     from mosaic.cli.finding import find_run
-    from mosaic.client import Client
 
-    with Client.connect(args.var) as client:
+    with connect(args) as client:
         try:
             run_id = find_run(client, args.run).run_id
         except NotFoundError:
@@ -56,22 +61,28 @@ def run(args: argparse.Namespace) -> int:
             return _tell(removed, [kept.read_bytes()] if kept.exists() else [], args)
         if not args.follow:
             return _tell(run_id, client.logs(run_id, args.stream), args)
+        show = _printer(args)
         for line in _lines(client, run_id, args):
-            if args.json:
-                print_json_line({"stream": args.stream, "line": line})
-            else:
-                say(line)
+            show(line)
     return 0
+
+
+def _printer(args: argparse.Namespace) -> Callable[[bytes], None]:
+    """What shows a line."""
+    if args.json:
+        return lambda line: print_json_line({"stream": args.stream, "line": text_of(line)})
+    return say_raw if args.raw else lambda line: say(as_left(text_of(line)))
 
 
 def _tell(run_id: str, log: Iterable[bytes], args: argparse.Namespace) -> int:
     """What a log has now."""
-    lines = _last(lines_of(log), args.lines)
+    lines = _last(byte_lines(log), args.lines)
     if args.json:
-        print_json({"run_id": run_id, "stream": args.stream, "lines": list(lines)})
+        print_json({"run_id": run_id, "stream": args.stream, "lines": list(map(text_of, lines))})
         return 0
+    show = _printer(args)
     for line in lines:
-        say(line)
+        show(line)
     return 0
 
 
@@ -81,19 +92,19 @@ def _find_removed(paths: VarPaths, name: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _lines(client: Client, run_id: str, args: argparse.Namespace) -> Iterator[str]:
+def _lines(client: Client, run_id: str, args: argparse.Namespace) -> Iterator[bytes]:
     if args.lines is None:
-        return lines_of(client.logs(run_id, args.stream, follow=True))
+        return byte_lines(client.logs(run_id, args.stream, follow=True))
     return _follow_from_last(client, run_id, args)
 
 
-def _follow_from_last(client: Client, run_id: str, args: argparse.Namespace) -> Iterator[str]:
+def _follow_from_last(client: Client, run_id: str, args: argparse.Namespace) -> Iterator[bytes]:
     """The last lines there are now, then new ones, with no line cut at the seam."""
     so_far = b"".join(client.logs(run_id, args.stream))
     whole = so_far[: so_far.rfind(b"\n") + 1]
-    yield from _last(lines_of([whole]), args.lines)
-    yield from lines_of(client.logs(run_id, args.stream, follow=True, offset=len(whole)))
+    yield from _last(byte_lines([whole]), args.lines)
+    yield from byte_lines(client.logs(run_id, args.stream, follow=True, offset=len(whole)))
 
 
-def _last(lines: Iterable[str], count: int | None) -> Iterable[str]:
+def _last(lines: Iterable[bytes], count: int | None) -> Iterable[bytes]:
     return lines if count is None else deque(lines, maxlen=count)

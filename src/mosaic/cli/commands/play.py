@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from mosaic.cli import values, words
 from mosaic.cli.output import say
 from mosaic.cli.parser import Parser
+from mosaic.cli.run_options import add_trust_option
 from mosaic.contract.errors import UserError
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ def parser(argv: Sequence[str]) -> Parser:
     parser.add_argument(
         "--stochastic", action="store_true", help="draw actions as in training, instead of the best ones"
     )
+    add_trust_option(parser)
     parser.add_general()
     return parser
 
@@ -66,6 +68,7 @@ def run(args: argparse.Namespace) -> int:
                 seed=args.seed,
                 deterministic=not args.stochastic,
                 frames=True,
+                trust=args.trust,
                 var=args.var,
             ) as session,
         ):

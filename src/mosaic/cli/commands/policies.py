@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,22 +44,23 @@ def parser(argv: Sequence[str]) -> Parser:
 
 
 def run(args: argparse.Namespace) -> int:
-    from mosaic.client.configs import list_policies
+    from mosaic.client.configs import each_policy
 
-    everything = list_policies(args.var)
-    fitting = [facts for facts in everything if _matches(facts, args)]
-    shown = fitting if args.all else fitting[: args.limit]
+    # No more folders are looked into than are needed: there may be very many.
+    fitting = (facts for facts in each_policy(args.var, (args.run or "").upper()) if _matches(facts, args))
+    found = list(fitting if args.all else islice(fitting, args.limit + 1))
+    shown = found if args.all else found[: args.limit]
     if args.json:
         print_json([facts.as_json() for facts in shown])
     elif shown:
         console().print(_table(shown))
-        if len(shown) < len(fitting):
-            say(f"These are {len(shown)} of {len(fitting)}; `{program()} policies --all` lists all.")
+        if len(shown) < len(found):
+            say(f"These are the newest {len(shown)}; --all lists all.")
         # Of some files nobody can tell what made them.
         more = "" if shown[0].algo and shown[0].env_id else " --algo NAME --env ID"
         say(f"To see how good one is: {program()} eval {shown[0].run_id or shown[0].path}{more}")
         say(f"The files lie in the folders of their runs, in {words.place(_runs(args.var))}.")
-    elif everything:
+    elif next(each_policy(args.var), None):
         say(f"No policy fits. `{program()} policies` lists all.")
     else:
         say(f"There is no policy yet. Train the first:\n  {program()} train ppo CartPole-v1")
@@ -71,10 +73,7 @@ def _runs(var: Path | None) -> Path:
 
 def _matches(facts: PolicyFacts, args: argparse.Namespace) -> bool:
     return (
-        args.algo in (None, facts.algo)
-        and args.env in (None, facts.env_id)
-        and (args.run is None or (facts.run_id or "").startswith(args.run.upper()))
-        and (facts.best or not args.best)
+        args.algo in (None, facts.algo) and args.env in (None, facts.env_id) and (facts.best or not args.best)
     )
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mosaic.client import RunRecord
 
 _ROOMY = 100
+_MOST_WAITING = 100
 
 
 def parser(argv: Sequence[str]) -> Parser:
@@ -44,14 +45,16 @@ def parser(argv: Sequence[str]) -> Parser:
 
 
 def run(args: argparse.Namespace) -> int:
+    from mosaic.cli.connecting import connect, holds_runs
     from mosaic.cli.queueing import Queue, reorder
-    from mosaic.client import Client
 
     _check(args)
-    with Client.connect(args.var) as client:
-        if args.run is not None:
-            reorder(client, args)
-        queue = Queue.read(client)
+    queue = Queue()
+    if args.run is not None or holds_runs(args):
+        with connect(args) as client:
+            if args.run is not None:
+                reorder(client, args)
+            queue = Queue.read(client, most=0 if args.json else _MOST_WAITING)
     if args.json:
         print_json(queue.as_json())
     else:
@@ -70,8 +73,9 @@ def _check(args: argparse.Namespace) -> None:
 def _print(queue: Queue) -> None:
     from mosaic.cli.reserved import sentence
 
+    reserved = sentence(queue.health) if queue.health else ""
     if not queue.live and not queue.waiting:
-        say(f"No run lives or waits; {sentence(queue.health)}.")
+        say(f"No run lives or waits{f'; {reserved}' if reserved else ''}.")
         return
     ids = words.unique_prefixes([run.run_id for run in [*queue.live, *queue.waiting]])
     if queue.live:
@@ -79,8 +83,9 @@ def _print(queue: Queue) -> None:
         say("")
     if queue.waiting:
         console().print(_waiting(queue.waiting, ids))
-        say("")
-    say(f"{sentence(queue.health)}.")
+        more = queue.health.waiting_runs - len(queue.waiting) if queue.health else 0
+        say(f"\nand {more:,} more that wait; --json lists all.\n" if more > 0 else "")
+    say(f"{reserved}.")
 
 
 def _live(runs: Sequence[RunRecord], ids: Mapping[str, str]) -> Table:

@@ -37,15 +37,15 @@ def parser(argv: Sequence[str]) -> Parser:
 
 def run(args: argparse.Namespace) -> int:
     from mosaic.analytics.film import Film, require_av
+    from mosaic.cli.connecting import connect
     from mosaic.cli.finding import find_run
     from mosaic.cli.looking import first_picture, looking_at
-    from mosaic.client import Client
     from mosaic.contract.atomic import write_atomic
 
     if args.file.suffix.lower() != ".mp4":
         raise UserError(f"'{args.file}' does not end in .mp4, the only kind of video that record writes.")
     require_av("record")
-    with Client.connect(args.var) as client:
+    with connect(args) as client:
         found = find_run(client, args.run)
     film = Film(_FRAMES_PER_SECOND)
     with looking_at(found) as grid:

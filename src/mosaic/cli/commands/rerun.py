@@ -25,10 +25,10 @@ def parser(argv: Sequence[str]) -> Parser:
 
 def run(args: argparse.Namespace) -> int:
     from mosaic.cli.building import rerun_configs
+    from mosaic.cli.connecting import connect
     from mosaic.cli.finding import find_run
     from mosaic.cli.launch import launch
-    from mosaic.client import Client
 
-    with Client.connect(args.var) as client:
+    with connect(args) as client:
         earlier = find_run(client, args.run)
     return launch(rerun_configs(earlier, args), args)

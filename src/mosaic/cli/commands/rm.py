@@ -34,10 +34,10 @@ def parser(argv: Sequence[str]) -> Parser:
 
 
 def run(args: argparse.Namespace) -> int:
+    from mosaic.cli.connecting import connect
     from mosaic.cli.finding import find_runs
-    from mosaic.client import Client
 
-    with Client.connect(args.var) as client:
+    with connect(args) as client:
         found = find_runs(client, args.runs)
         for one in found:
             if not one.ended:

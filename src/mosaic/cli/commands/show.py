@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mosaic.cli import words
@@ -12,6 +13,8 @@ from mosaic.cli.finding import RUN_HELP
 from mosaic.cli.output import console, print_json
 from mosaic.cli.parser import Parser
 from mosaic.cli.reserved import Request
+from mosaic.contract.outside import read_json
+from mosaic.contract.paths import RunPaths
 from mosaic.contract.sizes import bytes_text
 
 if TYPE_CHECKING:
@@ -36,11 +39,11 @@ def parser(argv: Sequence[str]) -> Parser:
 
 
 def run(args: argparse.Namespace) -> int:
+    from mosaic.cli.connecting import connect
     from mosaic.cli.finding import find_run
     from mosaic.cli.shapes import full_run_json
-    from mosaic.client import Client
 
-    with Client.connect(args.var) as client:
+    with connect(args) as client:
         found = find_run(client, args.run)
         files = client.artifacts(found.run_id)
     if args.json:
@@ -62,16 +65,20 @@ def _facts(run: RunRecord) -> RenderableType:
     state = Text(shown, style=words.style(row.state))
     if run.reason and row.state != "waiting":
         state.append(f"  {run.reason.removeprefix(f'{row.state} ')}", style="default")
+    if row.stall is not None:
+        state.append(f"  {row.stall}", style="default")
     facts: list[tuple[str, Any]] = [
         ("run", f"{run.run_id}  {run.run_name}"),
         ("trains", row.name),
         ("state", state),
         ("submitted", f"{words.moment(run.submitted_at)} ({words.age(run.submitted_at)})"),
         ("time", None if elapsed is None else words.duration(elapsed)),
+        ("stack", "\n".join((run.headline.get("stall") or {}).get("stack", ()))),
         ("phase", words.phase(run.headline.get("script_phase"))),
         ("stage", words.stage(run.headline.get("curriculum"))),
         *_numbers(run),
         ("parameters", _settings(extras.get("algo_params"))),
+        ("computed by", _computed(run)),
         ("goes on from", words.place(extras["checkpoint_path"]) if extras.get("checkpoint_path") else None),
         ("tags", ", ".join(run.tags)),
         ("notes", run.notes),
@@ -114,6 +121,16 @@ def _place(run: RunRecord) -> list[tuple[str, str]]:
 
 def _settings(params: dict[str, Any] | None) -> str:
     return ", ".join(f"{name}={json.dumps(value)}" for name, value in (params or {}).items())
+
+
+def _computed(run: RunRecord) -> str:
+    """What computes the losses, a kernel or torch, and why."""
+    try:
+        losses = read_json(RunPaths(Path(run.run_dir)).provenance)["losses"]
+        said = dict.fromkeys(f"{loss['by']}: {loss['why']}" for loss in losses.values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ""
+    return "; ".join(said)
 
 
 def _processes(run: RunRecord) -> str:

@@ -27,15 +27,15 @@ def parser(argv: Sequence[str]) -> Parser:
 
 
 def run(args: argparse.Namespace) -> int:
+    from mosaic.cli.connecting import connect
     from mosaic.cli.finding import find_run
     from mosaic.cli.looking import first_picture, looking_at
-    from mosaic.client import Client
     from mosaic.contract.atomic import write_atomic
     from mosaic.fastlane.png import encode_png
 
     if args.file.suffix.lower() != ".png":
         raise UserError(f"'{args.file}' does not end in .png, the only kind of picture that snapshot writes.")
-    with Client.connect(args.var) as client:
+    with connect(args) as client:
         found = find_run(client, args.run)
     with looking_at(found) as grid:
         picture = first_picture(grid, found)

@@ -31,11 +31,11 @@ def parser(argv: Sequence[str]) -> Parser:
 
 
 def run(args: argparse.Namespace) -> int:
+    from mosaic.cli.connecting import connect
     from mosaic.cli.finding import find_runs
     from mosaic.cli.shapes import run_json
-    from mosaic.client import Client
 
-    with Client.connect(args.var) as client:
+    with connect(args) as client:
         found = find_runs(client, args.runs)
         if args.add or args.remove or args.name is not None or args.notes is not None:
             found = [client.label(one.run_id, args.name, _tags(one, args), args.notes) for one in found]

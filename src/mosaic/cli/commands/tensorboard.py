@@ -37,20 +37,20 @@ def parser(argv: Sequence[str]) -> Parser:
     )
     parser.add_argument("runs", metavar="RUN", nargs="+", help=RUN_HELP)
     parser.add_argument(
-        "--port", type=values.count, metavar="N", help=f"{_USUAL_PORT} or a free one by default"
+        "--port", type=values.port, metavar="N", help=f"{_USUAL_PORT} or a free one by default"
     )
     parser.add_general()
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
+    from mosaic.cli.connecting import connect
     from mosaic.cli.finding import find_runs
     from mosaic.cli.interrupt import Terminated, termination_raises
-    from mosaic.client import Client
 
     if find_spec("tensorboard") is None:
         raise UserError(f"TensorBoard is not installed: `{sys.executable} -m pip install tensorboard`.")
-    with Client.connect(args.var) as client:
+    with connect(args) as client:
         runs = find_runs(client, args.runs)
     port = _choose_port(args.port)
     with tempfile.TemporaryDirectory(prefix="mosaic-tensorboard-") as folder, termination_raises():

@@ -27,15 +27,15 @@ def parser(argv: Sequence[str]) -> Parser:
 
 def run(args: argparse.Namespace) -> int:
     """Ends like `train`: 0 when every run completed."""
+    from mosaic.cli.connecting import connect
     from mosaic.cli.finding import find_runs
     from mosaic.cli.launch import exit_code
     from mosaic.cli.live.board import Board
     from mosaic.cli.live.follow import follow
     from mosaic.cli.live.summary import print_summary
     from mosaic.cli.live.views import JsonView, view_for
-    from mosaic.client import Client
 
-    with Client.connect(args.var) as client:
+    with connect(args) as client:
         board = Board.of(find_runs(client, args.runs))
         try:
             follow(client, board, JsonView() if args.json else view_for(board, frames=args.frames))

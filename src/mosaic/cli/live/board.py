@@ -12,6 +12,7 @@ from typing import Any
 from mosaic.cli import words
 from mosaic.client import HistoryEntry, RunHeadline, RunRecord
 from mosaic.contract.environments import NO_ENVIRONMENT
+from mosaic.contract.phases import WAITING_FOR_SPACE
 from mosaic.fastlane.layout import START_PHASES
 
 _NOT_STARTED = ("INIT", "HSHK", "RDY")
@@ -86,6 +87,10 @@ class Row:
             return "restarting"
         if self.starts_with is not None:
             return "starting"
+        if self.status == "EXEC" and self.headline.get("phase") == WAITING_FOR_SPACE:
+            return WAITING_FOR_SPACE
+        if self.stall is not None:
+            return "stalled"
         if self.evaluates and self.status == "EXEC":
             return "evaluating"
         return words.state(self.status, self.outcome)
@@ -95,6 +100,12 @@ class Row:
         """What a started run does before its first step, as far as that is known; None when it steps."""
         phase = self.headline.get("phase", "") if self.heard else ""
         return phase if self.status == "EXEC" and (phase in START_PHASES or not self.heard) else None
+
+    @property
+    def stall(self) -> str | None:
+        """What a run does that takes no step any more; None for others."""
+        stalled = self.status == "EXEC" and self.headline.get("phase") == "stalled"
+        return str(self.headline["stall"]["text"]) if stalled else None
 
     @property
     def starting(self) -> str:

@@ -28,19 +28,19 @@ class View(Protocol):
 
 def follow(client: Client, board: Board, view: View) -> None:
     """Keep the board up to date until each of its runs has ended."""
-    from mosaic.client import RunRecord
+    from mosaic.client import RunRecord, RunRemoved
 
     only = next(iter(board.rows)) if len(board.rows) == 1 else ""
     with view:
         if board.all_ended():
             return
         updates = cast(
-            "Generator[HistoryEntry | RunHeadline | RunRecord, Any, None]",
+            "Generator[HistoryEntry | RunHeadline | RunRecord | RunRemoved, Any, None]",
             client.watch(only, board.last_seq, headlines=True),
         )
         with closing(updates):
             for update in updates:
-                if isinstance(update, RunRecord):
+                if isinstance(update, RunRecord | RunRemoved):
                     continue
                 row = board.apply(update)
                 if row is not None:

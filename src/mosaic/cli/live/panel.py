@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -15,6 +15,9 @@ from mosaic.cli.live.board import Board, Row
 from mosaic.cli.program import program
 
 _MOST_RESTARTS = 3
+_BY_WEIGHT = ("done", "mean return", "left", "steps/s", "last")
+_LEAST_WIDTH = 16
+"""Of a seed and a state, with a space behind them and the id."""
 
 
 def render(board: Board) -> RenderableType:
@@ -32,31 +35,59 @@ def many_runs(rows: list[Row]) -> RenderableType:
     """A row for each run; what they share stands above."""
     alike = len({row.title for row in rows}) == 1
     ids = words.unique_prefixes([row.run_id for row in rows])
-    table = Table(box=None, padding=(0, 1, 0, 0), expand=True, header_style="dim", show_edge=False)
-    # Only the name gives way when the terminal is narrow.
-    table.add_column("seed" if alike else "run", min_width=4)
-    table.add_column("id", no_wrap=True, style="dim", min_width=max(map(len, ids.values())))
-    table.add_column("state", no_wrap=True, min_width=9)
-    table.add_column("", ratio=1, min_width=4)
-    for title in ("done", "left", "steps/s", "mean return", "last"):
-        table.add_column(title, justify="right", no_wrap=True)
-    for row in rows:
-        head = row.headline
-        left = row.seconds_left()
-        table.add_row(
-            Text(str(row.seed) if alike else row.name, no_wrap=True, overflow="ellipsis"),
-            ids[row.run_id],
-            _state(row),
-            _bar(row),
-            words.percent(head.get("progress")),
-            "" if left is None else words.clock(left),
-            words.whole(head.get("sps")),
-            words.short(head.get("mean_return")),
-            words.short(head.get("last_return")),
-        )
     above = Text(rows[0].title if alike else f"{len(rows)} runs", style="bold")
     notes = [*_notes(rows, ids, alike), f"folders: {words.place(Path(rows[0].run_dir).parent)}"]
-    return Group(above, table, *(Text(note, style="dim", overflow="fold") for note in notes))
+    return Group(
+        above, _Rows(rows, ids, alike), *(Text(note, style="dim", overflow="fold") for note in notes)
+    )
+
+
+class _Rows:
+    """The table of several runs, with as many of its numbers as there is room for."""
+
+    def __init__(self, rows: list[Row], ids: Mapping[str, str], alike: bool) -> None:
+        self._rows, self._ids, self._alike = rows, ids, alike
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        numbers = [_row_numbers(row) for row in self._rows]
+        widths = {title: max(len(title), *(len(one[title]) for one in numbers)) + 1 for title in numbers[0]}
+        longest = max(map(len, self._ids.values()))
+        left = options.max_width - longest - _LEAST_WIDTH
+        shown = []
+        for title in _BY_WEIGHT:
+            left -= widths[title]
+            if left >= 0:
+                shown.append(title)
+        table = Table(box=None, padding=(0, 1, 0, 0), expand=True, header_style="dim", show_edge=False)
+        # Only the name gives way when the terminal is narrow.
+        table.add_column("seed" if self._alike else "run", min_width=4)
+        table.add_column("id", no_wrap=True, style="dim", min_width=longest)
+        table.add_column("state", no_wrap=True, min_width=9)
+        if left > 1:
+            table.add_column("", ratio=1)
+        for title in numbers[0]:
+            if title in shown:
+                table.add_column(title, justify="right", no_wrap=True)
+        for row, told in zip(self._rows, numbers, strict=True):
+            table.add_row(
+                Text(str(row.seed) if self._alike else row.name, no_wrap=True, overflow="ellipsis"),
+                self._ids[row.run_id],
+                _state(row),
+                *([_bar(row)] if left > 1 else []),
+                *(told[title] for title in told if title in shown),
+            )
+        yield table
+
+
+def _row_numbers(row: Row) -> dict[str, str]:
+    head, left = row.headline, row.seconds_left()
+    return {
+        "done": words.percent(head.get("progress")),
+        "left": "" if left is None else words.clock(left),
+        "steps/s": words.whole(head.get("sps")),
+        "mean return": words.short(head.get("mean_return")),
+        "last": words.short(head.get("last_return")),
+    }
 
 
 def _notes(rows: list[Row], ids: Mapping[str, str], alike: bool) -> list[str]:
@@ -101,6 +132,8 @@ def _state_in_full(row: Row) -> Text:
         return Text(row.restart, style=words.style("restarting"), overflow="fold")
     if row.state == "paused" and paused is not None:
         return Text(f"paused for {words.clock(paused)}", style=words.style("paused"))
+    if row.stall is not None:
+        return Text(f"stalled  {row.stall}", style=words.style("stalled"), overflow="fold")
     if row.starts_with:
         return Text(row.starting, style=words.style(row.state))
     reason = f"  {row.reason}" if row.reason and row.status == "FAULT" else ""

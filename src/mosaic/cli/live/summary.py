@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mosaic.cli import words
-from mosaic.cli.lines import last_lines
+from mosaic.cli.lines import as_left, last_lines
 from mosaic.cli.live.board import Row
 from mosaic.cli.output import console, say
 from mosaic.cli.program import program
@@ -149,7 +149,7 @@ def _print_stderr(client: Client, run: RunRecord) -> None:
         console().print(Text("last lines of its stderr:", style="dim"))
         for line in lines:
             # Not broken by us: people copy these lines, and their terminals break them as well.
-            say(f"  {line}")
+            say(f"  {as_left(line)}")
 
 
 def _print_next(outcome: str | None, ids: list[str], again: str = "rerun") -> None:

@@ -74,6 +74,8 @@ def _state(row: Row) -> str:
     """The state with what a waiting run waits for, and why a run starts again."""
     if row.state == "restarting" and row.restart:
         return row.restart
+    if row.stall is not None:
+        return f"stalled, {row.stall}"
     return words.waiting(row.reason) if row.state == "waiting" else row.starting
 
 
@@ -125,11 +127,15 @@ class LiveView(SilentView):
         from rich.live import Live
 
         self._board = board
+        self._width = console().width
         self._live = Live(
-            get_renderable=self.draw,
+            get_renderable=self._redraw,
             console=console(),
             refresh_per_second=self.redraws_per_second,
             transient=True,
+            # Our own streams are plain; rich would take the escape sequences in what is printed for colours.
+            redirect_stdout=False,
+            redirect_stderr=False,
             vertical_overflow=self.overflow,
         )
 
@@ -138,6 +144,16 @@ class LiveView(SilentView):
         from mosaic.cli.live.panel import render
 
         return render(self._board)
+
+    def _redraw(self) -> RenderableType:
+        from rich.control import Control
+
+        before, self._width = self._width, console().width
+        if self._width < before:
+            # The terminal has broken the lines of the panel in two, or more: how many it takes now, only the
+            # terminal knows.
+            console().control(Control.clear(), Control.home())
+        return self.draw()
 
     def __enter__(self) -> Self:
         self._live.start(refresh=True)

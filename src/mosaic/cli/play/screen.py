@@ -19,7 +19,9 @@ def play(session: PlaySession) -> Player:
     screen = console()
     with (
         Keyboard() as keyboard,
-        Live(console=screen, screen=True, auto_refresh=False) as live,
+        Live(
+            console=screen, screen=True, auto_refresh=False, redirect_stdout=False, redirect_stderr=False
+        ) as live,
         # The terminal has gone, and with it the user.
         contextlib.suppress(EOFError),
     ):

@@ -23,7 +23,7 @@ class Transition(_message.Message):
     def __init__(self, seq: _Optional[int] = ..., run_id: _Optional[str] = ..., status: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., at: _Optional[float] = ...) -> None: ...
 
 class Run(_message.Message):
-    __slots__ = ("run_id", "run_name", "worker_type", "status", "outcome", "reason", "run_dir", "tags", "submitted_at", "started_at", "ended_at", "exit_code", "supervisor_pid", "training_pid", "config_json", "headline_json", "worker_json", "history", "priority", "gpus", "place")
+    __slots__ = ("run_id", "run_name", "worker_type", "status", "outcome", "reason", "run_dir", "tags", "submitted_at", "started_at", "ended_at", "exit_code", "supervisor_pid", "training_pid", "config_json", "headline_json", "worker_json", "history", "priority", "gpus", "place", "brief_json")
     RUN_ID_FIELD_NUMBER: _ClassVar[int]
     RUN_NAME_FIELD_NUMBER: _ClassVar[int]
     WORKER_TYPE_FIELD_NUMBER: _ClassVar[int]
@@ -45,6 +45,7 @@ class Run(_message.Message):
     PRIORITY_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
     PLACE_FIELD_NUMBER: _ClassVar[int]
+    BRIEF_JSON_FIELD_NUMBER: _ClassVar[int]
     run_id: str
     run_name: str
     worker_type: str
@@ -66,7 +67,8 @@ class Run(_message.Message):
     priority: int
     gpus: _containers.RepeatedScalarFieldContainer[int]
     place: float
-    def __init__(self, run_id: _Optional[str] = ..., run_name: _Optional[str] = ..., worker_type: _Optional[str] = ..., status: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., run_dir: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., submitted_at: _Optional[float] = ..., started_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., exit_code: _Optional[int] = ..., supervisor_pid: _Optional[int] = ..., training_pid: _Optional[int] = ..., config_json: _Optional[str] = ..., headline_json: _Optional[str] = ..., worker_json: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Transition, _Mapping]]] = ..., priority: _Optional[int] = ..., gpus: _Optional[_Iterable[int]] = ..., place: _Optional[float] = ...) -> None: ...
+    brief_json: str
+    def __init__(self, run_id: _Optional[str] = ..., run_name: _Optional[str] = ..., worker_type: _Optional[str] = ..., status: _Optional[str] = ..., outcome: _Optional[str] = ..., reason: _Optional[str] = ..., run_dir: _Optional[str] = ..., tags: _Optional[_Iterable[str]] = ..., submitted_at: _Optional[float] = ..., started_at: _Optional[float] = ..., ended_at: _Optional[float] = ..., exit_code: _Optional[int] = ..., supervisor_pid: _Optional[int] = ..., training_pid: _Optional[int] = ..., config_json: _Optional[str] = ..., headline_json: _Optional[str] = ..., worker_json: _Optional[str] = ..., history: _Optional[_Iterable[_Union[Transition, _Mapping]]] = ..., priority: _Optional[int] = ..., gpus: _Optional[_Iterable[int]] = ..., place: _Optional[float] = ..., brief_json: _Optional[str] = ...) -> None: ...
 
 class SubmitRunRequest(_message.Message):
     __slots__ = ("config_json", "request_id", "environment")
@@ -200,20 +202,58 @@ class GetRunRequest(_message.Message):
     def __init__(self, run_id: _Optional[str] = ...) -> None: ...
 
 class ListRunsRequest(_message.Message):
-    __slots__ = ("statuses", "tags", "limit")
+    __slots__ = ("statuses", "outcomes", "tags", "without_tags", "algo", "env_id", "run_ids", "ended_before", "filter", "order_by", "ascending", "fields", "limit", "cursor", "count")
     STATUSES_FIELD_NUMBER: _ClassVar[int]
+    OUTCOMES_FIELD_NUMBER: _ClassVar[int]
     TAGS_FIELD_NUMBER: _ClassVar[int]
+    WITHOUT_TAGS_FIELD_NUMBER: _ClassVar[int]
+    ALGO_FIELD_NUMBER: _ClassVar[int]
+    ENV_ID_FIELD_NUMBER: _ClassVar[int]
+    RUN_IDS_FIELD_NUMBER: _ClassVar[int]
+    ENDED_BEFORE_FIELD_NUMBER: _ClassVar[int]
+    FILTER_FIELD_NUMBER: _ClassVar[int]
+    ORDER_BY_FIELD_NUMBER: _ClassVar[int]
+    ASCENDING_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
     statuses: _containers.RepeatedScalarFieldContainer[str]
+    outcomes: _containers.RepeatedScalarFieldContainer[str]
     tags: _containers.RepeatedScalarFieldContainer[str]
+    without_tags: _containers.RepeatedScalarFieldContainer[str]
+    algo: str
+    env_id: str
+    run_ids: _containers.RepeatedScalarFieldContainer[str]
+    ended_before: float
+    filter: str
+    order_by: str
+    ascending: bool
+    fields: _containers.RepeatedScalarFieldContainer[str]
     limit: int
-    def __init__(self, statuses: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ...) -> None: ...
+    cursor: str
+    count: bool
+    def __init__(self, statuses: _Optional[_Iterable[str]] = ..., outcomes: _Optional[_Iterable[str]] = ..., tags: _Optional[_Iterable[str]] = ..., without_tags: _Optional[_Iterable[str]] = ..., algo: _Optional[str] = ..., env_id: _Optional[str] = ..., run_ids: _Optional[_Iterable[str]] = ..., ended_before: _Optional[float] = ..., filter: _Optional[str] = ..., order_by: _Optional[str] = ..., ascending: _Optional[bool] = ..., fields: _Optional[_Iterable[str]] = ..., limit: _Optional[int] = ..., cursor: _Optional[str] = ..., count: _Optional[bool] = ...) -> None: ...
 
 class ListRunsResponse(_message.Message):
-    __slots__ = ("runs",)
+    __slots__ = ("runs", "next_cursor", "counts")
     RUNS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_CURSOR_FIELD_NUMBER: _ClassVar[int]
+    COUNTS_FIELD_NUMBER: _ClassVar[int]
     runs: _containers.RepeatedCompositeFieldContainer[Run]
-    def __init__(self, runs: _Optional[_Iterable[_Union[Run, _Mapping]]] = ...) -> None: ...
+    next_cursor: str
+    counts: _containers.RepeatedCompositeFieldContainer[StateCount]
+    def __init__(self, runs: _Optional[_Iterable[_Union[Run, _Mapping]]] = ..., next_cursor: _Optional[str] = ..., counts: _Optional[_Iterable[_Union[StateCount, _Mapping]]] = ...) -> None: ...
+
+class StateCount(_message.Message):
+    __slots__ = ("status", "outcome", "runs")
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    OUTCOME_FIELD_NUMBER: _ClassVar[int]
+    RUNS_FIELD_NUMBER: _ClassVar[int]
+    status: str
+    outcome: str
+    runs: int
+    def __init__(self, status: _Optional[str] = ..., outcome: _Optional[str] = ..., runs: _Optional[int] = ...) -> None: ...
 
 class DeleteRunRequest(_message.Message):
     __slots__ = ("run_id",)
@@ -238,14 +278,16 @@ class WatchRunsRequest(_message.Message):
     def __init__(self, since_seq: _Optional[int] = ..., run_id: _Optional[str] = ..., headlines: _Optional[bool] = ...) -> None: ...
 
 class RunUpdate(_message.Message):
-    __slots__ = ("transition", "headline", "run")
+    __slots__ = ("transition", "headline", "run", "removed")
     TRANSITION_FIELD_NUMBER: _ClassVar[int]
     HEADLINE_FIELD_NUMBER: _ClassVar[int]
     RUN_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
     transition: Transition
     headline: Headline
     run: Run
-    def __init__(self, transition: _Optional[_Union[Transition, _Mapping]] = ..., headline: _Optional[_Union[Headline, _Mapping]] = ..., run: _Optional[_Union[Run, _Mapping]] = ...) -> None: ...
+    removed: str
+    def __init__(self, transition: _Optional[_Union[Transition, _Mapping]] = ..., headline: _Optional[_Union[Headline, _Mapping]] = ..., run: _Optional[_Union[Run, _Mapping]] = ..., removed: _Optional[str] = ...) -> None: ...
 
 class Headline(_message.Message):
     __slots__ = ("run_id", "headline_json")
@@ -362,7 +404,7 @@ class GetHealthRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class Health(_message.Message):
-    __slots__ = ("version", "pid", "uptime_seconds", "live_runs", "waiting_runs", "cpus", "cpus_reserved", "last_seq", "problems", "disk_free_bytes", "memory_mb", "memory_mb_reserved", "gpus", "gpus_reserved")
+    __slots__ = ("version", "pid", "uptime_seconds", "live_runs", "waiting_runs", "cpus", "cpus_reserved", "last_seq", "problems", "disk_free_bytes", "memory_mb", "memory_mb_reserved", "gpus", "gpus_reserved", "notices")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     PID_FIELD_NUMBER: _ClassVar[int]
     UPTIME_SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -377,6 +419,7 @@ class Health(_message.Message):
     MEMORY_MB_RESERVED_FIELD_NUMBER: _ClassVar[int]
     GPUS_FIELD_NUMBER: _ClassVar[int]
     GPUS_RESERVED_FIELD_NUMBER: _ClassVar[int]
+    NOTICES_FIELD_NUMBER: _ClassVar[int]
     version: str
     pid: int
     uptime_seconds: float
@@ -391,7 +434,8 @@ class Health(_message.Message):
     memory_mb_reserved: int
     gpus: int
     gpus_reserved: int
-    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., uptime_seconds: _Optional[float] = ..., live_runs: _Optional[int] = ..., waiting_runs: _Optional[int] = ..., cpus: _Optional[int] = ..., cpus_reserved: _Optional[int] = ..., last_seq: _Optional[int] = ..., problems: _Optional[_Iterable[str]] = ..., disk_free_bytes: _Optional[int] = ..., memory_mb: _Optional[int] = ..., memory_mb_reserved: _Optional[int] = ..., gpus: _Optional[int] = ..., gpus_reserved: _Optional[int] = ...) -> None: ...
+    notices: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, version: _Optional[str] = ..., pid: _Optional[int] = ..., uptime_seconds: _Optional[float] = ..., live_runs: _Optional[int] = ..., waiting_runs: _Optional[int] = ..., cpus: _Optional[int] = ..., cpus_reserved: _Optional[int] = ..., last_seq: _Optional[int] = ..., problems: _Optional[_Iterable[str]] = ..., disk_free_bytes: _Optional[int] = ..., memory_mb: _Optional[int] = ..., memory_mb_reserved: _Optional[int] = ..., gpus: _Optional[int] = ..., gpus_reserved: _Optional[int] = ..., notices: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class ShutdownRequest(_message.Message):
     __slots__ = ()

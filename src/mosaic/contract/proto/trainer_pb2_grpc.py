@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class TrainerServiceStub:
-    """The trainer daemon. Every call carries the daemon's token as `authorization: Bearer …`;
+    """The trainer daemon. Every call carries the daemon's token and folder as `authorization: Bearer …`;
     calls of a worker carry the run's secret or, after the handshake, its session token as well.
     """
 
@@ -144,7 +144,7 @@ class TrainerServiceStub:
 
 
 class TrainerServiceServicer:
-    """The trainer daemon. Every call carries the daemon's token as `authorization: Bearer …`;
+    """The trainer daemon. Every call carries the daemon's token and folder as `authorization: Bearer …`;
     calls of a worker carry the run's secret or, after the handshake, its session token as well.
     """
 
@@ -402,7 +402,7 @@ def add_TrainerServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TrainerService:
-    """The trainer daemon. Every call carries the daemon's token as `authorization: Bearer …`;
+    """The trainer daemon. Every call carries the daemon's token and folder as `authorization: Bearer …`;
     calls of a worker carry the run's secret or, after the handshake, its session token as well.
     """
 

@@ -28,7 +28,8 @@ from PySide6.QtWidgets import (
 
 from gym_gui.models.list_row import ListRow
 from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
-from gym_gui.ui.widgets.elided import elide_title
+from gym_gui.ui.widgets.basics import tip
+from gym_gui.ui.widgets.elided import elide_parts, elide_title
 
 Index = QModelIndex | QPersistentModelIndex
 _ROW = Qt.ItemDataRole.UserRole
@@ -57,7 +58,7 @@ class RowModel(QAbstractListModel):
             return row
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.AccessibleTextRole):
             return " ".join(filter(None, (row.title, row.aside, row.about)))
-        return row.about or row.title if role == Qt.ItemDataRole.ToolTipRole else None
+        return tip(row.about or row.title) if role == Qt.ItemDataRole.ToolTipRole else None
 
 
 class RowDelegate(QStyledItemDelegate):
@@ -91,8 +92,7 @@ class RowDelegate(QStyledItemDelegate):
             painter.setFont(number_font(LABEL))
             painter.setPen(palette.colour("dim"))
             second = inner.adjusted(0, 22, 0, -5)
-            about = painter.fontMetrics().elidedText(row.about, Qt.TextElideMode.ElideRight, second.width())
-            painter.drawText(second, middle, about)
+            painter.drawText(second, middle, elide_parts(painter.fontMetrics(), row.about, second.width()))
         painter.restore()
 
 

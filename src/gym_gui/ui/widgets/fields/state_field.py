@@ -7,6 +7,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QPlainTextEdit, Q
 
 from gym_gui.models.form_state import Field, FormState
 from gym_gui.models.parsing import show
+from gym_gui.ui.widgets.basics import tip
 from gym_gui.ui.widgets.fields.field_box import CHANGED, FieldBox
 from gym_gui.ui.widgets.fields.layouts import ChoiceBox
 
@@ -91,7 +92,7 @@ class StateSwitch(QCheckBox):
         self.state, self.key = state, name
         # A single & would be the mark of a key.
         self._title = (title or state.fields[name].title).replace("&", "&&")
-        self.setToolTip(state.fields[name].help)
+        self.setToolTip(tip(state.fields[name].help))
         self.clicked.connect(self._take)
         self.refresh()
 

@@ -1,0 +1,57 @@
+"""Numbers in environment variables: a wrong one is told in a sentence, wherever it is read."""
+
+from __future__ import annotations
+
+import math
+import os
+
+from mosaic.contract.errors import UserError
+
+_MOST = 2**31 - 1
+
+
+def number_variable(name: str, default: float, least: float = 0.0) -> float:
+    """What the variable says, or the default where it says nothing."""
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return default
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not least <= number <= _MOST:
+        raise UserError(
+            f"{name} is '{text:.40}', but must be a number from {least:g} on: correct or unset it."
+        )
+    return number
+
+
+def whole_variable(name: str, default: int, least: int) -> int:
+    """The same for a whole number."""
+    text = os.environ.get(name, "").strip()
+    if not text:
+        return default
+    number = _whole(text)
+    if number is None or number < least:
+        raise UserError(
+            f"{name} is '{text:.40}', but must be a whole number from {least} on: correct or unset it."
+        )
+    return number
+
+
+def list_variable(name: str) -> tuple[int, ...] | None:
+    """Whole numbers from 0 on with commas between, each once (`0,2`); None where it is not set."""
+    text = os.environ.get(name)
+    if text is None:
+        return None
+    numbers = [_whole(part.strip()) for part in text.split(",") if part.strip()]
+    known = [number for number in numbers if number is not None]
+    if len(known) < len(numbers):
+        raise UserError(f"{name} is '{text:.40}', but must be numbers such as 0,2: correct or unset it.")
+    return tuple(dict.fromkeys(known))
+
+
+def _whole(text: str) -> int | None:
+    # Python reads other scripts' digits and underscores too, which nobody means here.
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 20 else -1
+    return number if 0 <= number <= _MOST else None
