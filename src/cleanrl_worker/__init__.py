@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import TYPE_CHECKING
+
+if getattr(sys, "argv", [""])[0] == "-m":
+    # A module of ours is started. The caller's folder comes last: a `random.py` would hide Python's own.
+    sys.path.append(os.environ.get("MOSAIC_USER_FOLDER", "") if sys.flags.safe_path else sys.path.pop(0))
 
 if TYPE_CHECKING:
     from mosaic.contract.capabilities import WorkerCapabilities
@@ -31,6 +37,7 @@ def get_worker_metadata() -> WorkerCapabilities:
         provides_fast_analytics=True,
         supports_policy_load=True,
         tracks_wandb=True,
+        secrets=("wandb_api_key",),
         player_module="cleanrl_worker.interactive",
         forms={
             "train": "gym_gui.ui.widgets.cleanrl_train_form:CleanRLTrainForm",

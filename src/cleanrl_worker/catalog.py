@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from cleanrl_worker.checkpoint_files import find_origin, locate
 from cleanrl_worker.config import parse_worker_config
 from cleanrl_worker.curriculum import PRESETS
 from cleanrl_worker.inspection import inspect
-from cleanrl_worker.policy_files import find_policy, list_policies
+from cleanrl_worker.policy_files import each_policy, find_policy
 from cleanrl_worker.resuming import explain
 from cleanrl_worker.schemas import ParamSchema, algorithms, load_schema
 from cleanrl_worker.schemas.catalog import check_fit, find_environment, load_environments
@@ -108,9 +108,9 @@ class CleanRLCatalog:
         env_id = origin.args.get("env_id")
         return CheckpointFacts(str(origin.path), origin.algo, env_id, origin.step, total, {**origin.args})
 
-    def policies(self, var: Path) -> list[PolicyFacts]:
-        """Every policy under a var folder, of the newest run first."""
-        return list_policies(var)
+    def policies(self, var: Path, run: str = "") -> Iterator[PolicyFacts]:
+        """Every policy under a var folder, of the newest run first; with `run` of runs whose id begins so."""
+        return each_policy(var, run)
 
     def policy(self, name: str, folder: Path, var: Path | None = None) -> PolicyFacts:
         """The policy that a path or a run's id means."""
@@ -126,6 +126,10 @@ class CleanRLCatalog:
         found = inspect(config, python, folder)
         found.require_extras()
         return found.config.as_json()
+
+    def warning(self, config: Mapping[str, Any]) -> str:
+        """What will come of a config that is right, but hardly meant."""
+        return inspect(config, None, None).warning
 
     def describe(
         self, config: Mapping[str, Any], python: str | None, folder: Path, typed: Collection[str]

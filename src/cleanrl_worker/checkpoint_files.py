@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import zipfile
@@ -15,9 +14,10 @@ from typing import Any
 from cleanrl_worker.policy_card import MODEL_SUFFIX, read_card
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
+from mosaic.contract.outside import parse_json, read_json
 from mosaic.contract.paths import RunPaths, VarPaths, resolve_var
 
-FORMAT = 2
+FORMAT = 3
 BEST = "best.npz"
 CHECKPOINT_SUFFIX = ".npz"
 _STEP_NAME = re.compile(r"step-\d+\.npz")
@@ -104,7 +104,7 @@ def _read_checkpoint(path: Path) -> Origin:
         if _SHAPE not in file.namelist():
             raise StorageError(f"{path} is no checkpoint of ours.")
         data = file.read(_SHAPE)
-        return _header(path, json.loads(data[_npy_header_size(data) :]))
+        return _header(path, parse_json(data[_npy_header_size(data) :]))
 
 
 def check_whole(origin: Origin) -> Origin:
@@ -169,6 +169,11 @@ def _npy_header_size(data: bytes) -> int:
 def _header(path: Path, content: Any) -> Origin:
     known = isinstance(content, dict) and content.get("format")
     if known and content["format"] != FORMAT:
+        if isinstance(known, int) and known < FORMAT:
+            raise StorageError(
+                f"The checkpoint {path} is of an earlier release (format {known}, this one writes {FORMAT}): "
+                f"go on from the run's {MODEL_SUFFIX} file, or finish the run with that release."
+            )
         raise StorageError(f"The checkpoint {path} has format {known}, this release knows {FORMAT}.")
     try:
         chunks = [name for part in content["parts"].values() for name in part.get("chunks", ())]
@@ -192,7 +197,7 @@ def _read_foreign(path: Path) -> Origin:
     """A model without a card, as somebody's script writes it: a run that wrote it knows what it is of."""
     run = RunPaths(path.parents[2]) if path.parent.parent.name == "runs" else None
     try:
-        told = json.loads(run.manifest.read_bytes()) if run is not None else {}
+        told = read_json(run.manifest) if run is not None else {}
     except (OSError, ValueError):
         told = {}
     if not isinstance(told, dict) or not told.get("env_id"):

@@ -6,10 +6,12 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from cleanrl_worker import get_worker_metadata
 from cleanrl_worker.config import CleanRLWorkerConfig, load_worker_config, parse_worker_config
 from cleanrl_worker.modes import INTERACTIVE, POLICY_EVAL, RESUME, TRAIN
 from cleanrl_worker.runtime import CleanRLWorkerRuntime
@@ -17,7 +19,11 @@ from cleanrl_worker.script_flags import looks_foreign
 from cleanrl_worker.shell_scripts import is_shell_script
 from mosaic.contract.connection import DEFAULT_PORT
 from mosaic.contract.errors import MosaicError, UserError
+from mosaic.contract.outside import parse_json
 from mosaic.contract.paths import VarPaths, resolve_var
+from mosaic.contract.plain import plain_line
+from mosaic.contract.process import open_closed_streams
+from mosaic.contract.secrets import HIDDEN_VARIABLE, lift_secrets
 from mosaic.worker.environment import PYTHON_VARIABLE, user_folder
 
 
@@ -77,7 +83,10 @@ def load_config(options: argparse.Namespace) -> CleanRLWorkerConfig:
     }
     extras = _extras(options.extras) | ({"mode": INTERACTIVE} if options.interactive else {})
     if options.config is not None:
-        return load_worker_config(options.config).with_overrides(extras=extras, **values)
+        loaded = load_worker_config(options.config)
+        config = loaded.with_overrides(extras=extras, **values)
+        # What the daemon hands over has no secrets in it.
+        return config if options.grpc else _lifted(config, loaded.raw)
     algo = options.algo or ""
     trains = extras.get("mode", TRAIN) == TRAIN and not is_shell_script(algo)
     # The last stage of a curriculum is the environment of its run.
@@ -89,12 +98,22 @@ def load_config(options: argparse.Namespace) -> CleanRLWorkerConfig:
             raise UserError(f"Without --config, --{name.replace('_', '-')} must be given.")
     from ulid import ULID
 
-    return parse_worker_config({"run_id": str(ULID()), **values, "extras": extras})
+    return _lifted(parse_worker_config({"run_id": str(ULID()), **values, "extras": extras}), {})
+
+
+def _lifted(config: CleanRLWorkerConfig, given: Mapping[str, Any]) -> CleanRLWorkerConfig:
+    """The config without its secrets, which are variables of this process from now on."""
+    worker = {"type": get_worker_metadata().worker_type, "config": config.as_json()}
+    declared = {name: given[name] for name in ("secrets", "plain") if "metadata" in given and name in given}
+    lifted = lift_secrets({**declared, "metadata": {"worker": worker}}, os.environ)
+    os.environ.update(lifted.values)
+    os.environ[HIDDEN_VARIABLE] = ",".join(lifted.values)
+    return replace(config, **lifted.config["metadata"]["worker"]["config"])
 
 
 def _extras(text: str | None) -> dict[str, Any]:
     try:
-        extras = json.loads(text or "{}")
+        extras = parse_json(text or "{}")
     except ValueError as error:
         raise UserError(f"--extras is not JSON: {error}.") from error
     if not isinstance(extras, dict):
@@ -103,6 +122,7 @@ def _extras(text: str | None) -> dict[str, Any]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    open_closed_streams()
     try:
         options = build_parser().parse_args(argv)
         config = load_config(options)
@@ -116,10 +136,10 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         return CleanRLWorkerRuntime(config, VarPaths(resolve_var()), grpc_target=target).run()
     except MosaicError as error:
-        print(error, file=sys.stderr)
+        print(plain_line(str(error)), file=sys.stderr)
         return error.exit_code
     except OSError as error:
-        print(f"The run's folder under {resolve_var()} cannot be used: {error}", file=sys.stderr)
+        print(plain_line(f"The run's folder under {resolve_var()} cannot be used: {error}"), file=sys.stderr)
         return 1
 
 
@@ -127,10 +147,12 @@ def dry_run(config: CleanRLWorkerConfig, emit_summary: bool, typed: Collection[s
     """Check module, flags, environment, spaces and checkpoint; train nothing."""
     from cleanrl_worker.catalog import CATALOG
 
-    python, folder = os.environ.get(PYTHON_VARIABLE), user_folder() or Path.cwd()
+    python, folder = os.environ.get(PYTHON_VARIABLE), user_folder()
     if emit_summary:
         print(json.dumps(CATALOG.describe(config.as_json(), python, folder, typed), indent=2), flush=True)
     CATALOG.check(config.as_json(), python, folder)
+    if warning := CATALOG.warning(config.as_json()):
+        print(warning, file=sys.stderr)
     return 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -10,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.live import LiveSettings
 from cleanrl_worker.modes import MODE_TARGETS, MODES, RESUME, TRAIN, check_settings
+from cleanrl_worker.schemas.check import GREATEST_SEED, LIMITS
 from cleanrl_worker.script_flags import OWN_BUDGET, looks_foreign
 from cleanrl_worker.shell_scripts import fill_in_script, is_shell_script
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.outside import read_json
 from mosaic.worker.environment import user_folder
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 RESERVED_EXTRAS = frozenset(
     [
         *("mode", "algo_params", "env_kwargs", "module_source", "requirements", "notes"),
+        "trust_modules",
         *("checkpoint_path", "policy_path", "checkpoints_dir", "curriculum_schedule", "seed_override"),
         *("tensorboard_dir", "track_wandb", "optuna_db", "cuda", "use_cuda"),
         *("fastlane_video_mode", "video_mode", "fastlane_slot", "fastlane_only"),
@@ -31,7 +33,19 @@ RESERVED_EXTRAS = frozenset(
 )
 """Extras that mean something to the platform; every other key becomes a flag of the script."""
 
+LONGEST = int(LIMITS["int"])
+"""The largest budget."""
 _FIELDS = ("run_id", "algo", "env_id", "total_timesteps", "seed", "worker_id", "agent_id", "extras")
+
+
+_KINDS = {
+    "algo_params": (Mapping, "an object"),
+    "env_kwargs": (Mapping, "an object"),
+    "requirements": (list, "a list"),
+    "notes": (str, "a text"),
+    "tensorboard_dir": (str, "a text"),
+}
+"""Extras that are used as what they should be, whoever is to use them."""
 
 
 def is_reserved(key: str) -> bool:
@@ -93,7 +107,7 @@ class CleanRLWorkerConfig:
 def load_worker_config(path: Path) -> CleanRLWorkerConfig:
     """Read a config file of either form."""
     try:
-        payload = json.loads(path.read_text("utf-8"))
+        payload = read_json(path)
     except OSError as error:
         raise UserError(f"The config {path} cannot be read: {error.strerror}.") from error
     except ValueError as error:
@@ -118,20 +132,26 @@ def parse_worker_config(payload: Any, folder: Path | None = None) -> CleanRLWork
     extras = fields.get("extras") or {}
     if not isinstance(extras, Mapping):
         raise UserError(f"'{prefix}extras' is {extras!r:.80}, but it must be an object.")
+    for name, (kind, words) in _KINDS.items():
+        if extras.get(name) is not None and not isinstance(extras[name], kind):
+            raise UserError(f"'{prefix}extras.{name}' is {extras[name]!r:.80}, but it must be {words}.")
     mode = extras.get("mode", TRAIN)
     if mode not in MODES:
         raise UserError(f"'{prefix}extras.mode' is {mode!r}, but it must be one of {', '.join(MODES)}.")
-    fields = _filled_in({**fields, "extras": extras}, mode, folder or user_folder() or Path.cwd())
+    fields = _filled_in({**fields, "extras": extras}, mode, folder or user_folder())
     extras = fields["extras"]
     others = {name: value for name, value in extras.items() if not is_reserved(name)}
     seed = fields.get("seed")
+    foreign = _is_foreign(fields)
     if seed is not None:
-        seed = _whole(fields, "seed", prefix, least=0)
+        seed = _whole(fields, "seed", prefix, 0, None if foreign else GREATEST_SEED)
+    if extras.get("seed_override") is not None:
+        _whole(extras, "seed_override", f"{prefix}extras.", 0, None if foreign else GREATEST_SEED)
     config = CleanRLWorkerConfig(
         run_id=_text(fields, "run_id", prefix),
         algo=_text(fields, "algo", prefix),
         env_id=_text(fields, "env_id", prefix),
-        total_timesteps=_whole(fields, "total_timesteps", prefix, least=_least_budget(fields)),
+        total_timesteps=_whole(fields, "total_timesteps", prefix, OWN_BUDGET if foreign else 1, LONGEST),
         seed=seed,
         extras=check_settings(mode, extras, others),
         worker_id=None if fields.get("worker_id") is None else _text(fields, "worker_id", prefix),
@@ -172,10 +192,9 @@ def _filled_in(fields: Mapping[str, Any], mode: str, folder: Path) -> Mapping[st
     return fields if schedule is None else with_target(fields, schedule)
 
 
-def _least_budget(fields: Mapping[str, Any]) -> int:
-    """Somebody's script may have a budget that nobody else knows."""
-    foreign = fields["extras"].get("module_source") == "upstream" or looks_foreign(str(fields.get("algo")))
-    return OWN_BUDGET if foreign else 1
+def _is_foreign(fields: Mapping[str, Any]) -> bool:
+    """Whether somebody's script runs, which may have a budget that nobody else knows, and other seeds."""
+    return fields["extras"].get("module_source") == "upstream" or looks_foreign(str(fields.get("algo")))
 
 
 def _nested(payload: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -189,17 +208,19 @@ def _nested(payload: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _text(fields: Mapping[str, Any], name: str, prefix: str) -> str:
     value = fields.get(name)
-    if not isinstance(value, str) or not value.strip():
+    if not isinstance(value, str) or not value.strip() or "\0" in value:
         state = "is missing" if value is None else f"is {value!r:.80}"
         raise UserError(f"'{prefix}{name}' {state}, but it must be a text.")
     return value
 
 
-def _whole(fields: Mapping[str, Any], name: str, prefix: str, least: int) -> int:
+def _whole(fields: Mapping[str, Any], name: str, prefix: str, least: int, most: int | None = None) -> int:
     value = fields.get(name)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
         state = "is missing" if value is None else f"is {value!r:.80}"
         raise UserError(f"'{prefix}{name}' {state}, but it must be a whole number of at least {least}.")
+    if most is not None and value > most:
+        raise UserError(f"'{prefix}{name}' is {value!r:.40}, but it must be at most {most}.")
     return value

@@ -14,6 +14,7 @@ from typing import Any
 from cleanrl_worker.conditions import Condition, parse_condition
 from cleanrl_worker.task_sampler import Sampler, parse_sampler
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.outside import parse_json
 
 DEFAULT_CONDITION = "steps>=100000"
 _KEYS = ("env_id", "steps", "condition")
@@ -121,7 +122,7 @@ def _read_text(text: str) -> Any:
         hint = closest(text, PRESETS) or f"; there are {' and '.join(PRESETS)}."
         raise UserError(f"There is no curriculum '{text}'{hint}")
     try:
-        return json.loads(text)
+        return parse_json(text)
     except ValueError as error:
         raise UserError(f"The curriculum is not JSON: {error}.") from error
 

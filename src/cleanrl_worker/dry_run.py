@@ -43,6 +43,7 @@ def describe(
         "policy": _policy(found.origin) if found.origin is not None and resumed is None else None,
         "script": found.script.head.as_json() if found.script.kind == "shell" else None,
         "pictures": _pictures(found, python),
+        "warning": found.warning,
         "missing_extras": [
             {"name": name, "needed_by": what, "install": f"mosaic extras install {name}"}
             for name, what in found.missing

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.config import CleanRLWorkerConfig
+from mosaic.contract.secrets import reference, referred
 from mosaic.worker.environment import surroundings
 
 
@@ -34,6 +35,7 @@ def _wandb(extras: Mapping[str, Any]) -> dict[str, str]:
     }
     if extras.get("wandb_use_vpn_proxy"):
         for scheme in ("http", "https"):
-            proxy = extras.get(f"wandb_{scheme}_proxy") or os.environ.get(f"WANDB_VPN_{scheme.upper()}_PROXY")
-            named[f"{scheme.upper()}_PROXY"] = proxy
+            proxy = extras.get(f"wandb_{scheme}_proxy") or reference(f"WANDB_VPN_{scheme.upper()}_PROXY")
+            variable = referred(proxy)
+            named[f"{scheme.upper()}_PROXY"] = os.environ.get(variable) if variable else proxy
     return {name: str(value) for name, value in named.items() if value}

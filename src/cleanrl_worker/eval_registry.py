@@ -1,6 +1,6 @@
 """How the models of each algorithm are played, those of other people's scripts too.
 
-An algorithm's module says it itself, by `load_policy(weights, spaces, args)`; this registry finds it there.
+An algorithm's `SPEC` says it itself, by `load_policy(weights, spaces, args)`; this registry finds it there.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import importlib
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,19 @@ from typing import Any
 from gymnasium.spaces import Box, Discrete
 
 from cleanrl_worker.checkpoint_files import CHECKPOINT_SUFFIX, read_origin
+from cleanrl_worker.kit.args import CommonArgs
+from cleanrl_worker.kit.spec import AlgorithmSpec, Misfit, fill_model
+from cleanrl_worker.kit.state import State, decode
+from cleanrl_worker.kit.torch_backend import as_tensors, read_weights
 from cleanrl_worker.policy_card import read_card
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
-from cleanrl_worker.training.common import CommonArgs
+from cleanrl_worker.resuming import as_object
 from cleanrl_worker.training.envs import VectorEnv, make_envs
 from cleanrl_worker.training.evaluation import Evaluation, evaluate
 from cleanrl_worker.training.normalise import FrozenNormaliser, statistics_in
 from cleanrl_worker.training.policies import Policy, Spaces
-from cleanrl_worker.training.state import State, decode
-from cleanrl_worker.training.weights import Misfit, read_weights
-from mosaic.contract.errors import MosaicError, UserError, closest
+from cleanrl_worker.trust import require_trust
+from mosaic.contract.errors import MosaicError, StorageError, UserError, closest
 
 NO_STATISTICS = (
     "The statistics of the observations that this policy was trained on are not beside its weights; "
@@ -39,16 +42,16 @@ NO_STATISTICS = (
 class EvalEntry:
     """What it takes to play a model of one algorithm."""
 
-    algo: str
-    args_type: type[CommonArgs]
-    load_policy: Callable[[Any, Spaces, Any], Policy]
-    """Makes the agent of the algorithm's own class out of weights; raises Misfit when they are not of it."""
-    action_spaces: tuple[str, ...]
-    normalises: bool
-    """Whether its policies see normalised observations."""
-    checkpoint_weights: Callable[[State, Spaces, Any], Any]
-    """Finds the weights among the parts of a full checkpoint, in the form of a model file."""
+    spec: AlgorithmSpec
     evaluate: Callable[..., Evaluation] = evaluate
+
+    @property
+    def algo(self) -> str:
+        return self.spec.name
+
+    def checkpoint_weights(self, parts: State, args: CommonArgs) -> Any:
+        """The weights among the parts of a full checkpoint, in the form of a model file."""
+        return as_tensors(fill_model(self.spec.model, parts.__getitem__, vars(args)))
 
     def make_envs(self, args: CommonArgs, num_envs: int) -> VectorEnv:
         """Environments as the algorithm trains on."""
@@ -61,14 +64,7 @@ def find_entry(algo: str) -> EvalEntry:
         hint = closest(algo, DEFAULT_ALGO_REGISTRY) or f"; known are {', '.join(DEFAULT_ALGO_REGISTRY)}."
         raise UserError(f"There is no algorithm '{algo}' whose models can be played{hint}")
     module: Any = importlib.import_module(DEFAULT_ALGO_REGISTRY[algo])
-    return EvalEntry(
-        algo,
-        module.Args,
-        module.load_policy,
-        module.ACTION_SPACES,
-        getattr(module, "NORMALISES_OBSERVATIONS", False),
-        module.checkpoint_weights,
-    )
+    return EvalEntry(module.SPEC)
 
 
 @dataclass(frozen=True)
@@ -94,33 +90,49 @@ class SavedModel:
         try:
             weights = self.weights
             if self.parts is not None:
-                weights = self.entry.checkpoint_weights(self.parts, spaces, self.args)
-            policy = self.entry.load_policy(weights, spaces, self.args)
+                weights = self._weights_in(self.parts)
+            policy: Policy = self.entry.spec.load_policy(weights, spaces, self.args)
         except Misfit as misfit:
             raise UserError(
                 f"{self.name} is not a model of {self.entry.algo} for {self.args.env_id}: {misfit}."
             ) from misfit
         if self.statistics is not None:
-            policy.normaliser = FrozenNormaliser(self.statistics)
+            try:
+                policy.normaliser = FrozenNormaliser(self.statistics)
+            except (KeyError, TypeError, ValueError) as error:
+                raise UserError(
+                    f"The card beside {self.name} has broken statistics of observations."
+                ) from error
             if policy.normaliser.size != math.prod(spaces.observation_space.shape):
                 raise UserError(f"The card beside {self.name} has statistics of other observations.")
-        elif self.entry.normalises:
+        elif self.entry.spec.normalises:
             policy.notes = (NO_STATISTICS,)
         return policy
 
+    def _weights_in(self, parts: State) -> Any:
+        try:
+            return self.entry.checkpoint_weights(parts, self.args)
+        except (LookupError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+            raise Misfit("it does not hold the weights of its networks") from error
+
 
 def open_model(
-    path: Path, algo: str | None = None, env_id: str | None = None, env_kwargs: str | None = None
+    path: Path,
+    algo: str | None = None,
+    env_id: str | None = None,
+    env_kwargs: str | None = None,
+    trusted: Collection[str] = (),
 ) -> SavedModel:
     """The policy in a model file or a full checkpoint.
 
     What is not given is taken from the card beside a model, or told by its parameters' names; a checkpoint
-    holds its own.
+    holds its own. A module that only these name is refused unless it is `trusted`.
     """
     given = {"env_id": env_id, "env_kwargs": env_kwargs}
     if path.suffix == CHECKPOINT_SUFFIX:
-        return _open_checkpoint(path, algo, given)
+        return _open_checkpoint(path, algo, given, trusted)
     weights, card = read_weights(path), read_card(path)
+    _require_trust(path, card.args if card else {}, given, trusted)
     entry = find_entry(algo or (card.algo if card else guess_algo(weights, path)))
     args = _arguments(entry, card.args if card else {}, given)
     if card is None:
@@ -128,25 +140,40 @@ def open_model(
     return SavedModel(str(path), entry, args, weights, card.normaliser, card.step)
 
 
-def _open_checkpoint(path: Path, algo: str | None, given: Mapping[str, Any]) -> SavedModel:
+def _require_trust(
+    path: Path, known: Mapping[str, Any], given: Mapping[str, Any], trusted: Collection[str]
+) -> None:
+    """Who names the environment has a say in what is imported; else only the file has."""
+    if given["env_id"] is None:
+        kwargs = as_object(known.get("env_kwargs")) if given["env_kwargs"] is None else None
+        require_trust(path, [known.get("env_id")], kwargs, trusted)
+
+
+def _open_checkpoint(
+    path: Path, algo: str | None, given: Mapping[str, Any], trusted: Collection[str]
+) -> SavedModel:
     origin = read_origin(path)
+    _require_trust(path, origin.args, given, trusted)
     entry = find_entry(algo or str(origin.algo))
     if entry.algo != origin.algo:
         raise UserError(f"{path} is of {origin.algo}, not of {entry.algo}.")
     parts = decode(path)["parts"]
     seen = parts.get("normaliser")
     args = _arguments(entry, origin.args, given)
-    statistics = None if seen is None else statistics_in(seen)
+    try:
+        statistics = None if seen is None else statistics_in(seen)
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise StorageError(f"The checkpoint {path} has broken statistics of observations.") from error
     return SavedModel(str(path), entry, args, None, statistics, origin.step, parts)
 
 
 def _arguments(entry: EvalEntry, known: Mapping[str, Any], given: Mapping[str, Any]) -> CommonArgs:
-    fields = {field.name for field in dataclasses.fields(entry.args_type)}
+    fields = {field.name for field in dataclasses.fields(entry.spec.args)}
     taken = {name: value for name, value in known.items() if name in fields}
     if given["env_id"] not in (None, taken.get("env_id")):
         # The keyword arguments are those of the environment that it was trained on.
         taken.pop("env_kwargs", None)
-    return entry.args_type(**taken | {name: value for name, value in given.items() if value is not None})
+    return entry.spec.args(**taken | {name: value for name, value in given.items() if value is not None})
 
 
 def guess_algo(weights: Any, path: Path) -> str:
@@ -154,12 +181,12 @@ def guess_algo(weights: Any, path: Path) -> str:
     found: dict[Callable[..., Policy], str] = {}
     for entry in map(find_entry, DEFAULT_ALGO_REGISTRY):
         try:
-            entry.load_policy(weights, _SmallSpaces(entry), entry.args_type())
+            entry.spec.load_policy(weights, _SmallSpaces(entry), entry.spec.args())
         except Misfit as misfit:
             if not misfit.only_shapes:
                 continue
         # Algorithms with the same loader differ in training only: each plays the other's models.
-        found.setdefault(entry.load_policy, entry.algo)
+        found.setdefault(entry.spec.load_policy, entry.algo)
     names = list(found.values())
     if len(names) == 1:
         return names[0]
@@ -172,7 +199,9 @@ class _SmallSpaces:
 
     def __init__(self, entry: EvalEntry) -> None:
         self.observation_space: Any = Box(-1.0, 1.0, (1,))
-        self.action_space: Any = Discrete(2) if "discrete" in entry.action_spaces else Box(-1.0, 1.0, (1,))
+        self.action_space: Any = (
+            Discrete(2) if "discrete" in entry.spec.action_spaces else Box(-1.0, 1.0, (1,))
+        )
 
 
 def main(path: str, algo: str, env_id: str, env_kwargs: str) -> int:

@@ -11,12 +11,12 @@ from typing import Annotated
 
 from cleanrl_worker.checkpoint_files import CHECKPOINT_SUFFIX, list_checkpoints
 from cleanrl_worker.eval_registry import SavedModel, open_model
+from cleanrl_worker.kit.args import SEEDS, Bounds
+from cleanrl_worker.kit.backend import open_backend
 from cleanrl_worker.policy_card import card_path
 from cleanrl_worker.taking_over import link_or_copy
 from cleanrl_worker.training.batched_evaluation import BATCH, EvalSettings, run_batched_evaluation
-from cleanrl_worker.training.common import Bounds
 from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.seeding import seed_everything
 from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.video import warn
 from mosaic.analytics.eval_summary import EvalSummary
@@ -38,7 +38,7 @@ class Args:
     """the environment; else the one it was trained on"""
     env_kwargs: str | None = None
     """a JSON object with keyword arguments for the environment; else those it was trained with"""
-    seed: Annotated[int | None, Bounds(minimum=0)] = None
+    seed: Annotated[int | None, SEEDS] = None
     """episode n starts from 1,000,000 + seed + n; else the seed that it was trained with"""
     eval_episodes: Annotated[int | None, Bounds(minimum=1)] = None
     """how many episodes are played; else one batch"""
@@ -66,7 +66,7 @@ def evaluate_policy(args: Args, stop: StopSignals) -> None:
     path = take_policy(named) if RUN_VARIABLE in os.environ else named
     model = replace(open_model(path, args.algo, args.env_id, args.env_kwargs), name=str(named))
     settings = settings_of(args, model)
-    seed_everything(settings.first_seed, deterministic=True)
+    open_backend(model.entry.spec.backend, settings.first_seed)
     run_batched_evaluation(model, settings, Path(), stop.check, _print_batch)
 
 

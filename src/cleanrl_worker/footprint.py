@@ -10,6 +10,7 @@ from typing import Any
 
 from cleanrl_worker.schemas.catalog import EnvironmentEntry
 from cleanrl_worker.schemas.spaces import observation_kind
+from mosaic.contract.errors import UserError
 
 SUPERVISOR_MB = 60
 TRAINING_MB = 250
@@ -18,6 +19,8 @@ CONVOLUTIONS_MB = 110
 """What the network for grid worlds takes more."""
 _MB = 1_000_000
 _FLOAT_BYTES = 4
+_LOWERED = {"replay_buffer": "buffer_size", "rollout": "num_envs or num_steps"}
+"""What makes a part of the memory smaller."""
 _GPU = Path("/dev/nvidia0")
 
 
@@ -39,15 +42,38 @@ def estimated_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | No
     seen, act = _size(entry.observation), _size(entry.action)
     row = (2 * seen + act + 2) * _FLOAT_BYTES
     envs = int(parameters.get("num_envs") or 1)
+    rollout = min(int(parameters.get("num_steps") or 0), int(parameters.get("total_timesteps") or 0) // envs)
     parts = {
         "supervisor": SUPERVISOR_MB,
         "training": TRAINING_MB,
         "convolutions": CONVOLUTIONS_MB if observation_kind(entry.observation) == "grid" else 0,
         "replay_buffer": int(parameters.get("buffer_size") or 0) * row // _MB,
         # Observations, and what is made of them for the update.
-        "rollout": int(parameters.get("num_steps") or 0) * envs * 2 * row // _MB,
+        "rollout": rollout * envs * 2 * row // _MB,
     }
     return {**parts, "total": sum(parts.values())}
+
+
+def check_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | None) -> None:
+    """Raise UserError for a run that needs more memory than the machine has."""
+    parts = estimated_memory(parameters, entry)
+    there = _machine_memory()
+    if parts is not None and there is not None and parts["total"] > there:
+        largest = max(_LOWERED, key=lambda name: parts[name])
+        raise UserError(
+            f"The run would need about {parts['total']:,} MB of memory, but this machine has {there:,} MB; "
+            f"lower {_LOWERED[largest]}."
+        )
+
+
+def _machine_memory() -> int | None:
+    """Megabytes of memory and swap space together."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)}
+    return (found.get("MemTotal", 0) + found.get("SwapTotal", 0)) * 1024 // _MB or None
 
 
 def _size(space: Mapping[str, Any]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,10 +11,11 @@ from typing import Any
 from cleanrl_worker.arguments import foreign_fields, platform_flags
 from cleanrl_worker.checkpoint_files import Origin, find_origin
 from cleanrl_worker.config import RESERVED_EXTRAS, CleanRLWorkerConfig, parse_worker_config
+from cleanrl_worker.footprint import check_memory
 from cleanrl_worker.modes import MODE_TARGETS, POLICY_EVAL, RESUME, TRAIN
 from cleanrl_worker.playing import check_policy
 from cleanrl_worker.probing import Prober
-from cleanrl_worker.resuming import check_resume
+from cleanrl_worker.resuming import check_resume, with_origin
 from cleanrl_worker.schemas import check_params, load_schema
 from cleanrl_worker.schemas.catalog import (
     EnvironmentEntry,
@@ -22,12 +24,14 @@ from cleanrl_worker.schemas.catalog import (
     find_environment,
     load_environments,
 )
+from cleanrl_worker.schemas.together import check_together, warn_together
 from cleanrl_worker.scripts import Script, resolve_script
 from cleanrl_worker.shell_scripts import check_shell_script
 from cleanrl_worker.stage_checks import check_budget, check_stages
 from cleanrl_worker.task_sampler import EXTRA as SYLLABUS
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.extras import is_installed, require_extra
+from mosaic.contract.secrets import references_in
 
 _OF_THE_RUN = {
     "track": "track_wandb",
@@ -36,6 +40,20 @@ _OF_THE_RUN = {
     "wandb_entity": "wandb_entity",
 }
 """Parameters of our algorithms that a run may say among the others, and the extra that each of them is."""
+_MAY_BE_SECRET = (
+    "env_kwargs",
+    "wandb_api_key",
+    "wandb_http_proxy",
+    "wandb_https_proxy",
+    "optuna_db",
+    "notes",
+)
+"""Extras that may be secrets with our own algorithms too."""
+_LONGEST_NAME = 255
+_LONGEST_PATH = 3000
+"""The run's own folder comes before it."""
+_LONGEST_EXPERIMENT = 200
+"""Of a name's 255 bytes, what seed, time and the endings of files leave."""
 _OPTIONS = {
     "seed": "--seed, or in the config's 'seed'",
     "env_id": "ENV or --env-id, or in the config's 'env_id'",
@@ -60,6 +78,8 @@ class Inspection:
     """The checkpoint or model that the run goes on from or plays."""
     missing: tuple[tuple[str, str], ...]
     """Optional sets that are not installed, each with what needs it."""
+    warning: str = ""
+    """What will come of the parameters, if that is hardly meant."""
 
     def require_extras(self) -> None:
         """Refuse a run that needs packages which are not there; nothing is installed by itself."""
@@ -73,11 +93,14 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
     script = resolve_script(parsed, folder, python=python)
     prober = Prober(python, folder) if folder is not None else None
     origin = _find_origin(parsed)
+    _check_secrets(parsed, script)
+    _check_names(parsed, script)
     checked = _check_script(parsed, script, prober, python)
     stages = _find_stages(checked, script, prober, python)
     entry = _find_entry(checked, script, prober, python)
     if script.has_main and entry is not None:
         check_fit(checked.algo, entry)
+    warning = _check_values(checked, origin, entry) if script.ours else ""
     if origin is not None and checked.mode in MODE_TARGETS:
         check_policy(checked, origin, entry)
     # Another interpreter has packages of its own.
@@ -86,7 +109,19 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
     if prober is not None and origin is not None and not origin.told and not missing:
         # Nobody has said what is in it, so only a look at its weights can tell whether it fits.
         prober.check_model(origin.path, checked.algo, checked.env_id, checked.extras.get("env_kwargs"))
-    return Inspection(checked, script, entry, origin, missing)
+    return Inspection(checked, script, entry, origin, missing, warning)
+
+
+def _check_values(config: CleanRLWorkerConfig, origin: Origin | None, entry: EnvironmentEntry | None) -> str:
+    """Raise UserError when parameters do not fit each other or this machine; gives a warning."""
+    schema = load_schema(config.algo)
+    values = {one.name: one.default for one in schema.parameters} if schema is not None else {}
+    whole = with_origin(config, origin) if origin is not None else config
+    values |= whole.extras.get("algo_params") or {}
+    values |= {"total_timesteps": config.total_timesteps}
+    check_together(values)
+    check_memory(values, entry)
+    return warn_together(values)
 
 
 def _find_origin(config: CleanRLWorkerConfig) -> Origin | None:
@@ -97,6 +132,29 @@ def _find_origin(config: CleanRLWorkerConfig) -> Origin | None:
     origin = find_origin(Path(config.extras["checkpoint_path"]))
     check_resume(config, origin)
     return origin
+
+
+def _check_secrets(config: CleanRLWorkerConfig, script: Script) -> None:
+    """Refuse a secret where nobody would look it up, and its reference would be taken for the value."""
+    flags = ("algo_params", *config.flags()) if not script.has_main else ()
+    for path, _ in references_in(config.as_json()):
+        if path[0] != "extras" or path[1] not in (*_MAY_BE_SECRET, *flags):
+            raise UserError(f"'{'.'.join(path)}' cannot be a secret for {config.algo}: give its value.")
+
+
+def _check_names(config: CleanRLWorkerConfig, script: Script) -> None:
+    """Refuse what no file system takes as the name of a file."""
+    for name in ("tensorboard_dir", "checkpoints_dir", "optuna_db"):
+        path = config.extras.get(name)
+        parts = [part.encode() for part in path.split("/")] if isinstance(path, str) else []
+        if (
+            any(len(part) > _LONGEST_NAME for part in parts)
+            or len(parts) + sum(map(len, parts)) > _LONGEST_PATH
+        ):
+            raise UserError(f"'extras.{name}' is too long to be a path: give a shorter one.")
+    own = (config.extras.get("algo_params") or {}).get("exp_name", config.flags().get("exp_name"))
+    if script.ours and isinstance(own, str) and len(own.encode()) + len(config.env_id) > _LONGEST_EXPERIMENT:
+        raise UserError("'exp_name' is too long to be the name of a folder: give a shorter one.")
 
 
 def _check_script(
@@ -182,6 +240,9 @@ def _find_entry(
 ) -> EnvironmentEntry | None:
     """What is known of the environment; UserError when nobody knows it."""
     kwargs = config.extras.get("env_kwargs")
+    if any(name not in os.environ for _, name in references_in(kwargs)):
+        # Its secrets wait for the run, and without them nothing can be told.
+        return None
     if not script.has_main or python is not None or prober is None:
         # Another script or interpreter may know other environments, and keyword arguments may change the
         # spaces of a known one: only it can tell.

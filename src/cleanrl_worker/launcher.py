@@ -2,11 +2,12 @@
 
 Called by its path, in any interpreter from Python 3.8 on; it needs the standard library only:
 
-    python launcher.py [--parent PID] [--go-fd N] [--preload | --exec WORDS] [--before MODULE]
-                       TARGET [arguments of the script]
+    python launcher.py [--parent PID] [--go-fd N] [--report-fd N] [--preload | --exec WORDS]
+                       [--before MODULE] TARGET [arguments of the script]
 
 TARGET is a dotted module or a file. `--preload` imports a module and calls its `main()`: the import happens
-while the supervisor still shakes hands, training begins when `go` has come through the pipe. `--before` names
+while the supervisor still shakes hands, training begins when `go` has come through the pipe; that `main()`
+has returned 0 is reported, as what it runs could end this process with that code too. `--before` names
 a module whose `main(TARGET, arguments)` is called before that import. `--exec` makes this process the program
 that its words, a JSON list, name; TARGET comes after them.
 """
@@ -17,24 +18,37 @@ import argparse
 import ast
 import contextlib
 import ctypes
+import errno
+import faulthandler
 import importlib
 import importlib.util
+import io
 import json
 import os
+import re
 import runpy
 import signal
+import stat
 import sys
+import time
 from types import ModuleType
+from typing import Any
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 PR_SET_PDEATHSIG = 1
+# `report.py`, which reads what is written here, has the same two.
+STACK_SIGNAL = signal.SIGRTMAX - 2
+END_WORD = b"end"
 
 
 def main(argv: list[str]) -> int:
-    # The folder of this file is the supervisor's, not the script's.
-    sys.path.pop(0)
+    if sys.path[0] == HERE:
+        # The folder of this file is the supervisor's, not the script's.
+        del sys.path[0]
     parser = argparse.ArgumentParser(prog="launcher.py", description=__doc__)
     parser.add_argument("--parent", type=int)
     parser.add_argument("--go-fd", type=int)
+    parser.add_argument("--report-fd", type=int)
     parser.add_argument("--preload", action="store_true")
     parser.add_argument("--before", metavar="MODULE")
     parser.add_argument("--exec", type=json.loads, metavar="WORDS")
@@ -43,6 +57,12 @@ def main(argv: list[str]) -> int:
     options = parser.parse_args(argv)
     if options.parent is not None:
         die_with(options.parent)
+    print_patiently()
+    if not options.preload:
+        # Our own algorithms keep their arguments in files, and look such values up where they are used.
+        options.arguments = [with_secrets(word) for word in options.arguments]
+    if options.report_fd is not None:
+        tell_stack(options.report_fd)
     sys.argv = [options.target, *options.arguments]
     loaded: ModuleType | None = None
     if options.before is not None:
@@ -52,11 +72,27 @@ def main(argv: list[str]) -> int:
     if options.go_fd is not None:
         wait_for_go(options.go_fd)
     if loaded is not None:
-        return call_main(loaded)
+        code = call_main(loaded)
+        if code == 0 and options.report_fd is not None:
+            os.pwrite(options.report_fd, END_WORD, 0)
+        return code
     if options.exec is not None:
         return become([*options.exec, options.target, *options.arguments])
     register_environment(options.arguments)
     return run_foreign(options.target)
+
+
+def with_secrets(word: str) -> str:
+    """An argument with the values of the variables that it refers to; `ps` shows it without them."""
+
+    def value(match: re.Match[str]) -> str:
+        found = os.environ.get(match[1])
+        if found is None:
+            return match[0]
+        return json.dumps(found)[1:-1] if is_json else found
+
+    is_json = word.partition("=")[2].startswith(("{", "["))
+    return re.sub(r"(?:(?<==)|(?<=\"))@env:([A-Za-z_]\w*)(?=\"|$)", value, word)
 
 
 def die_with(parent: int) -> None:
@@ -73,6 +109,58 @@ def wait_for_go(descriptor: int) -> None:
     os.close(descriptor)
     if not word:
         os._exit(1)
+
+
+def tell_stack(descriptor: int) -> None:
+    """Write what this thread does to the report whenever the supervisor asks by a signal."""
+    os.set_inheritable(descriptor, False)
+    faulthandler.register(STACK_SIGNAL, file=descriptor, all_threads=False)
+
+
+class PatientFile(io.FileIO):
+    """A log that waits for space when the disk is full: a word too many must not end the script."""
+
+    def write(self, data: Any) -> int:
+        rest, told = memoryview(data).cast("B"), False
+        try:
+            while rest:
+                try:
+                    rest = rest[super().write(rest) :]
+                except OSError as error:
+                    if error.errno not in (errno.ENOSPC, errno.EDQUOT) or asked_to_stop():
+                        raise
+                    told = told or tell_waiting(True)
+                    time.sleep(1)
+        finally:
+            if told:
+                tell_waiting(False)
+        return memoryview(data).nbytes
+
+
+def print_patiently() -> None:
+    """Let what the script prints wait for space, where it goes to a file."""
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is not None and stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            file = PatientFile(stream.fileno(), "wb", closefd=False)
+            patient = io.TextIOWrapper(file, stream.encoding, stream.errors, "\n", write_through=True)
+            setattr(sys, name, patient)
+
+
+def asked_to_stop() -> bool:
+    """Whether one of our own algorithms has noted a signal."""
+    return getattr(sys.modules.get("cleanrl_worker.training.stopping"), "asked", False)
+
+
+def tell_waiting(waits: bool) -> bool:
+    """Tell the supervisor, as `mosaic.contract.phases` does, which is not to be had in every interpreter."""
+    path = os.path.join(os.environ.get("CLEANRL_RUN_DIR", "."), ".waits_for_space")
+    with contextlib.suppress(OSError):
+        if waits:
+            open(path, "a").close()
+        else:
+            os.unlink(path)
+    return True
 
 
 def become(command: list[str]) -> int:
@@ -97,6 +185,8 @@ def run_foreign(target: str) -> int:
     is_file = os.path.sep in target
     if is_file:
         sys.path.insert(0, os.path.dirname(target))
+    else:
+        load_probe().prefer_own(target)
     path = target if is_file else find_source(target)
     if path is not None and only_defines_main(path):
         return call_main(load_file(path) if is_file else importlib.import_module(target))
@@ -117,11 +207,15 @@ def register_environment(arguments: list[str]) -> None:
     parser.add_argument("--env-id", default="")
     env_id = parser.parse_known_args(arguments)[0].env_id
     if env_id:
-        probe = load_file(os.path.join(os.path.dirname(os.path.abspath(__file__)), "probe.py"))
-        # The script may have a module of that name itself.
-        del sys.modules["probe"]
         with contextlib.suppress(Exception):
-            probe.import_family(env_id)
+            load_probe().import_family(env_id)
+
+
+def load_probe() -> ModuleType:
+    probe = load_file(os.path.join(HERE, "probe.py"))
+    # The script may have a module of that name itself.
+    del sys.modules["probe"]
+    return probe
 
 
 def load_file(path: str) -> ModuleType:

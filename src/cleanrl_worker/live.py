@@ -80,17 +80,27 @@ class LiveFrames:
         late = time.monotonic() - self._made_at > LONGEST_START_SECONDS
         return "" if late and phase in START_PHASES else phase
 
+    @property
+    def makes_environments(self) -> bool:
+        """Whether the training process has begun to make environments."""
+        return self._segment is not None and self._segment.phase not in ("", IMPORTING)
+
+    @property
+    def steps(self) -> int | None:
+        """How many steps the training process has taken; None when that cannot be told."""
+        return None if self._segment is None else self._segment.steps
+
     def add_to(self, environment: Mapping[str, str], bridge: Path | None) -> dict[str, str]:
         """The training process's environment, with what its Python needs to find the segment.
 
         `bridge` is where an interpreter that is not ours finds our code; ours has it installed.
         """
-        if self._segment is None:
-            # A daemon that was started inside a run has inherited the segment of that one.
-            return {name: value for name, value in environment.items() if name != SEGMENT_VARIABLE}
         code = _SITE if bridge is None else make_bridge(bridge)
         path = os.pathsep.join(filter(None, [str(code), environment.get("PYTHONPATH")]))
-        return {**environment, SEGMENT_VARIABLE: str(self._segment.path), "PYTHONPATH": path}
+        # A daemon that was started inside a run has inherited the segment of that one.
+        others = {name: value for name, value in environment.items() if name != SEGMENT_VARIABLE}
+        segment = {SEGMENT_VARIABLE: str(self._segment.path)} if self._segment is not None else {}
+        return {**others, **segment, "PYTHONPATH": path}
 
     def close(self) -> None:
         """Take the segment away: viewers see that the run ended."""

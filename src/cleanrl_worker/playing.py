@@ -12,6 +12,7 @@ from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.resuming import as_object
 from cleanrl_worker.schemas.catalog import EnvironmentEntry, find_environment
 from cleanrl_worker.schemas.spaces import describe_briefly, grid_of_dict
+from cleanrl_worker.trust import require_trust, trusted_in
 from mosaic.contract.errors import UserError, closest
 
 if TYPE_CHECKING:
@@ -46,9 +47,12 @@ def fill_in_policy(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         "total_timesteps": args.get("total_timesteps", 1),
         "seed": args.get("seed"),
     }
+    if fields.get("env_id") is None:
+        require_trust(origin.path, [args.get("env_id")], trusted=trusted_in(extras))
     kwargs = as_object(args.get("env_kwargs"))
-    if kwargs and fields.get("env_id") in (None, args.get("env_id")):
-        extras.setdefault("env_kwargs", kwargs)
+    if kwargs and fields.get("env_id") in (None, args.get("env_id")) and "env_kwargs" not in extras:
+        require_trust(origin.path, [], kwargs, trusted_in(extras))
+        extras["env_kwargs"] = kwargs
     return filled | {name: value for name, value in known.items() if fields.get(name) is None}
 
 
@@ -61,6 +65,9 @@ def check_policy(config: CleanRLWorkerConfig, origin: Origin, entry: Environment
         raise UserError(f"There is no algorithm '{config.algo}' whose models can be played{hint}")
     if origin.algo not in (None, config.algo):
         raise UserError(f"{origin.path} is a policy of {origin.algo}, not of {config.algo}: leave algo out.")
+    if config.extras.get("env_kwargs") is None and origin.args.get("env_id") == config.env_id:
+        kwargs = as_object(origin.args.get("env_kwargs"))
+        require_trust(origin.path, [], kwargs, trusted_in(config.extras))
     trained = find_environment(str(origin.args.get("env_id")))
     if entry is None or trained is None or origin.args.get("env_kwargs") not in (None, "{}"):
         return

@@ -9,6 +9,7 @@ from typing import Any
 
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import StorageError
+from mosaic.contract.outside import read_json
 
 FORMAT = 1
 MODEL_SUFFIX = ".cleanrl_model"
@@ -41,7 +42,7 @@ def read_card(model: Path) -> PolicyCard | None:
     """The card of a model file; None when there is none, as beside files of other people's scripts."""
     path = card_path(model)
     try:
-        content = json.loads(path.read_text("utf-8"))
+        content = read_json(path)
         if content["format"] != FORMAT:
             raise StorageError(f"{path} has format {content['format']}, this release knows {FORMAT}.")
         card = PolicyCard(content["algo"], content["args"], content["step"], content["normaliser"])

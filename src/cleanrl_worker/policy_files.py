@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -14,6 +13,7 @@ from cleanrl_worker.checkpoint_files import BEST, CHECKPOINT_SUFFIX, list_checkp
 from cleanrl_worker.policy_card import MODEL_SUFFIX, read_card
 from mosaic.contract.capabilities import PolicyFacts
 from mosaic.contract.errors import MosaicError, NotFoundError, UserError
+from mosaic.contract.outside import parse_json, read_json
 from mosaic.contract.paths import RunPaths, VarPaths, resolve_var
 
 LAST = "last"
@@ -45,14 +45,13 @@ def find_policy(named: str, folder: Path, var: Path | None = None) -> PolicyFact
     return min(found, key=_order)
 
 
-def list_policies(var: Path) -> list[PolicyFacts]:
-    """All policies of all runs; the newest run comes first, and of each the last step."""
+def each_policy(var: Path, run: str = "") -> Iterator[PolicyFacts]:
+    """All policies of all runs whose id begins so; the newest run comes first, and of each the last step."""
     runs = VarPaths(var).runs
     names = sorted(os.listdir(runs), reverse=True) if runs.is_dir() else []
-    found = []
     for name in names:
-        found += sorted(policies_in(runs / name), key=_order)
-    return found
+        if name.startswith(run):
+            yield from sorted(policies_in(runs / name), key=_order)
 
 
 def policies_in(folder: Path) -> list[PolicyFacts]:
@@ -150,14 +149,14 @@ def _with_args(facts: PolicyFacts, args: Mapping[str, Any]) -> PolicyFacts:
 def _mean_return(paths: RunPaths) -> float | None:
     """What the run's last episodes earned: by its manifest, or while it trains by its last heartbeat."""
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        return _number(json.loads(paths.manifest.read_bytes())["headline"]["mean_return"])
+        return _number(read_json(paths.manifest)["headline"]["mean_return"])
     with contextlib.suppress(OSError):
         with paths.events.open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
             lines = file.read().splitlines()
         for line in reversed(lines):
             with contextlib.suppress(ValueError, KeyError, TypeError):
-                event = json.loads(line)
+                event = parse_json(line)
                 if event["event"] == "heartbeat":
                     return _number(event["payload"]["mean_return"])
     return None

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import importlib.machinery
+import importlib.util
 import json
 import os
 import re
@@ -28,6 +30,10 @@ FAMILY_EXTRAS = {
 }
 
 
+FOLDER_VARIABLE = "MOSAIC_USER_FOLDER"
+"""As `mosaic.worker.environment` has it."""
+
+
 class ProbeError(Exception):
     """The environment cannot be made; the text is one sentence."""
 
@@ -41,21 +47,46 @@ def make_environment(env_id: str, kwargs: dict[str, Any]) -> Any:
         raise ProbeError(f"Gymnasium cannot be imported in {sys.executable}: {first_line(error)}.") from error
     try:
         if module:
+            prefer_own(module)
             importlib.import_module(module)
     except ImportError as error:
         raise ProbeError(
             f"Environment '{env_id}': module '{module}' cannot be imported ({first_line(error)}); "
             "put its folder on PYTHONPATH or install it."
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ProbeError(
             f"Environment '{env_id}': importing '{module}' fails with {named(error)}."
         ) from error
     import_family(env_id)
     try:
-        return gymnasium.make(name, **kwargs)
-    except Exception as error:
+        return gymnasium.make(name, **with_secrets(kwargs))
+    except (Exception, SystemExit) as error:
         raise ProbeError(f"Environment '{env_id}' cannot be made: {named(error)}.") from error
+
+
+def with_secrets(value: Any) -> Any:
+    """Keyword arguments with the values of the variables that stand in them as `@env:NAME`."""
+    if isinstance(value, dict):
+        return {key: with_secrets(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [with_secrets(item) for item in value]
+    match = re.fullmatch(r"@env:([A-Za-z_]\w*)", value) if isinstance(value, str) else None
+    return os.environ.get(match[1], value) if match else value
+
+
+def prefer_own(module: str) -> None:
+    """Let a module of the user's folder, which comes last, be found where another one has its name.
+
+    Then the folder comes first, as it does for who starts Python there.
+    """
+    folder, top = os.environ.get(FOLDER_VARIABLE) or os.getcwd(), module.partition(".")[0]
+    own = importlib.machinery.PathFinder.find_spec(top, [folder])
+    if own is None or own.origin is None or top in sys.modules:
+        return
+    other = importlib.util.find_spec(top)
+    if other is None or other.origin != own.origin:
+        sys.path.insert(0, folder)
 
 
 def import_family(env_id: str) -> None:
@@ -107,12 +138,14 @@ def family_of(env_id: str, spec: Any) -> tuple[str, str | None]:
 
 
 def describe_actions(space: Any) -> dict[str, Any]:
-    """A space of actions as plain data, with a word where a box has no room or no end."""
+    """A space of actions as plain data, with a word where a box has no end or no room."""
     entry = describe_space(space)
     if entry["kind"] == "box":
         room = space.high.astype("float64") - space.low.astype("float64")
-        if not ((room > 0) & (room < float("inf"))).all():
+        if not (room < float("inf")).all():
             entry["unbounded"] = True
+        elif not (room > 0).all():
+            entry["fixed"] = True
     return entry
 
 
@@ -162,6 +195,7 @@ def find_module(name: str) -> dict[str, Any]:
     if name.endswith(".py") or os.sep in name:
         found = os.path.isfile(name)
         return {"found": found, "origin": os.path.abspath(name) if found else None}
+    prefer_own(name)
     path: list[str] | None = None
     spec: Any = None
     parts = name.split(".")
@@ -226,8 +260,10 @@ def main() -> int:
     parser.add_argument("name", help="an environment id, or a module's name or path")
     parser.add_argument("--kwargs", default="{}", help="keyword arguments for the environment, as JSON")
     options = parser.parse_args()
-    # A script's own folder comes first by default; here it would hide the user's modules.
-    sys.path[0] = os.getcwd()
+    # A script's own folder comes first by default. The user's comes last, where it hides nothing.
+    if sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
+        del sys.path[0]
+    sys.path.append(os.getcwd())
     # Packages greet on stdout when imported, also from C; they get stderr instead.
     sys.stdout.flush()
     result_file = os.fdopen(os.dup(1), "w")

@@ -12,6 +12,7 @@ from typing import Any
 
 from cleanrl_worker.schemas.catalog import EnvironmentEntry
 from mosaic.contract.errors import UserError
+from mosaic.worker.environment import FOLDER_VARIABLE
 
 _PROBE = Path(__file__).with_name("probe.py")
 _SECONDS = 60.0
@@ -26,7 +27,7 @@ class Prober:
 
     def environment(self, env_id: str, env_kwargs: Mapping[str, Any] | None = None) -> EnvironmentEntry:
         """The spaces of an environment, or a UserError with the interpreter's own reason."""
-        answer = self._ask(str(_PROBE), "env", env_id, "--kwargs", json.dumps(dict(env_kwargs or {})))
+        answer = self._ask(env_id, str(_PROBE), "env", env_id, "--kwargs", json.dumps(dict(env_kwargs or {})))
         return EnvironmentEntry.from_json(env_id, answer)
 
     def check_module(self, name: str) -> None:
@@ -41,16 +42,14 @@ class Prober:
     ) -> None:
         """Raise UserError when a model file does not fit an algorithm and an environment."""
         kwargs = json.dumps(dict(env_kwargs or {}))
-        self._ask("-m", "cleanrl_worker.eval_registry", str(path), algo, env_id, kwargs)
+        self._ask(str(path), "-P", "-m", "cleanrl_worker.eval_registry", str(path), algo, env_id, kwargs)
 
     def has_module(self, name: str) -> bool:
         """Whether the interpreter finds a module."""
-        return bool(self._ask(str(_PROBE), "module", name).get("found"))
+        return bool(self._ask(name, str(_PROBE), "module", name).get("found"))
 
-    def _ask(self, *question: str) -> dict[str, Any]:
-        environment = dict(os.environ)
-        inherited = environment.get("PYTHONPATH")
-        environment["PYTHONPATH"] = os.pathsep.join([str(self._folder), *([inherited] if inherited else [])])
+    def _ask(self, what: str, *question: str) -> dict[str, Any]:
+        environment = {**os.environ, FOLDER_VARIABLE: str(self._folder)}
         try:
             done = subprocess.run(
                 [self._python, *question],
@@ -64,12 +63,10 @@ class Prober:
         except OSError as error:
             raise UserError(f"The interpreter {self._python} cannot be started: {error.strerror}.") from error
         except subprocess.TimeoutExpired as error:
-            raise UserError(
-                f"{self._python} did not answer about '{question[2]}' in {_SECONDS:.0f} s."
-            ) from error
+            raise UserError(f"{self._python} did not answer about '{what}' in {_SECONDS:.0f} s.") from error
         except (ValueError, IndexError) as error:
             last = (done.stderr.strip().splitlines() or ["no output"])[-1]
-            raise UserError(f"{self._python} cannot tell about '{question[2]}': {last}") from error
+            raise UserError(f"{self._python} cannot tell about '{what}': {last}") from error
         if "error" in answer:
             raise UserError(str(answer["error"]))
         return dict(answer)

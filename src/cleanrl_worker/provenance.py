@@ -15,6 +15,7 @@ from cleanrl_worker.config import CleanRLWorkerConfig
 from mosaic import __version__
 from mosaic.contract.atomic import write_json
 from mosaic.contract.paths import RunPaths
+from mosaic.worker.environment import without_secrets
 
 _PACKAGES = ("torch", "gymnasium", "numpy", "tensorboard", "tyro", "ale-py", "minigrid", "mujoco", "wandb")
 _GIT_SECONDS = 10.0
@@ -82,7 +83,7 @@ def _git(folder: Path) -> dict[str, Any]:
     return {
         "path": str(folder),
         "git_commit": commit.strip() if commit else None,
-        "git_diff": diff[:_DIFF_CHARACTERS] if diff else diff,
+        "git_diff": without_secrets(diff[:_DIFF_CHARACTERS]) if diff else diff,
         "git_diff_cut": bool(diff and len(diff) > _DIFF_CHARACTERS),
     }
 

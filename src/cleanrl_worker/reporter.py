@@ -15,12 +15,14 @@ from cleanrl_worker.modes import POLICY_EVAL
 from cleanrl_worker.script_flags import OWN_BUDGET
 from cleanrl_worker.scripts import Script
 from cleanrl_worker.shell_scripts import UNKNOWN_TIMESTEPS
+from cleanrl_worker.stalls import STALLED
 from cleanrl_worker.telemetry import LifecycleEmitter
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.headline import STARTING, TRAINING, HeadlineTracker
+from mosaic.contract.atomic import drop_spare, insist, is_full, keep_spare
 from mosaic.contract.errors import StorageError
 from mosaic.contract.paths import RunPaths
-from mosaic.contract.phases import read_phase
+from mosaic.contract.phases import WAITING_FOR_SPACE, is_waiting, read_phase, set_waiting
 from mosaic.fastlane.layout import START_PHASES
 from mosaic.worker.causes import last_lines
 
@@ -36,8 +38,6 @@ _FIRST_BEATS = 9
 START_SECONDS = 0.1
 """While it starts, so often a run is looked at for what it does: the first picture is worth waiting for."""
 _STDERR_LINES = 20
-LAST_WORD_SECONDS = 60.0
-"""How long to try to write the last event when the disk is full."""
 
 
 def complain(text: str) -> None:
@@ -75,13 +75,23 @@ class Reporter:
     """Writes one run's events and manifest; with a line it nudges the daemon to read them."""
 
     def __init__(
-        self, config: CleanRLWorkerConfig, paths: RunPaths, script: Script, phase: Callable[[], str] = str
+        self,
+        config: CleanRLWorkerConfig,
+        paths: RunPaths,
+        script: Script,
+        hurried: Callable[[], bool],
+        phase: Callable[[], str] = str,
     ) -> None:
-        """`phase` tells what the training process does before there are numbers; empty if unknown."""
+        """`phase` tells what the training process does before there are numbers; empty if unknown.
+
+        On a full disk the start and the end of the run wait for space, unless `hurried` says not to.
+        """
         self._config = config
         self._paths = paths
         self._script = script
-        self._emitter = LifecycleEmitter(config.run_id, paths.events)
+        self._hurried = hurried
+        self._emitter = LifecycleEmitter(config.run_id, paths.events, self._may_wait)
+        keep_spare(paths.manifest)
         shell = script.kind == "shell"
         unknown = config.total_timesteps == (UNKNOWN_TIMESTEPS if shell else OWN_BUDGET)
         counts = script.kind != "mode" and not unknown
@@ -90,6 +100,7 @@ class Reporter:
         self._reader = EventReader(paths.run_dir)
         self._stages = _stages_of(config)
         self._started_at = time.time()
+        self._began = time.monotonic()
         # A shell script does what it likes before it trains, and says so itself.
         self._phase = str if shell else phase
         self._told: dict[str, Any] = {}
@@ -100,9 +111,13 @@ class Reporter:
         self._saved = paths.full_checkpoints()[-1:]
         self._evaluation = _evaluation_of(config, paths)
         self.line: Line | None = None
+        self.look_for_stall: Callable[[bool], dict[str, Any] | None] = lambda paused: None
+        """Tells what a training process does that takes no step any more."""
+        self._stall: dict[str, Any] | None = None
 
     def started(self, payload: Mapping[str, Any]) -> None:
-        self._nudge(self._emitter.run_started({**payload, "phase": self._phase() or STARTING}).seq)
+        self._emitter.run_started({**payload, "phase": self._phase() or STARTING})
+        self._nudge()
 
     def beat(self, paused: bool = False, at_once: bool = False) -> float | None:
         """A heartbeat when there is something new, or when the last one is long ago.
@@ -113,6 +128,8 @@ class Reporter:
             phase = self._phase()
             self._starts = phase in START_PHASES
             at_once = at_once or phase not in ("", self._told.get("phase"))
+        before, self._stall = self._stall, self.look_for_stall(paused)
+        at_once = at_once or (self._stall is None) != (before is None)
         self._beat(paused, at_once)
         return START_SECONDS if self._starts else None
 
@@ -120,20 +137,28 @@ class Reporter:
         news = FIRST_NEWS_SECONDS if self._beats < _FIRST_BEATS else NEWS_SECONDS
         if not at_once and time.monotonic() - self._told_at < news:
             return
-        seq = self._tell_checkpoint()
+        saved = self._tell_checkpoint()
         headline = self._headline()
         if paused:
             headline["phase"] = "paused"
+        elif is_waiting(self._paths.run_dir):
+            headline["phase"] = WAITING_FOR_SPACE
         due = news if headline != self._told else HEARTBEAT_SECONDS
-        if at_once or time.monotonic() - self._told_at >= due:
-            seq = self._tell_headline(headline) or seq
-        if seq is not None:
-            self._nudge(seq)
+        beats = at_once or time.monotonic() - self._told_at >= due
+        if beats:
+            self._tell_headline(headline)
+        if beats or saved:
+            # Also when nothing could be written: that we live is worth a call.
+            self._nudge()
 
     def ended(self, status: str, code: int, cause: str | None = None) -> int:
         """Write the manifest and the last event; gives the exit code of the supervisor."""
         self._tell_checkpoint()
+        # What one did that was ended is worth knowing; one that came to its end went on after all.
+        self._stall = None if status == "completed" else self._stall
         headline = self._headline()
+        # A training process that was killed while it waited could not take this back.
+        set_waiting(self._paths.run_dir, False)
         ended_at = time.time()
         result = {
             "status": status,
@@ -141,14 +166,17 @@ class Reporter:
             "cause": cause,
             "started_at": self._started_at,
             "ended_at": ended_at,
-            "duration_seconds": round(ended_at - self._started_at, 3),
+            "duration_seconds": round(time.monotonic() - self._began, 3),
             "headline": headline,
             **({"curriculum": self._stages.history()} if self._stages is not None else {}),
             **({"evaluation": self._evaluation.manifest()} if self._evaluation is not None else {}),
         }
         payload: dict[str, Any] = {"exit_code": code, "headline": headline}
         try:
-            payload["manifest"] = write_manifest(self._config, self._paths, result)
+            payload["manifest"] = insist(
+                lambda: write_manifest(self._config, self._paths, result),
+                lambda error: is_full(error) and self._may_wait(),
+            )
         except OSError as error:
             trouble = f"the manifest {self._paths.manifest} cannot be written: {error.strerror}"
             if status == "completed":
@@ -160,6 +188,7 @@ class Reporter:
             said = last_lines(self._paths.stderr)[-_STDERR_LINES:]
             payload |= {"exit_code": code, "cause": cause, "stderr": said}
         self._say_last(status, payload)
+        drop_spare(self._paths.manifest)
         return code
 
     def _write_running_manifest(self, headline: dict[str, Any]) -> None:
@@ -195,57 +224,56 @@ class Reporter:
         self._starts = self._starts and numbers == self._old_numbers
         if self._starts or headline["phase"] == STARTING:
             headline["phase"] = self._phase() or headline["phase"]
+        if self._stall is not None:
+            headline |= {"phase": STALLED, "stall": self._stall}
         phase = read_phase(self._paths.run_dir, self._script.head.phases)
         return headline | ({"script_phase": phase.as_json()} if phase else {})
 
-    def _tell_headline(self, headline: dict[str, Any]) -> int | None:
-        """The number of the heartbeat that was written; None when that was not possible."""
-        try:
-            event = self._emitter.heartbeat(headline)
-        except OSError as error:
+    def _tell_headline(self, headline: dict[str, Any]) -> None:
+        self._told_at = time.monotonic()
+        if self._emitter.heartbeat(headline) is None:
             # A full disk: the next heartbeat may find room again.
-            complain(f"A heartbeat cannot be written: {error}")
-            return None
-        self._told, self._told_at = headline, time.monotonic()
+            return
+        self._told = headline
         self._beats += 1
         if self._evaluation is not None and self._evaluation.take_news():
             self._write_running_manifest(headline)
-        return event.seq
 
-    def _tell_checkpoint(self) -> int | None:
-        """The number of the event for a checkpoint that has appeared since the last look, if one has."""
+    def _tell_checkpoint(self) -> bool:
+        """Tell of a checkpoint that has appeared since the last look; whether that was done."""
         newest = self._paths.full_checkpoints()[-1:]
         if not newest or newest == self._saved:
-            return None
+            return False
         step = int(newest[0].stem.removeprefix("step-"))
-        try:
-            event = self._emitter.checkpoint_saved({"path": str(newest[0]), "step": step})
-        except OSError as error:
-            complain(f"The event of a checkpoint cannot be written: {error}")
-            return None
+        if self._emitter.checkpoint_saved({"path": str(newest[0]), "step": step}) is None:
+            return False
         self._saved = newest
-        return event.seq
+        return True
+
+    def _may_wait(self) -> bool:
+        """The disk is full: say so, now and then, and whether there is time to wait."""
+        if self._told.get("phase") != WAITING_FOR_SPACE or self._is_due():
+            self._tell_headline({**self._told, "phase": WAITING_FOR_SPACE})
+            self._nudge()
+        return not self._hurried()
+
+    def _is_due(self) -> bool:
+        return time.monotonic() - self._told_at >= HEARTBEAT_SECONDS
 
     def _say_last(self, status: str, payload: dict[str, Any]) -> None:
-        """Write the final event; a full disk gets some time to have room again."""
         say = {
             "completed": self._emitter.run_completed,
             "cancelled": self._emitter.run_cancelled,
             "failed": self._emitter.run_failed,
         }[status]
-        deadline = time.monotonic() + LAST_WORD_SECONDS
-        while True:
-            try:
-                say(payload)
-                return
-            except OSError as error:
-                if time.monotonic() > deadline:
-                    reason = payload.get("cause") or f"the run was {status}"
-                    raise StorageError(
-                        f"{self._paths.events} cannot be written: {error.strerror}; {reason}."
-                    ) from error
-            time.sleep(1.0)
+        try:
+            say(payload)
+        except OSError as error:
+            reason = payload.get("cause") or f"the run was {status}"
+            raise StorageError(
+                f"{self._paths.events} cannot be written: {error.strerror}; {reason}."
+            ) from error
 
-    def _nudge(self, seq: int) -> None:
+    def _nudge(self) -> None:
         if self.line is not None:
-            self.line.heartbeat(seq)
+            self.line.heartbeat(self._emitter.last_seq)

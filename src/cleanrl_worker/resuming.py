@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,10 @@ from cleanrl_worker.checkpoint_files import Origin, find_origin, locate
 from cleanrl_worker.curriculum import parse_schedule
 from cleanrl_worker.modes import RESUME
 from cleanrl_worker.schemas import check_params, load_schema
+from cleanrl_worker.trust import environments_in, module_of, require_trust, trusted_in
 from mosaic.contract.errors import UserError
+from mosaic.contract.outside import parse_json
+from mosaic.contract.secrets import references_in
 
 if TYPE_CHECKING:
     from cleanrl_worker.config import CleanRLWorkerConfig
@@ -52,6 +54,12 @@ def fill_in(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     extras["checkpoint_path"] = str(locate(named, folder))
     origin = find_origin(Path(extras["checkpoint_path"]))
     known = {"algo": origin.algo, **{name: origin.args.get(name) for name in (*needed[1:], "seed")}}
+    if fields.get("env_id") is None:
+        require_trust(origin.path, [known["env_id"]], trusted=trusted_in(extras))
+    kwargs = as_object(origin.args.get("env_kwargs"))
+    if any(references_in(kwargs)) and fields.get("env_id") in (None, known["env_id"]):
+        # Who asks for the run has to give these secrets again.
+        extras.setdefault("env_kwargs", kwargs)
     return filled | {name: value for name, value in known.items() if fields.get(name) is None}
 
 
@@ -62,6 +70,7 @@ def check_resume(config: CleanRLWorkerConfig, origin: Origin) -> None:
     if origin.algo not in (None, config.algo):
         raise UserError(f"{origin.path} is of {origin.algo}, not of {config.algo}.")
     given = check_params(config.algo, _given_params(config))
+    _require_trust(config, origin)
     if origin.step is None:
         return
     given["env_id"] = config.env_id
@@ -78,6 +87,16 @@ def check_resume(config: CleanRLWorkerConfig, origin: Origin) -> None:
             f"{origin.path} has trained all of its {config.total_timesteps:,} steps: to extend it, "
             "give a larger total_timesteps (`mosaic train --resume … --extend N`)."
         )
+
+
+def _require_trust(config: CleanRLWorkerConfig, origin: Origin) -> None:
+    """Refuse modules that only the origin names, among what `with_origin` takes from it."""
+    args, extras = origin.args, config.extras
+    same = config.env_id == args.get("env_id") and "env_kwargs" not in extras
+    goes_on = origin.step is not None and "curriculum_schedule" not in extras
+    stages = environments_in(args.get("curriculum")) if goes_on else []
+    kwargs = as_object(args.get("env_kwargs")) if same else None
+    require_trust(origin.path, stages, kwargs, [*trusted_in(extras), module_of(config.env_id)])
 
 
 def refuse_changes(origin: Origin, given: Mapping[str, Any]) -> None:
@@ -165,6 +184,6 @@ def as_object(value: Any) -> Any:
     if value is not None and not isinstance(value, str):
         return value
     try:
-        return json.loads(value or "{}")
+        return parse_json(value or "{}")
     except ValueError:
         return value

@@ -17,14 +17,16 @@ from cleanrl_worker.modes import INTERACTIVE, RESUME
 from cleanrl_worker.plan import RuntimeSummary, make_plan
 from cleanrl_worker.provenance import write_provenance
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.report import Report
 from cleanrl_worker.reporter import Reporter, complain
 from cleanrl_worker.scripts import resolve_script
 from cleanrl_worker.shell_environment import shell_environment
+from cleanrl_worker.stalls import StallWatch, stall_seconds
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.phases import forget_phases, read_phase
 from mosaic.worker.causes import cause_of, last_lines
-from mosaic.worker.environment import PYTHON_VARIABLE, user_folder
+from mosaic.worker.environment import PYTHON_VARIABLE, mask_logs, user_folder
 from mosaic.worker.training_process import TrainingProcess
 from mosaic.worker.watch import Watch
 
@@ -33,6 +35,10 @@ if TYPE_CHECKING:
     from mosaic.worker.link import TrainerLink
 
 _ATTEMPTS = 5
+_EARLY_END = (
+    "the training process ended with exit code 0 before it was done: something that it runs, such as the "
+    "environment, calls sys.exit() or os._exit()"
+)
 
 
 class CleanRLWorkerRuntime:
@@ -94,29 +100,34 @@ class CleanRLWorkerRuntime:
         """Train until the script ends or a signal asks for the end."""
         watch = Watch()
         try:
-            summary = self._prepare()
+            summary, self._stall_seconds = self._prepare(), stall_seconds()
         except MosaicError as error:
             if self._grpc_target is None:
                 raise
             # What was there when the run was queued may be gone when its turn comes.
-            return self._report_failure(error)
+            return self._report_failure(error, watch)
         self._paths.logs.mkdir(parents=True, exist_ok=True)
         pipes = self._take_pipes() if self._config.mode == INTERACTIVE else None
         forget_phases(self._paths.run_dir)
         make_tensorboard_folder(self._config, self._paths)
         live = LiveFrames(self._config.run_id, LiveSettings.from_extras(self._config.extras))
         makes = self._script.makes_environments()
-        reporter = Reporter(summary.config, self._paths, self._script, lambda: live.phase(makes))
+        reporter = Reporter(
+            summary.config, self._paths, self._script, lambda: watch.cancelled, lambda: live.phase(makes)
+        )
+        self._report = Report()
         if live.trouble is not None:
             complain(live.trouble)
         try:
             return self._supervise(summary, watch, reporter, live, pipes)
         finally:
             live.close()
+            self._report.close()
 
-    def _report_failure(self, error: MosaicError) -> int:
+    def _report_failure(self, error: MosaicError, watch: Watch) -> int:
         self._paths.logs.mkdir(parents=True, exist_ok=True)
-        return Reporter(self._config, self._paths, self._script).ended("failed", error.exit_code, str(error))
+        reporter = Reporter(self._config, self._paths, self._script, lambda: watch.cancelled)
+        return reporter.ended("failed", error.exit_code, str(error))
 
     def _take_pipes(self) -> tuple[int, int]:
         """Our stdin and stdout for the session itself; our events go straight to their file."""
@@ -138,8 +149,10 @@ class CleanRLWorkerRuntime:
         except OSError as error:
             place = error.filename or self._paths.run_dir
             raise StorageError(f"{place} cannot be written: {error.strerror}") from error
+        arguments = [*self._report.arguments(), *command[2:]]
+        fds = [self._report.descriptor]
         try:
-            return TrainingProcess(command[:2], command[2:], self._paths, environment, pipes=pipes)
+            return TrainingProcess(command[:2], arguments, self._paths, environment, fds, pipes)
         except OSError as error:
             raise UserError(f"the interpreter {command[0]} cannot be started: {error.strerror}") from error
 
@@ -163,6 +176,7 @@ class CleanRLWorkerRuntime:
         except (MosaicError, OSError) as error:
             training.end_tree()
             return reporter.ended("failed", 1, str(error))
+        reporter.look_for_stall = StallWatch(self._report, live, training.pid, self._stall_seconds).look
         training.go()
         self._write_provenance(summary.command)
         watch.until_end(training, reporter.beat)
@@ -170,12 +184,21 @@ class CleanRLWorkerRuntime:
             # A shell ends at once when it is asked to; what it has started may still write a checkpoint.
             training.await_group(watch.seconds_to_end())
         code = training.end_tree()
-        if link is not None:
-            link.close()
+        mask_logs(self._paths)
+        try:
+            return self._tell_end(reporter, watch, code)
+        finally:
+            # Not before the last word is said: as long as it waits for space, we call.
+            if link is not None:
+                link.close()
+
+    def _tell_end(self, reporter: Reporter, watch: Watch, code: int) -> int:
         if watch.cancelled:
             return reporter.ended("cancelled", code)
         if code != 0:
             return reporter.ended("failed", code, self._cause(code))
+        if self._script.has_main and not self._report.reached_end:
+            return reporter.ended("failed", 1, _EARLY_END)
         return reporter.ended("completed", 0)
 
     def _cause(self, code: int) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from cleanrl_worker.schemas.check import WORDS, check_value
 from cleanrl_worker.schemas.model import ParamSchema, ParamType
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.secrets import referred
 
 Form = Literal["both", "typed", "truthy", "switch", "value"]
 ENV_NAMES = ("env_id", "gym_id", "env", "env_name")
@@ -95,6 +96,9 @@ class ScriptFlags:
             raise UserError(f"{script} has no parameter '{name}'{hint}")
         if flag.schema is None or flag.schema.type == "str" or value is None or isinstance(value, list):
             return value
+        if referred(value) is not None:
+            # Only the script gets to see it.
+            return value
         return check_value(script, flag.schema, value)
 
 
@@ -105,6 +109,9 @@ def looks_foreign(algo: str) -> bool:
 
 def read_flags(path: Path) -> ScriptFlags:
     """The flags of a script; none are known of one that cannot be read."""
+    if not path.is_file():
+        # A pipe would be waited for.
+        return ScriptFlags()
     try:
         tree = ast.parse(path.read_bytes())
     except (OSError, ValueError, SyntaxError, RecursionError):

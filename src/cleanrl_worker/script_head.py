@@ -12,8 +12,8 @@ from mosaic.contract.errors import UserError, closest
 _TAG = re.compile(r"#\s*@(\w+)\s*(.*)")
 _TEXTS = ("description", "env_family", "author")
 _NUMBERS = ("phases", "total_timesteps")
-_LINES = 200
-"""A head is short: a file that is all comments is not read to its end."""
+_LINES, _LINE = 200, 10_000
+"""A head is short: a file that is all comments, or one line, is not read to its end."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,13 @@ def _head_lines(path: Path) -> list[str]:
     found: list[str] = []
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            for line, _ in zip(file, range(_LINES), strict=False):
+            for _ in range(_LINES):
+                line = file.readline(_LINE)
                 text = line.strip()
+                if "\0" in line:
+                    raise UserError(f"The script {path} is a program, not text that a shell can read.")
+                if not line:
+                    break
                 if text and not text.startswith("#"):
                     break
                 found.append(text)

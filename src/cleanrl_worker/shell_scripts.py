@@ -104,13 +104,17 @@ def check_shell_script(path: Path, head: ScriptHead) -> None:
     shell = Path(words[-1] if Path(words[0]).name == "env" else words[0]).name
     if shell not in _CHECKED_SHELLS:
         return
-    done = subprocess.run(
-        [shell, "-n", str(path)],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=_CHECK_SECONDS,
-    )
+    try:
+        done = subprocess.run(
+            [shell, "-n", str(path)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_CHECK_SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UserError(f"{shell} has not read the script {path} in {_CHECK_SECONDS:.0f} s.") from error
     if done.returncode != 0:
         said = (done.stderr.strip().splitlines() or ["no word"])[0]
         raise UserError(f"{shell} cannot read the script: {said}.")

@@ -19,7 +19,8 @@ import pytest
 from gymnasium.envs.classic_control import cartpole
 
 from cleanrl_worker.fastlane.drawer import Model, _Easel
-from cleanrl_worker.fastlane.portrait import DRAWER_VARIABLE, recipe_of, values_of
+from cleanrl_worker.fastlane.portrait import DRAWER_VARIABLE, Portrait, recipe_of, values_of
+from cleanrl_worker.fastlane.tap import LONGEST_REST, SINGLE_SHARE, Tap
 from cleanrl_worker.live import LiveFrames, LiveSettings
 from mosaic.client import Client
 from mosaic.fastlane import layout, slots
@@ -211,6 +212,53 @@ def test_the_training_process_draws_itself_when_no_other_does() -> None:
         wait_until(lambda: grid.frames()[0].number > newest + 3, grid)
         os.kill(drawer.pid, signal.SIGCONT)
         wait_until(lambda: place.drawn_outside, grid)
+
+
+class Forsaken(Portrait):
+    """One that nobody draws, and whose state is dear to hand over."""
+
+    def hand_over(self, *_: Any) -> bool:
+        time.sleep(0.02)
+        return False
+
+
+@contextmanager
+def forsaken(count: int) -> Iterator[list[Tap]]:
+    """Environments that are looked at for the next minute, each with a picture."""
+    segment = Segment(create_segment("RUN", "grid" if count > 1 else "single"))
+    env = played("CartPole-v1")
+    recipe = recipe_of(env)
+    assert recipe is not None
+    taps = []
+    for _ in range(count):
+        slot = slots.claim(segment, slots.Owner.myself())
+        assert slot is not None
+        taps.append(Tap(segment, slot, env.render, "it", str, Forsaken(env, recipe)))
+        taps[-1].show_beginning()
+    for tap in taps:
+        tap.mark[0] = tap._own_due = time.monotonic() + 60.0
+    yield taps
+    for tap in taps:
+        tap.close()
+    remove_segment("RUN")
+
+
+def test_what_is_handed_over_in_vain_is_part_of_what_pictures_may_cost() -> None:
+    with forsaken(1) as [tap]:
+        for _ in range(10):
+            tap.show(0.0)
+        tap._own_due = 0.0
+        began = time.monotonic()
+        tap.show(0.0)
+        assert tap._own_due - began > 10 * 0.02 / SINGLE_SHARE
+
+
+def test_many_that_are_watched_look_for_who_draws_them_no_more_often_than_one() -> None:
+    with forsaken(4) as taps:
+        began = time.monotonic()
+        for tap in taps:
+            tap.show(0.0)
+        assert min(tap.due_at for tap in taps) > began + 4 * LONGEST_REST
 
 
 def test_it_is_not_a_child_that_the_script_sees_and_ends_when_the_script_is_killed() -> None:

@@ -12,12 +12,14 @@ from typing import Any
 
 import pytest
 
+import cleanrl_worker
 from cleanrl_worker.live import LiveFrames, LiveSettings
 from mosaic.fastlane.grid import LiveGrid
 from mosaic.fastlane.layout import FOLDER_VARIABLE
 from mosaic.fastlane.reader import SlotStatus
 from support.runs import SCRIPTS
 
+SITE = Path(cleanrl_worker.__file__).parent / "site"
 FOREVER = ("--steps", "1000000", "--pause", "0.001")
 
 
@@ -160,9 +162,11 @@ def test_the_users_own_sitecustomize_still_runs(tmp_path: Path) -> None:
     assert done.stdout.split() == ["mine", "True"]
 
 
-def test_off_leaves_everything_as_it_is() -> None:
+def test_off_shows_nothing() -> None:
     live = LiveFrames("RUN", LiveSettings("off"))
-    assert live.add_to({"A": "b", "CLEANRL_FASTLANE_SEGMENT": "another run's"}, None) == {"A": "b"}
+    environment = live.add_to({"A": "b", "CLEANRL_FASTLANE_SEGMENT": "another run's"}, None)
+    # Without the segment, what lies there only finds the user's modules.
+    assert environment == {"A": "b", "PYTHONPATH": str(SITE)}
 
 
 def test_another_interpreter_gets_live_frames_and_nothing_else_of_ours(tmp_path: Path) -> None:

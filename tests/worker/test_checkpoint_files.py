@@ -23,9 +23,9 @@ from cleanrl_worker.checkpoint_files import (
     locate,
     read_origin,
 )
+from cleanrl_worker.kit.replay import ReplayBuffer
+from cleanrl_worker.kit.state import decode, encode
 from cleanrl_worker.taking_over import take_over
-from cleanrl_worker.training.replay import ReplayBuffer
-from cleanrl_worker.training.state import decode, encode
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
 from support.policies import write_empty_model
 
@@ -149,22 +149,22 @@ WRITES_WITHOUT_END = """
 import itertools
 from pathlib import Path
 import numpy as np
-from cleanrl_worker.training import replay
-from cleanrl_worker.training.checkpoints import Checkpoints
-from cleanrl_worker.training.common import CommonArgs
-from cleanrl_worker.training.state import Held
+from cleanrl_worker.kit import replay
+from cleanrl_worker.kit.checkpoints import Checkpoints
+from cleanrl_worker.kit.args import CommonArgs
+from cleanrl_worker.kit.state import Held
 from cleanrl_worker.training.writer import RunWriter
 
 replay.CHUNK = 500
 args = CommonArgs()
 checkpoints, buffer = Checkpoints("ppo", args), replay.ReplayBuffer(2000, (50,), (), seed=1)
-checkpoints.hold(loop=Held(weights=np.zeros(300_000)), buffer=buffer)
+parts = {"loop": Held(weights=np.zeros(300_000)), "buffer": buffer}
 with RunWriter(args) as writer:
     for step in itertools.count(1):
         for _ in range(300):
             buffer.add(np.full(50, buffer.total), np.zeros(50), 0, 0.0, False)
-        checkpoints.save(step, writer)
-        checkpoints.save_best(step, writer, step // 3)
+        checkpoints.save(step, writer, parts)
+        checkpoints.save_best(step, writer, parts, step // 3)
 """
 
 
@@ -188,7 +188,7 @@ def test_a_kill_in_the_middle_of_writing_harms_no_checkpoint(tmp_path: Path) -> 
 
 
 def assert_comes_back(path: Path) -> None:
-    from cleanrl_worker.training import replay
+    from cleanrl_worker.kit import replay
 
     origin = find_origin(path)
     state = decode(path)["parts"]["buffer"]
@@ -204,6 +204,14 @@ def assert_comes_back(path: Path) -> None:
     assert buffer.total == origin.step * 300
     assert rows.min() >= max(0, buffer.total - 2000)
     assert rows.max() < buffer.total
+
+
+def test_a_checkpoint_of_an_earlier_release_is_refused_with_the_way_to_go_on() -> None:
+    path = Path(__file__).parents[1] / "data" / "checkpoints" / "ppo-format-2.npz"
+    with pytest.raises(
+        StorageError, match=r"is of an earlier release .*go on from the run's .cleanrl_model file"
+    ):
+        find_origin(path)
 
 
 def test_every_refusal_is_one_of_ours(tmp_path: Path) -> None:

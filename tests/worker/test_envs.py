@@ -15,10 +15,10 @@ import pytest
 from gymnasium import spaces
 
 from cleanrl_worker.catalog import CATALOG
+from cleanrl_worker.kit.state import decode, encode
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.training.envs import VectorEnv, make_envs
 from cleanrl_worker.training.quickening import QuickDiscrete, look_around
-from cleanrl_worker.training.state import decode, encode
 from mosaic.contract.errors import UserError
 
 SHOWN: dict[str, spaces.Space[Any]] = {
@@ -36,7 +36,7 @@ SHOWN: dict[str, spaces.Space[Any]] = {
     "Many": spaces.Sequence(spaces.Box(0.0, 1.0, (2,))),
 }
 SHAPES = {
-    "Vector": (3, 2),
+    "Vector": (6,),
     "Number": (5,),
     "Switches": (3,),
     "Numbers": (5,),
@@ -126,6 +126,7 @@ def test_every_algorithm_gets_an_array(shown: str) -> None:
         expected = first.sample()
         if not isinstance(first, spaces.Box):
             expected = spaces.flatten(first, expected)
+        expected = np.reshape(expected, SHAPES[shown])
         np.testing.assert_array_equal(obs[0], np.asarray(expected, dtype=np.float32))
         finished = 0
         for _ in range(50):

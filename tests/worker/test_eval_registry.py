@@ -52,7 +52,7 @@ def test_a_model_file_plays_again_as_at_the_end_of_its_run(
     model = open_model(path)
     assert (model.entry.algo, model.args.env_id, model.args.seed) == (algo, SHORT[algo][0], 4)
     assert model.step == model.args.total_timesteps
-    assert (model.statistics is not None) == model.entry.normalises
+    assert (model.statistics is not None) == model.entry.spec.normalises
     with model.make_envs(2) as envs:
         policy = model.load_policy(envs)
         again = model.entry.evaluate(policy, envs, 3, 4 + FIRST_SEED)
@@ -182,17 +182,17 @@ class Harmless:
         ),
         (FOREIGN["dqn"], "pqn", "CartPole-v1", "it lacks network.1.weight"),
         (FOREIGN["dqn"], "c51", "CartPole-v1", "it has no model_weights and args"),
-        (("c51", lambda: {"model_weights": 1, "args": {}}), "c51", "CartPole-v1", "no tables by name"),
-        (("c51", lambda: {"model_weights": {}, "args": [1]}), "c51", "CartPole-v1", "no tables by name"),
+        (("c51", lambda: {"model_weights": 1, "args": {}}), "c51", "CartPole-v1", "not tables by name"),
+        (("c51", lambda: {"model_weights": {}, "args": [1]}), "c51", "CartPole-v1", "not tables by name"),
         (
             ("c51", lambda: {"model_weights": {}, "args": {"n_atoms": "many"}}),
             "c51",
             "CartPole-v1",
-            "its args say {'n_atoms': 'many'}, which is no distribution of returns",
+            "its args say {'n_atoms': 'many'}, which does not describe a distribution of returns",
         ),
         (FOREIGN["c51"], "dqn", "CartPole-v1", "does not hold the weights of one network"),
-        (FOREIGN["td3"], "ddpg_continuous_action", "Pendulum-v1", "3 parts where actor and qf1 are needed"),
-        (FOREIGN["sac"], "td3_continuous_action", "Pendulum-v1", "one part where actor and qf1 and qf2"),
+        (FOREIGN["td3"], "ddpg_continuous_action", "Pendulum-v1", "3 parts where 2 are needed"),
+        (FOREIGN["sac"], "td3_continuous_action", "Pendulum-v1", "one part where 3 are needed"),
         (
             FOREIGN["ppo"],
             "ppo",

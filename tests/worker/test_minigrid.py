@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from cleanrl_worker.agents.minigrid import MinigridAgent, MinigridCNN, distinct
+from cleanrl_worker.agents.minigrid import MinigridAgent, MinigridCNN
 from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.algorithms import c51, dqn, ppo, pqn
-from cleanrl_worker.algorithms.ppo import Args, TorchLearner, make_agent, make_learner
+from cleanrl_worker.algorithms.ppo import Args, make_agent
 from cleanrl_worker.training.envs import make_envs
-from cleanrl_worker.training.optimizer import Adam
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable
 
@@ -45,38 +44,6 @@ def test_weights_begin_orthogonal_and_biases_at_zero() -> None:
         assert not agent.get_parameter(f"{name}.bias").any()
 
 
-def test_views_that_repeat_are_computed_once_and_count_each_time() -> None:
-    agent = MinigridAgent(7)
-    views = torch.randint(0, 6, (40, 147)).float()
-    batch = views[torch.randint(0, 40, (128,))]
-    rows, places = distinct(batch)
-    assert places is not None and len(rows) <= 40 and torch.equal(rows[places], batch)
-    assert distinct(views)[1] is None
-    gradients = []
-    # In parts of fewer rows than are worth a look, and all at once.
-    for parts in (batch.split(8), [batch]):
-        agent.zero_grad()
-        torch.cat([torch.column_stack(agent(part)) for part in parts]).square().sum().backward()
-        gradients.append([parameter.grad.clone() for parameter in agent.parameters()])  # type: ignore[union-attr]
-    for alone, together in zip(*gradients, strict=True):
-        torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
-
-
-def test_a_policy_that_has_learned_is_asked_again_about_the_views_it_knows() -> None:
-    agent, args = MinigridAgent(7), Args()
-    learner = TorchLearner(agent, Adam(agent, eps=1e-5), args)
-    obs = np.random.default_rng(1).integers(0, 6, (6, 147)).astype(np.float32)
-    before = learner.logits(obs)
-    np.testing.assert_allclose(before, agent.logits(torch.from_numpy(obs)).detach(), atol=1e-6)
-    column = np.ones(6, np.float32)
-    batch = ppo.Batch(obs, np.zeros((6, 1), np.int64), -column, column, column, column)
-    learner.learn(batch, np.arange(6), learning_rate=0.01)
-    after = learner.logits(obs)
-    assert np.abs(after - before).max() > 1e-4
-    np.testing.assert_allclose(after, agent.logits(torch.from_numpy(obs)).detach(), atol=1e-6)
-    np.testing.assert_allclose(learner.values(obs), agent.value(torch.from_numpy(obs)).detach(), atol=1e-6)
-
-
 def test_bytes_and_flat_rows_of_floats_are_the_same_picture() -> None:
     agent = MinigridAgent(7)
     pictures = torch.randint(0, 11, (5, 7, 7, 3), dtype=torch.uint8)
@@ -106,7 +73,6 @@ def test_the_observation_chooses_the_network(env_id: str, kwargs: str, shape: tu
             assert isinstance(agent, MLPAgent)
             return
         assert isinstance(agent, MinigridAgent)
-        assert isinstance(make_learner(agent, Adam(agent, eps=1e-5), Args()), TorchLearner)
         obs = np.zeros((1, *shape), dtype=np.uint8)
         envs.reset(1, out=obs)
         assert agent.logits(torch.from_numpy(obs)).shape == (1, 7)

@@ -22,7 +22,7 @@ from mosaic.contract.errors import UserError
 from mosaic.contract.paths import VarPaths
 from support.policies import save_cartpole, write_empty_model
 
-KNOWN = ("policy_path", "algo", "env_id", "env_kwargs", "seed")
+KNOWN = ("policy_path", "algo", "env_id", "env_kwargs", "seed", "trust")
 
 
 @pytest.fixture

@@ -14,14 +14,12 @@ from gymnasium import spaces
 
 from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.algorithms import ppo
-from cleanrl_worker.algorithms.ppo import Args, Batch, DiscreteSampler, TorchLearner
-from cleanrl_worker.kernels.ppo import PPOKernel, fits
+from cleanrl_worker.algorithms.ppo import Args, Batch
 from cleanrl_worker.training.discrete_actions import DiscreteActions
-from cleanrl_worker.training.optimizer import Adam
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable
 
-NVEC, OBS, SIZE = (3, 2, 4), 5, 64
+NVEC, OBS = (3, 2, 4), 5
 
 
 class Copy(gymnasium.Env[Any, Any]):
@@ -79,49 +77,23 @@ def test_choices_become_what_the_environment_takes(
     assert [np.asarray(action).tolist() for action in given] == taken
 
 
-def make_batch(random: np.random.Generator) -> Batch:
-    def floats(*shape: int) -> Any:
-        return random.normal(size=shape).astype(np.float32)
-
-    actions = np.stack([random.integers(0, size, SIZE) for size in NVEC], axis=1)
-    log_probs = -np.abs(floats(SIZE)) - 2.5
-    return Batch(floats(SIZE, OBS), actions, log_probs, floats(SIZE), floats(SIZE), 0.3 * floats(SIZE))
-
-
-def test_the_kernel_takes_the_same_steps_as_torch() -> None:
-    torch.manual_seed(1)
-    args = Args(ent_coef=0.1)
-    reference, fused = MLPAgent(OBS, NVEC), MLPAgent(OBS, NVEC)
-    fused.load_state_dict(reference.state_dict())
-    assert reference.actor[-1].weight.shape == (9, 64) and fits(fused)
-    first, second = Adam(reference, eps=1e-5), Adam(fused, eps=1e-5)
-    torch_learner, kernel = TorchLearner(reference, first, args), PPOKernel(fused, second, args)
-    random = np.random.default_rng(0)
-    for _ in range(30):
-        batch, rows = make_batch(random), random.permutation(SIZE)[:48]
-        expected = torch_learner.learn(batch, rows, 1e-3)
-        np.testing.assert_allclose(kernel.learn(batch, rows, 1e-3), expected, rtol=2e-4, atol=2e-6)
-        np.testing.assert_allclose(second.gradient.numpy(), first.gradient.numpy(), rtol=1e-3, atol=2e-6)
-    np.testing.assert_allclose(second.weights.numpy(), first.weights.numpy(), rtol=1e-3, atol=1e-5)
-
-
 def test_probabilities_are_those_of_independent_choices() -> None:
     torch.manual_seed(2)
-    agent, args = MLPAgent(OBS, NVEC), Args(norm_adv=False)
-    learner = TorchLearner(agent, Adam(agent, eps=1e-5), args)
-    sampler = DiscreteSampler(learner, 3, 4, DiscreteActions(spaces.MultiDiscrete(NVEC)))
-    obs = np.random.default_rng(0).normal(size=(3, 4, OBS)).astype(np.float32)
-    for t in range(3):
-        sampler.act(t, obs[t])
-    logits = agent.logits(torch.from_numpy(obs.reshape(12, OBS))).detach()
+    agent, actions = MLPAgent(OBS, NVEC), DiscreteActions(spaces.MultiDiscrete(NVEC))
+    obs = torch.randn(12, OBS)
+    logits = agent.logits(obs).detach()
     parts = [torch.distributions.Categorical(logits=part) for part in logits.split(NVEC, dim=1)]
-    chosen = torch.from_numpy(sampler.actions.reshape(12, -1))
-    expected = sum(part.log_prob(chosen[:, column]) for column, part in enumerate(parts))
-    torch.testing.assert_close(torch.from_numpy(sampler.log_probs()), expected)
+    chosen = actions.best(torch.randn(12, sum(NVEC)).numpy())
+    expected = sum(part.log_prob(torch.from_numpy(chosen[:, n])) for n, part in enumerate(parts))
+    found = actions.log_probs(logits.numpy(), chosen)
+    torch.testing.assert_close(torch.from_numpy(found), expected)
 
-    zeros = np.zeros(12, dtype=np.float32)
-    batch = Batch(obs.reshape(12, OBS), chosen.numpy(), sampler.log_probs(), zeros, zeros, zeros)
-    logged = dict(zip(ppo.LOGGED, learner.learn(batch, np.arange(12), 0.0), strict=True))
+    zeros = torch.zeros(12)
+    batch = Batch(
+        obs, torch.from_numpy(chosen), torch.from_numpy(found), zeros, zeros, zeros, torch.arange(12)
+    )
+    _, values = ppo.ppo_loss(agent, Args(norm_adv=False), batch)
+    logged = dict(zip(ppo.LOGGED, values.tolist(), strict=True))
     assert logged["entropy"] == pytest.approx(float(sum(part.entropy().mean() for part in parts)))
     assert logged["old_approx_kl"] == pytest.approx(0.0, abs=1e-6)
 

@@ -1,13 +1,12 @@
-"""DDPG, TD3 and SAC: kernels like torch, known file names, true transitions, and a pendulum that comes up."""
+"""DDPG, TD3 and SAC: known file names, true transitions, and a pendulum that comes up."""
 
 from __future__ import annotations
 
-import importlib
 import json
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -15,19 +14,14 @@ import pytest
 import torch
 from gymnasium.spaces import Box
 
-from cleanrl_worker.agents.continuous import HIDDEN, Actor, GaussianActor, QNetwork
-from cleanrl_worker.kernels.deterministic import DeterministicKernel
-from cleanrl_worker.kernels.sac import SACKernel
+from cleanrl_worker.agents.continuous import Actor, GaussianActor, QNetwork
+from cleanrl_worker.kit.replay import Replay
 from cleanrl_worker.training.box_actions import BoxActions
 from cleanrl_worker.training.envs import make_envs
-from cleanrl_worker.training.optimizer import Adam
-from cleanrl_worker.training.replay import ReplayBuffer, Sample
-from cleanrl_worker.training.seeding import seed_everything
-from cleanrl_worker.training.transitions import keep_step
 from mosaic.analytics.event_files import EventReader, Series
 
 ALGORITHMS = ("ddpg", "td3", "sac")
-OBS, BATCH = 5, 32
+OBS = 5
 SPACE = Box(np.array([-2.0, 0.0, -1.0], np.float32), np.array([2.0, 5.0, -0.5], np.float32))
 
 # Actions of two dimensions with bounds and a shape of their own; every episode is cut off after three steps.
@@ -62,10 +56,6 @@ gymnasium.register("Narrow-v0", Narrow, max_episode_steps=3)
 """
 
 
-def module_of(algo: str) -> Any:
-    return importlib.import_module(f"cleanrl_worker.algorithms.{algo}_continuous_action")
-
-
 def run_script(folder: Path, algo: str, *flags: str) -> subprocess.CompletedProcess[str]:
     folder.mkdir(exist_ok=True)
     command = [sys.executable, "-m", f"cleanrl_worker.algorithms.{algo}_continuous_action", *flags]
@@ -80,91 +70,6 @@ def results_folder(folder: Path) -> Path:
 def read_scalars(folder: Path) -> dict[str, Series]:
     (chunk,) = EventReader(results_folder(folder)).poll(1_000_000)
     return chunk.series
-
-
-def make_sample(random: np.random.Generator) -> Sample:
-    def floats(*shape: int) -> Any:
-        return random.normal(size=shape).astype(np.float32)
-
-    actions = random.uniform(SPACE.low, SPACE.high, (BATCH, 3)).astype(np.float32)
-    dones = (random.random(BATCH) < 0.3).astype(np.float32)
-    return Sample(floats(BATCH, OBS), floats(BATCH, OBS), actions, floats(BATCH), dones)
-
-
-def make_pair(algo: str, **changes: Any) -> tuple[Any, Any, Any, Any]:
-    """Equal networks twice, with the torch learner for the first and the kernel for the second."""
-    module = module_of(algo)
-    args = module.Args(batch_size=BATCH, num_envs=4, **changes)
-    extra = (args,) if algo == "sac" else ()
-    seed_everything(1, deterministic=True)
-    first, second = (module.Networks(OBS, BoxActions(SPACE), torch.device("cpu"), *extra) for _ in range(2))
-    for name, part in vars(second).items():
-        if isinstance(part, Adam) or name.endswith("_target"):
-            part.load(getattr(first, name).state())
-    return first, module.TorchLearner(first, args), second, module.make_learner(second, args)
-
-
-def steady(nets: Any) -> None:
-    """Let a third of the second layers' units be off whatever the inputs are, and a third on."""
-    with torch.no_grad():
-        for net in (nets.actor, *nets.critics):
-            net.fc2.bias += torch.tensor([-5.0, 0.0, 5.0]).repeat(HIDDEN)[:HIDDEN]
-
-
-def noise_for(algo: str, random: np.random.Generator) -> tuple[Any, ...]:
-    if algo == "ddpg":
-        return ()
-    noise = random.normal(size=(BATCH, 3)).astype(np.float32)
-    return (np.clip(0.5 * noise, -0.5, 0.5) if algo == "td3" else noise,)
-
-
-def assert_like(given: Any, expected: Any, tolerance: float = 1e-3) -> None:
-    """Equal up to a share of the greatest of them: a unit that just switches on moves small ones by more."""
-    given, expected = np.asarray(given), np.asarray(expected)
-    np.testing.assert_allclose(given, expected, rtol=0.0, atol=tolerance * np.abs(expected).max())
-
-
-@pytest.mark.parametrize("prepare", [lambda nets: None, steady], ids=("fresh", "steady"))
-@pytest.mark.parametrize(
-    ("algo", "changes"),
-    [("ddpg", {}), ("td3", {}), ("sac", {}), ("sac", {"autotune": False, "alpha": 0.7})],
-    ids=str,
-)
-def test_a_kernel_takes_the_same_steps(
-    algo: str, changes: dict[str, Any], prepare: Callable[[Any], None]
-) -> None:
-    first, torch_learner, second, kernel = make_pair(algo, **changes)
-    for nets in (first, second):
-        prepare(nets)
-    assert isinstance(kernel, SACKernel if algo == "sac" else DeterministicKernel)
-    random = np.random.default_rng(0)
-    for number in range(40):
-        sample, noise = make_sample(random), noise_for(algo, random)
-        expected = torch_learner.learn_critics(sample, *noise)
-        assert_like(kernel.learn_critics(sample, *noise), expected)
-        assert_like(second.critic_optimizer.gradient, first.critic_optimizer.gradient)
-        if number % 2 == 0:
-            drawn = noise if algo == "sac" else ()
-            expected = torch_learner.learn_actor(sample.obs, *drawn)
-            assert_like(kernel.learn_actor(sample.obs, *drawn), expected)
-            assert_like(second.actor_optimizer.gradient, first.actor_optimizer.gradient)
-            for nets in (first, second):
-                nets.critic_target.follow(0.1)
-    for name, part in vars(first).items():
-        if isinstance(part, Adam):
-            assert_like(getattr(second, name).weights, part.weights)
-            assert float(getattr(second, name).step) == float(part.step)
-        elif name.endswith("_target"):
-            assert_like(getattr(second, name).weights, part.weights)
-    obs = random.normal(size=(4, OBS)).astype(np.float32)
-    acting = (random.normal(size=(4, 3)).astype(np.float32),) if algo == "sac" else ()
-    assert_like(kernel.act(obs, *acting), torch_learner.act(obs, *acting))
-
-
-@pytest.mark.parametrize("algo", ALGORITHMS)
-def test_torch_is_used_when_no_kernel_is_wanted(algo: str) -> None:
-    _, torch_learner, _, learner = make_pair(algo, kernels=False)
-    assert type(learner) is type(torch_learner)
 
 
 def test_a_drawn_actions_density_is_that_of_a_squashed_normal() -> None:
@@ -247,22 +152,24 @@ def test_actions_without_bounds_or_of_whole_numbers_are_refused_before_anything_
 
 
 def test_a_transition_at_a_time_limit_keeps_the_last_observation_and_does_not_end() -> None:
-    buffer = ReplayBuffer(1000, (3,), (1,), seed=1)
     with make_envs("sac_continuous_action", "Pendulum-v1", 2) as envs:
-        actions = BoxActions(envs.action_space)
-        obs, next_obs = np.zeros((2, 3), np.float32), np.zeros((2, 3), np.float32)
-        envs.reset(4, out=obs)
         last: dict[int, Any] = {}
+
+        def step(actions: list[Any], out: Any, then: str) -> Any:
+            found = envs.step(actions, out)
+            last.update(found.final_obs)
+            return found
+
+        args = SimpleNamespace(seed=4)
+        run: Any = SimpleNamespace(envs=envs, args=args, obs_dtype=np.float32, is_new=True, step=step)
+        actions, replay = BoxActions(envs.action_space), Replay(run, 1000, (1,), np.float32)
         for _ in range(200):
             chosen = actions.random(2)
-            step = envs.step(actions.for_envs(chosen), out=next_obs)
-            keep_step(buffer, obs, chosen, step, next_obs)
-            last |= step.final_obs
-            obs, next_obs = next_obs, obs
-    kept = buffer.state()["tail"]
+            replay.step(actions.for_envs(chosen), chosen)
+    kept = replay.state()["tail"]
     assert not kept["dones"].any()
     np.testing.assert_array_equal(kept["next_obs"][398:], np.stack([last[0], last[1]]))
-    assert (kept["next_obs"][398:] != obs).any(axis=1).all()
+    assert (kept["next_obs"][398:] != replay.obs).any(axis=1).all()
     np.testing.assert_array_equal(kept["next_obs"][:398], kept["obs"][2:])
 
 

@@ -24,7 +24,7 @@ class Given:
 
 def load(algo: str, weights: Any, spaces: Given) -> Policy:
     entry = find_entry(algo)
-    return SavedModel("mine", entry, entry.args_type(), weights).load_policy(spaces)
+    return SavedModel("mine", entry, entry.spec.args(), weights).load_policy(spaces)
 
 
 def by_hand(weights: dict[str, Tensor], names: list[str], obs: Tensor, between: Any) -> Tensor:

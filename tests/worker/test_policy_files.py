@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cleanrl_worker.policy_files import find_policy, list_policies
+from cleanrl_worker.policy_files import each_policy, find_policy
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from mosaic.contract.errors import NotFoundError, UserError
 from mosaic.contract.paths import RunPaths, VarPaths
@@ -75,11 +75,11 @@ def test_a_name_that_means_nothing_is_answered_with_a_sentence(
 def test_without_any_run_last_means_nothing(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="There is no run with a policy yet"):
         find_policy("last", tmp_path, tmp_path)
-    assert list_policies(tmp_path) == []
+    assert list(each_policy(tmp_path)) == []
 
 
 def test_all_policies_are_listed_with_what_they_are_of(var: Path) -> None:
-    found = list_policies(var)
+    found = list(each_policy(var))
     assert [facts.run_id for facts in found] == sorted((facts.run_id or "" for facts in found), reverse=True)
     assert {(facts.algo, facts.env_id, facts.seed) for facts in found} == {("ppo", "CartPole-v1", 4)}
     assert all(facts.size == Path(facts.path).stat().st_size for facts in found)
@@ -97,5 +97,5 @@ def test_a_file_that_does_not_read_is_listed_without_what_it_says(var: Path) -> 
     paths: RunPaths = VarPaths(var).run(FIRST)
     broken = paths.checkpoints / "step-000000000999.npz"
     broken.write_bytes(b"not a zip")
-    facts = next(facts for facts in list_policies(var) if facts.path == str(broken))
+    facts = next(facts for facts in each_policy(var) if facts.path == str(broken))
     assert (facts.algo, facts.step, facts.size) == (None, None, 9)

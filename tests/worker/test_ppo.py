@@ -15,9 +15,9 @@ import torch
 
 from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.algorithms.ppo import main
-from cleanrl_worker.training.advantages import estimate_advantages
+from cleanrl_worker.kit.rollout import advantages
+from cleanrl_worker.kit.torch_backend import Adam
 from cleanrl_worker.training.envs import make_envs
-from cleanrl_worker.training.optimizer import Adam
 from cleanrl_worker.training.writer import folder_name
 from mosaic.analytics.event_files import EventReader, Series
 from mosaic.contract.errors import UserError
@@ -133,8 +133,8 @@ def test_advantages_stop_at_an_episode_end() -> None:
     dones = np.array([[0.0], [1.0], [0.0]], dtype=np.float32)
     values = np.array([[10.0], [20.0], [30.0]], dtype=np.float32)
     next_values = np.array([[20.0], [50.0], [40.0]], dtype=np.float32)
-    advantages = estimate_advantages(rewards, dones, values, next_values, gamma=0.5, gae_lambda=0.5)
-    assert advantages[:, 0].tolist() == [1 + 10 - 10 + 0.25 * 7, 2 + 25 - 20, 4 + 20 - 30]
+    found = advantages(rewards, dones, values, next_values, gamma=0.5, gae_lambda=0.5)
+    assert found[:, 0].tolist() == [1 + 10 - 10 + 0.25 * 7, 2 + 25 - 20, 4 + 20 - 30]
 
 
 def test_optimizer_takes_the_steps_of_torch_adam() -> None:

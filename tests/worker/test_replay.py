@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from cleanrl_worker.checkpoint_files import list_checkpoints, read_origin
-from cleanrl_worker.training import replay
-from cleanrl_worker.training.checkpoints import Checkpoints
-from cleanrl_worker.training.common import CommonArgs
-from cleanrl_worker.training.replay import ReplayBuffer
-from cleanrl_worker.training.state import decode, encode
+from cleanrl_worker.kit import replay
+from cleanrl_worker.kit.args import CommonArgs
+from cleanrl_worker.kit.checkpoints import Checkpoints
+from cleanrl_worker.kit.replay import ReplayBuffer
+from cleanrl_worker.kit.state import decode, encode
 from cleanrl_worker.training.writer import RunWriter
 
 
@@ -88,14 +88,14 @@ def test_the_last_two_checkpoints_and_the_best_stay_with_their_chunks(
     monkeypatch.chdir(tmp_path)
     buffer, args = make(), CommonArgs()
     checkpoints = Checkpoints("dqn", args)
-    checkpoints.hold(buffer=buffer)
+    parts = {"buffer": buffer}
     scores = {1: 5.0, 2: 5.0, 3: 7.0, 4: 6.0, 5: float("nan"), 6: 6.5, 7: 7.0}
     with RunWriter(args) as writer:
         written = []
         for step, score in scores.items():
             fill(buffer, 30)
-            checkpoints.save(step, writer)
-            written.append(checkpoints.save_best(step, writer, score))
+            checkpoints.save(step, writer, parts)
+            written.append(checkpoints.save_best(step, writer, parts, score))
     assert written == [True, False, True, False, False, False, False]
     kept = [tmp_path / "checkpoints" / name for name in ("step-000000000006.npz", "step-000000000007.npz")]
     assert list_checkpoints(tmp_path / "checkpoints") == kept

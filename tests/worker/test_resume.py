@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from cleanrl_worker.checkpoint_files import FORMAT, list_checkpoints
-from cleanrl_worker.training.state import decode, encode
+from cleanrl_worker.kit.state import decode, encode
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable
 from mosaic.contract.errors import StorageError
@@ -89,7 +89,11 @@ def curriculum(stages: list[dict[str, object]]) -> str:
     ("algo", "env_id", "flags"),
     [
         ("ppo", "CartPole-v1", ()),
-        ("ppo", GRID, ("--total-timesteps=3000", "--checkpoint-every=500", "--update-epochs=1")),
+        (
+            "ppo",
+            "BabyAI-GoToLocal-v0",
+            ("--total-timesteps=3000", "--checkpoint-every=500", "--update-epochs=1"),
+        ),
         ("ppo_continuous_action", ROBOT, ROLLOUTS),
         ("rpo_continuous_action", "Pendulum-v1", ROLLOUTS),
         ("dqn", "CartPole-v1", (*CHUNKS, "--num-envs=3")),

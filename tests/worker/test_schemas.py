@@ -10,12 +10,12 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from cleanrl_worker.algorithms.ppo import Args
+from cleanrl_worker.kit.args import Bounds
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.schemas import ParamSchema, algorithms, check_params, load_schema
 from cleanrl_worker.schemas.check import allowed, check_value
 from cleanrl_worker.schemas.load import SCHEMAS_FILE
 from cleanrl_worker.tools.generate_schemas import generate, read_hint
-from cleanrl_worker.training.common import Bounds
 from mosaic.contract.errors import UserError
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,13 @@ from cleanrl_worker.config import parse_worker_config
 from cleanrl_worker.inspection import inspect
 from cleanrl_worker.script_head import ScriptHead, read_head
 from cleanrl_worker.scripts import resolve_script
-from cleanrl_worker.shell_scripts import FOLDER_VARIABLE, SHIPPED, find_shell_script, list_scripts
+from cleanrl_worker.shell_scripts import (
+    FOLDER_VARIABLE,
+    SHIPPED,
+    check_shell_script,
+    find_shell_script,
+    list_scripts,
+)
 from conftest import RunMosaic
 from mosaic.contract.errors import NotFoundError, UserError
 
@@ -166,3 +173,18 @@ def test_a_phase_outside_of_a_run_is_refused(run_mosaic: RunMosaic, tmp_path: Pa
     assert (gone.returncode, "does not exist" in gone.stderr) == (2, True)
     wrong = run_mosaic("phase", "0", check=False, env={"MOSAIC_RUN_DIR": str(tmp_path)})
     assert (wrong.returncode, "'0' is no positive whole number" in wrong.stderr) == (2, True)
+
+
+def test_a_program_is_not_a_script(tmp_path: Path) -> None:
+    path = tmp_path / "tool.sh"
+    for data in (Path(sys.executable).read_bytes()[:100_000], b"\0" * 100_000, b"\xff\xfe\0\n\0"):
+        path.write_bytes(data)
+        with pytest.raises(UserError, match=r"tool\.sh is a program, not text that a shell can read\.$"):
+            read_head(path)
+
+
+def test_a_script_in_another_encoding_with_a_mistake_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "old.sh"
+    path.write_bytes(b"#!/bin/bash\nif \xe4\xf6 \xff ) then\n")
+    with pytest.raises(UserError, match=r"^bash cannot read the script: [^\n]*$"):
+        check_shell_script(path, read_head(path))

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from cleanrl_worker.algorithms import ppo
+from cleanrl_worker.kit.state import decode, encode
 from cleanrl_worker.training.envs import VectorEnv, make_envs
-from cleanrl_worker.training.state import decode, encode
 from cleanrl_worker.training.video import is_recorded
 from mosaic.analytics.film import Film
 

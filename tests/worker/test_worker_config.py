@@ -119,6 +119,16 @@ def test_the_names_of_wandb_reach_the_training_process(tmp_path: Path) -> None:
     assert (told["WANDB_NAME"], told["WANDB_EMAIL"]) == ("mine", "me@example.org")
 
 
+def test_a_proxy_with_a_password_is_looked_up_where_it_waits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WANDB_HTTP_PROXY", "http://me:hunter2@proxy:1")
+    monkeypatch.setenv("WANDB_VPN_HTTPS_PROXY", "http://other:2")
+    extras = {"wandb_use_vpn_proxy": True, "wandb_http_proxy": "@env:WANDB_HTTP_PROXY"}
+    told = training_environment(_config(**extras), tmp_path)
+    assert told["HTTP_PROXY"] == "http://me:hunter2@proxy:1" and told["HTTPS_PROXY"] == "http://other:2"
+
+
 def check(extras: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = CATALOG.check({**FLAT, "extras": extras}, None, None)["extras"]
     return found
@@ -140,6 +150,10 @@ def test_extras_that_are_parameters_of_ours_are_typed_as_such() -> None:
         ({"checkpoints_dirr": "c"}, "did you mean 'checkpoints_dir'"),
         ({"eval_repeat": True}, "'extras.eval_repeat' is a setting of mode policy_eval"),
         ({"algo_params": {"resume_from": "x"}}, "a property of the run: say it as --resume"),
+        ({"algo_params": {"exp_name": "@env:MINE"}}, r"'extras\.algo_params\.exp_name' cannot be a secret"),
+        ({"checkpoints_dir": "@env:MINE"}, r"'extras\.checkpoints_dir' cannot be a secret for ppo"),
+        ({"tensorboard_dir": "a" * 256}, r"'extras\.tensorboard_dir' is too long"),
+        ({"algo_params": {"exp_name": "a" * 201}}, "'exp_name' is too long"),
     ],
 )
 def test_extras_that_would_be_dropped_or_fail_the_run_are_refused(extras: Any, said: str) -> None:

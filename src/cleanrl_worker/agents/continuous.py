@@ -64,6 +64,10 @@ class GaussianActor(_BoundedActor):
         log_probs = (log_normal - log_slope - self.action_scale.log()).sum(1)
         return torch.tanh(drawn) * self.action_scale + self.action_bias, log_probs
 
+    def act(self, obs: Tensor, noise: Tensor) -> Tensor:
+        """Actions made from standard normal noise."""
+        return self.draw(obs, noise)[0]
+
 
 class QNetwork(nn.Module):
     """The expected discounted return after an action."""

@@ -2,173 +2,159 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from cleanrl_worker.agents.continuous import Actor, QNetwork
 from cleanrl_worker.kernels.deterministic import DeterministicKernel
-from cleanrl_worker.kernels.layers import on_cpu
-from cleanrl_worker.training.box_actions import BoxActions, Floats
-from cleanrl_worker.training.common import NonNegative, PositiveInt
-from cleanrl_worker.training.continuous import ContinuousArgs
-from cleanrl_worker.training.off_policy import OffPolicyLearner, learn
-from cleanrl_worker.training.optimizer import Adam
-from cleanrl_worker.training.policies import Policy, Spaces, actor_critic_weights, actor_policy
-from cleanrl_worker.training.replay import ReplayBuffer, Sample
-from cleanrl_worker.training.run import open_run
-from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.state import State, Stateful
-from cleanrl_worker.training.stopping import StopSignals
-from cleanrl_worker.training.targets import Target
-from cleanrl_worker.training.weights import split_parts
+from cleanrl_worker.kit.accelerate import Forward, Gradient
+from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
+from cleanrl_worker.kit.replay import Replay, Sample
+from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
+from cleanrl_worker.kit.spec import AlgorithmSpec, split_model
+from cleanrl_worker.kit.state import Held
+from cleanrl_worker.kit.torch_backend import Adam, Target
+from cleanrl_worker.training.box_actions import BoxActions
+from cleanrl_worker.training.policies import Policy, Spaces, actor_policy
 
-ACTION_SPACES = ("box",)
-OBSERVATION_SPACES = ("vector", "grid")
 LOGGED = ("qf1_values", "qf1_loss")
+MODEL = ("actor", "critics.0")
 
 
 @dataclass
-class Args(ContinuousArgs):
+class Args(CommonArgs):
     """Deep deterministic policy gradient, for continuous actions and vector observations."""
 
     exp_name: str = "ddpg_continuous_action"
     """the name of this experiment, part of the results folder's name"""
+    env_id: str = "Pendulum-v1"
+    """the environment: an id, or `module:EnvId` to import a module that registers it first"""
+    total_timesteps: PositiveInt = 1_000_000
+    """how many environment steps to train for, over all environments together"""
     learning_rate: NonNegative = 3e-4
     """the learning rate of Adam"""
+    num_envs: PositiveInt = 1
+    """how many environments are stepped together; there is one update for each step of each of them"""
+    buffer_size: PositiveInt = 1_000_000
+    """how many transitions the replay buffer holds"""
+    gamma: Fraction = 0.99
+    """the discount factor"""
+    tau: Fraction = 0.005
+    """how far the target networks go towards the networks at a time"""
+    batch_size: PositiveInt = 256
+    """how many transitions an update learns from"""
     exploration_noise: NonNegative = 0.1
     """the noise on the actions that are taken, as a share of half the action's range"""
+    learning_starts: NonNegativeInt = 25_000
+    """how many environment steps are taken at random before the first update"""
     policy_frequency: PositiveInt = 2
     """after how many updates of the Q network the policy and the targets are updated once"""
 
 
-class Learner(Protocol):
-    """Acts and learns: in torch here, or by a kernel that computes the same."""
-
-    def act(self, obs: Floats) -> Floats: ...
-    def learn_critics(self, sample: Sample) -> list[float]: ...
-    def learn_actor(self, obs: Floats) -> float: ...
-
-
-class Networks:
-    """The policy, the Q network, their optimizers and their targets."""
-
-    def __init__(self, obs_size: int, actions: BoxActions, device: torch.device) -> None:
-        # One row of bounds, as in the model files of CleanRL's script; those of TD3 and SAC have no rows.
-        low, high = (bound.unsqueeze(0) for bound in actions.bounds)
-        self.actor = Actor(obs_size, low, high).to(device)
-        self.critics = nn.ModuleList(QNetwork(obs_size, actions.size) for _ in range(1)).to(device)
-        self.actor_optimizer = Adam(self.actor, eps=1e-8)
-        self.critic_optimizer = Adam(self.critics, eps=1e-8)
-        self.actor_target = Target(self.actor, self.actor_optimizer)
-        self.critic_target = Target(self.critics, self.critic_optimizer)
-
-    def parts(self) -> dict[str, Stateful]:
-        """What a checkpoint holds of them, by name."""
-        return {
-            "actor": self.actor_optimizer,
-            "critics": self.critic_optimizer,
-            "actor_target": self.actor_target,
-            "critic_target": self.critic_target,
-        }
+def critic_loss(
+    critics: nn.ModuleList, target_actor: Actor, target_critics: nn.ModuleList, args: Args, batch: Sample
+) -> tuple[Tensor, Tensor]:
+    """The loss of the Q network, and what is logged of it in the order of `LOGGED`."""
+    with torch.no_grad():
+        next_values = target_critics[0](batch.next_obs, target_actor(batch.next_obs))
+        targets = batch.rewards + (1.0 - batch.dones) * args.gamma * next_values
+    values = critics[0](batch.obs, batch.actions)
+    loss = (values - targets).square().mean()
+    return loss, torch.stack([values.mean(), loss])
 
 
-class TorchLearner:
-    """The update rule."""
-
-    def __init__(self, nets: Networks, args: Args) -> None:
-        self._nets = nets
-        self._args = args
-        self._device = nets.actor.action_scale.device
-
-    @torch.no_grad()
-    def act(self, obs: Floats) -> Floats:
-        return np.asarray(self._nets.actor(torch.from_numpy(obs).to(self._device)).cpu())
-
-    def learn_critics(self, sample: Sample) -> list[float]:
-        """One step of the Q network; gives what is logged, in the order of `LOGGED`."""
-        nets, args = self._nets, self._args
-        obs, next_obs, actions, rewards, dones = (
-            torch.from_numpy(array).to(self._device) for array in vars(sample).values()
-        )
-        with torch.no_grad():
-            future = nets.critic_target.net[0](next_obs, nets.actor_target.net(next_obs))
-            goals = rewards + (1.0 - dones) * args.gamma * future
-        values = nets.critics[0](obs, actions)
-        loss = (values - goals).square().mean()
-        nets.critic_optimizer.update(loss, args.learning_rate, math.inf)
-        return [values.mean().item(), loss.item()]
-
-    def learn_actor(self, obs: Floats) -> float:
-        """One step of the policy up the Q network; gives the loss."""
-        nets, batch = self._nets, torch.from_numpy(obs).to(self._device)
-        loss = -nets.critics[0](batch, nets.actor(batch)).mean()
-        nets.actor_optimizer.update(loss, self._args.learning_rate, math.inf)
-        return float(loss.item())
+def actor_loss(actor: Actor, critics: nn.ModuleList, batch: Sample) -> tuple[Tensor, Tensor]:
+    """The loss of the policy: it goes up the Q network."""
+    loss = -critics[0](batch.obs, actor(batch.obs)).mean()
+    return loss, loss.reshape(1)
 
 
-def make_learner(nets: Networks, args: Args) -> Learner:
-    """A kernel where one fits and is wanted, else torch."""
-    if args.kernels and on_cpu(nets.actor, nets.critics):
-        return DeterministicKernel(nets, args)
-    return TorchLearner(nets, args)
+def train(run: Run[Args]) -> None:
+    """Step all environments once, then update once for each of them, until the budget is used."""
+    args, envs = run.args, run.envs
+    space, obs_size = BoxActions(envs.action_space), math.prod(envs.observation_space.shape)
+    # One row of bounds, as in the model files of CleanRL's script; those of TD3 and SAC have no rows.
+    low, high = (bound.unsqueeze(0) for bound in space.bounds)
+    actor = run.keep("actor", Actor(obs_size, low, high).to(run.device))
+    critics = nn.ModuleList([QNetwork(obs_size, space.size)]).to(run.device)
+    critics = run.keep("critics", critics)
+    actor_optimizer = run.keep("actor_optimizer", Adam(actor))
+    critic_optimizer = run.keep("critic_optimizer", Adam(critics))
+    target_actor = run.keep("target_actor", Target(actor, actor_optimizer))
+    target_critics = run.keep("target_critics", Target(critics, critic_optimizer))
+    replay = run.keep("replay", Replay(run, args.buffer_size, space.shape, space.dtype))
+    losses = run.keep("losses", Held())
 
+    kernel = DeterministicKernel.for_networks(
+        actor, critics, target_actor, target_critics, (actor_optimizer, critic_optimizer), args
+    )
+    act = Forward(actor, run.device, kernel and kernel.act)
+    critic_gradient = Gradient(
+        functools.partial(critic_loss, critics, target_actor.net, target_critics.net, args),
+        critics,
+        critic_optimizer,
+        kernel and kernel.critic_gradient,
+        moved=("rewards", "dones"),
+        others=[target_actor.weights, target_critics.weights],
+    )
+    actor_gradient = Gradient(
+        functools.partial(actor_loss, actor, critics),
+        actor,
+        actor_optimizer,
+        kernel and kernel.actor_gradient,
+        others=[critic_optimizer.weights],
+    )
+    run.keep("critic_loss", critic_gradient)
+    run.keep("actor_loss", actor_gradient)
 
-@dataclass(frozen=True)
-class DDPG(OffPolicyLearner):
-    """Deep deterministic policy gradient, as the off-policy loop sees it."""
+    for update in run.updates(every=args.num_envs):
+        if update.first_step < args.learning_starts:
+            actions = space.random(args.num_envs)
+        else:
+            actions = space.with_noise(act(replay.obs), args.exploration_noise)
+        replay.step(space.for_envs(actions), actions)
 
-    args: Args
-    nets: Networks
-    learner: Learner
-    actions: BoxActions
-
-    def act(self, obs: Floats, step: int) -> Floats:
-        if step < self.args.learning_starts:
-            return self.actions.random(len(obs))
-        return self.actions.blur(self.learner.act(obs), self.args.exploration_noise)
-
-    def update(self, buffer: ReplayBuffer, step: int) -> dict[str, float]:
-        """Learn from one batch; the policy and the targets take their turn every few updates."""
-        args, nets, sample = self.args, self.nets, buffer.sample(self.args.batch_size)
-        losses = dict(zip(LOGGED, self.learner.learn_critics(sample), strict=True))
-        if step % args.policy_frequency == 0:
-            losses["actor_loss"] = self.learner.learn_actor(sample.obs)
-            nets.actor_target.follow(args.tau)
-            nets.critic_target.follow(args.tau)
-        return losses
-
-
-def train(args: Args, stop: StopSignals) -> None:
-    """Train from the first step to the last, and leave curves and weights in the results folder."""
-    with open_run("ddpg_continuous_action", args, args.num_envs, stop) as run:
-        actions = BoxActions(run.envs.action_space)
-        nets = Networks(math.prod(run.envs.observation_space.shape), actions, run.device)
-        run.model = (nets.actor, *nets.critics)
-        learner = DDPG(args, nets, make_learner(nets, args), actions)
-        learn(args, run, learner, actions, **nets.parts())
-
-
-def checkpoint_weights(parts: State, spaces: Spaces, args: Args) -> Any:
-    """The weights in a full checkpoint, in the form of a model file."""
-    return actor_critic_weights(parts, spaces, critics=1)
+        for step in range(update.first_step + 1, update.last_step + 1):
+            if step > args.learning_starts:
+                batch = replay.sample(args.batch_size)
+                losses.values.update(zip(LOGGED, critic_gradient(batch).tolist(), strict=True))
+                critic_optimizer.step(args.learning_rate)
+                if step % args.policy_frequency == 0:
+                    losses.values["actor_loss"] = float(actor_gradient(batch)[0])
+                    actor_optimizer.step(args.learning_rate)
+                    target_actor.follow(args.tau)
+                    target_critics.follow(args.tau)
+            if step % LOG_EVERY == 0:
+                run.log(step, losses.values)
 
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
     """The policy in a model file."""
-    actor, critic = split_parts(weights, "actor", "qf1")
-    return actor_policy(actor, critic, spaces, args.exploration_noise)
+    split_model(MODEL, weights)
+    return actor_policy(weights[0], weights[1], spaces, args.exploration_noise)
+
+
+SPEC = AlgorithmSpec(
+    name="ddpg_continuous_action",
+    args=Args,
+    train=train,
+    load_policy=load_policy,
+    action_spaces=("box",),
+    observation_spaces=("vector", "grid"),
+    model=MODEL,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Train as the command line says; returns the exit code."""
-    return run_script(Args, train, argv)
+    return run_algorithm(SPEC, argv)
 
 
 if __name__ == "__main__":

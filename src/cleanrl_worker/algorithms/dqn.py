@@ -2,98 +2,107 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import Tensor
 
 from cleanrl_worker.agents.q_networks import QNetwork
-from cleanrl_worker.kernels import dqn as dqn_kernel
-from cleanrl_worker.training.common import Fraction
-from cleanrl_worker.training.off_policy import learn
-from cleanrl_worker.training.optimizer import Adam
+from cleanrl_worker.kernels.dqn import DQNKernel
+from cleanrl_worker.kit.accelerate import Forward, Gradient
+from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
+from cleanrl_worker.kit.exploration import epsilon_greedy, linear_schedule
+from cleanrl_worker.kit.replay import Replay, Sample
+from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
+from cleanrl_worker.kit.spec import AlgorithmSpec
+from cleanrl_worker.kit.state import Held
+from cleanrl_worker.kit.torch_backend import Adam, Target, load_weights
 from cleanrl_worker.training.policies import GreedyPolicy, Policy, Spaces
-from cleanrl_worker.training.q_learning import ActionNumbers, Learner, QLearning, QLearningArgs
-from cleanrl_worker.training.replay import Sample
-from cleanrl_worker.training.run import open_run
-from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.state import State
-from cleanrl_worker.training.stopping import StopSignals
-from cleanrl_worker.training.targets import Target
-from cleanrl_worker.training.weights import load_weights, unflatten
 
-ACTION_SPACES = ("discrete",)
-OBSERVATION_SPACES = ("vector", "grid")
 LOGGED = ("td_loss", "q_values")
 
 
 @dataclass
-class Args(QLearningArgs):
+class Args(CommonArgs):
     """Deep Q-learning for discrete actions and vector observations."""
 
     exp_name: str = "dqn"
     """the name of this experiment, part of the results folder's name"""
+    learning_rate: NonNegative = 2.5e-4
+    """the learning rate of Adam"""
+    num_envs: PositiveInt = 1
+    """how many environments are stepped together"""
+    buffer_size: PositiveInt = 10_000
+    """how many transitions the replay buffer holds"""
+    gamma: Fraction = 0.99
+    """the discount factor"""
     tau: Fraction = 1.0
     """how far the target network moves to the network each time; 1: it becomes a copy"""
+    target_network_frequency: PositiveInt = 500
+    """how many environment steps lie between two moves of the target network"""
+    batch_size: PositiveInt = 128
+    """how many transitions an update learns from"""
+    start_e: Fraction = 1.0
+    """the exploration rate at the start: the share of random actions"""
+    end_e: Fraction = 0.05
+    """the exploration rate once exploration has ended"""
+    exploration_fraction: Fraction = 0.5
+    """over which part of the run the exploration rate falls"""
+    learning_starts: NonNegativeInt = 10_000
+    """how many environment steps are taken before the first update"""
+    train_frequency: PositiveInt = 10
+    """how many environment steps lie between two updates"""
 
 
-class TorchLearner:
-    """The update rule."""
-
-    def __init__(self, network: QNetwork, target: Target[QNetwork], optimizer: Adam, args: Args) -> None:
-        self._network = network
-        self._target = target.net
-        self._optimizer = optimizer
-        self._args = args
-        self._device = next(network.parameters()).device
-
-    @torch.no_grad()
-    def values(self, obs: NDArray[Any]) -> NDArray[np.float32]:
-        return np.asarray(self._network(torch.from_numpy(obs).to(self._device)).cpu())
-
-    def learn(self, sample: Sample) -> NDArray[np.float32]:
-        """One update; gives what is logged, in the order of `LOGGED`."""
-        obs, next_obs, actions, rewards, dones = (
-            torch.from_numpy(column).to(self._device) for column in vars(sample).values()
-        )
-        with torch.no_grad():
-            best_next = self._target(next_obs).max(dim=1).values
-            targets = rewards + self._args.gamma * (1.0 - dones) * best_next
-        values = self._network(obs).gather(1, actions.unsqueeze(1)).squeeze(1)
-        loss = (values - targets).square().mean()
-        self._optimizer.update(loss, self._args.learning_rate, max_grad_norm=math.inf)
-        return np.asarray(torch.stack([loss, values.mean()]).detach().cpu())
+def dqn_loss(network: QNetwork, target: QNetwork, args: Args, batch: Sample) -> tuple[Tensor, Tensor]:
+    """The loss of a minibatch, and what is logged of it in the order of `LOGGED`."""
+    with torch.no_grad():
+        best_next = target(batch.next_obs).max(dim=1).values
+        targets = batch.rewards + args.gamma * (1.0 - batch.dones) * best_next
+    values = network(batch.obs).gather(1, batch.actions.unsqueeze(1)).squeeze(1)
+    loss = (values - targets).square().mean()
+    return loss, torch.stack([loss, values.mean()])
 
 
-def make_learner(network: QNetwork, target: Target[QNetwork], optimizer: Adam, args: Args) -> Learner:
-    """A kernel where one fits the network and is wanted, else torch."""
-    if args.kernels and dqn_kernel.fits(network):
-        return dqn_kernel.DQNKernel(network, target, optimizer, args)
-    return TorchLearner(network, target, optimizer, args)
+def train(run: Run[Args]) -> None:
+    """Step all environments once, then update as often as their steps ask for, until the budget is used."""
+    args, envs = run.args, run.envs
+    num_actions, first_action = int(envs.action_space.n), int(envs.action_space.start)
+    network = QNetwork(math.prod(envs.observation_space.shape), num_actions)
+    network = run.keep("network", network.to(run.device))
+    optimizer = run.keep("optimizer", Adam(network))
+    target = run.keep("target", Target(network, optimizer))
+    replay = run.keep("replay", Replay(run, args.buffer_size, (), "int64"))
+    losses = run.keep("losses", Held())
 
+    kernel = DQNKernel.for_network(network, target.net, args)
+    values_of = Forward(network, run.device, kernel and kernel.values)
+    loss = functools.partial(dqn_loss, network, target.net, args)
+    compute = kernel and kernel.gradient
+    moved = ("rewards", "dones")
+    gradient = run.keep("loss", Gradient(loss, network, optimizer, compute, moved, [target.weights]))
 
-def train(args: Args, stop: StopSignals) -> None:
-    """Train from the first step to the last, and leave curves and weights in the results folder."""
-    with open_run("dqn", args, args.num_envs, stop) as run:
-        actions = ActionNumbers(run.envs.action_space)
-        obs_size = math.prod(run.envs.observation_space.shape)
-        run.model = network = QNetwork(obs_size, actions.count).to(run.device)
-        optimizer = Adam(network, eps=1e-8)
-        target = Target(network, optimizer)
-        learner = make_learner(network, target, optimizer, args)
-        q_learning = QLearning(args, learner, target, actions, LOGGED, args.tau)
-        learn(args, run, q_learning, actions, optimizer=optimizer, target=target)
+    for update in run.updates(every=args.num_envs):
+        exploring = args.exploration_fraction * args.total_timesteps
+        epsilon = linear_schedule(args.start_e, args.end_e, exploring, update.first_step)
+        actions = epsilon_greedy(values_of, replay.obs, epsilon, num_actions)
+        replay.step([action + first_action for action in actions], actions)
 
-
-def checkpoint_weights(parts: State, spaces: Spaces, args: Args) -> Any:
-    """The weights in a full checkpoint, in the form of a model file."""
-    network = QNetwork(math.prod(spaces.observation_space.shape), int(spaces.action_space.n))
-    return unflatten(network, parts["optimizer"])
+        for step in range(update.first_step + 1, update.last_step + 1):
+            if step > args.learning_starts:
+                if step % args.train_frequency == 0:
+                    logged = gradient(replay.sample(args.batch_size))
+                    optimizer.step(args.learning_rate)
+                    losses.values.update(zip(LOGGED, logged.tolist(), strict=True))
+                if step % args.target_network_frequency == 0:
+                    target.follow(args.tau)
+            if step % LOG_EVERY == 0:
+                run.log(step, losses.values, epsilon=epsilon)
 
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
@@ -102,9 +111,20 @@ def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
     return GreedyPolicy(load_weights(network, weights), spaces.action_space, args.end_e)
 
 
+SPEC = AlgorithmSpec(
+    name="dqn",
+    args=Args,
+    train=train,
+    load_policy=load_policy,
+    action_spaces=("discrete",),
+    observation_spaces=("vector", "grid"),
+    model="network",
+)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Train as the command line says; returns the exit code."""
-    return run_script(Args, train, argv)
+    return run_algorithm(SPEC, argv)
 
 
 if __name__ == "__main__":

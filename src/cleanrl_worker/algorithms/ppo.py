@@ -3,46 +3,58 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from cleanrl_worker.agents.minigrid import KnownViews, MinigridAgent
+from cleanrl_worker.agents.minigrid import MinigridAgent
 from cleanrl_worker.agents.mlp import MLPAgent
-from cleanrl_worker.kernels import ppo as ppo_kernel
+from cleanrl_worker.kernels.grids import KnownViews
+from cleanrl_worker.kernels.ppo import PPOKernel
+from cleanrl_worker.kit.accelerate import Floats, Forward, Gradient, take
+from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, PositiveInt
+from cleanrl_worker.kit.rollout import Rollout, explained_variance, flat, gae
+from cleanrl_worker.kit.run import Run, run_algorithm
+from cleanrl_worker.kit.spec import AlgorithmSpec
+from cleanrl_worker.kit.torch_backend import Adam, load_weights
 from cleanrl_worker.probe import describe_space
 from cleanrl_worker.schemas.spaces import is_grid
-from cleanrl_worker.training.advantages import Floats
-from cleanrl_worker.training.common import Bounds, NonNegative
-from cleanrl_worker.training.discrete_actions import DiscreteActions, choice_slices
-from cleanrl_worker.training.on_policy import Experience, OnPolicyArgs, learn, minibatches
-from cleanrl_worker.training.optimizer import Adam
+from cleanrl_worker.training.discrete_actions import DiscreteActions
 from cleanrl_worker.training.policies import CategoricalPolicy, Policy, Spaces
-from cleanrl_worker.training.run import open_run
-from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.state import State
-from cleanrl_worker.training.stopping import StopSignals
-from cleanrl_worker.training.weights import load_weights, unflatten
-
-ACTION_SPACES = ("discrete", "multi_discrete", "multi_binary")
-OBSERVATION_SPACES = ("vector", "grid")
 
 Agent = MLPAgent | MinigridAgent
+LOGGED = ("value_loss", "policy_loss", "entropy", "old_approx_kl", "approx_kl", "clipfrac")
 
 
 @dataclass
-class Args(OnPolicyArgs):
+class Args(CommonArgs):
     """Proximal policy optimisation for discrete actions, with vector or grid observations."""
 
     exp_name: str = "ppo"
     """the name of this experiment, part of the results folder's name"""
+    learning_rate: NonNegative = 2.5e-4
+    """the learning rate of Adam"""
+    num_envs: PositiveInt = 4
+    """how many environments are stepped together"""
+    num_steps: PositiveInt = 128
+    """how many steps each environment takes between two updates"""
+    anneal_lr: bool = True
+    """let the learning rate fall to zero over the run"""
+    gamma: Fraction = 0.99
+    """the discount factor"""
+    gae_lambda: Fraction = 0.95
+    """lambda of generalised advantage estimation"""
+    num_minibatches: PositiveInt = 4
+    """into how many minibatches a rollout is cut"""
+    update_epochs: PositiveInt = 4
+    """how often each rollout is learned from"""
     norm_adv: bool = True
     """normalise the advantages of each minibatch"""
     clip_coef: NonNegative = 0.2
@@ -61,91 +73,46 @@ class Args(OnPolicyArgs):
     """let policy and value share their hidden layers; for grid observations they always do"""
 
 
-LOGGED = ("value_loss", "policy_loss", "entropy", "old_approx_kl", "approx_kl", "clipfrac")
+def make_agent(observations: Any, nvec: tuple[int, ...], args: Args) -> Agent:
+    """The network that fits what is observed."""
+    if is_grid(describe_space(observations)):
+        return MinigridAgent(nvec, observations.shape)
+    return MLPAgent(math.prod(observations.shape), nvec, args.shared_trunk)
 
 
-@dataclass(frozen=True)
-class Batch:
-    """A rollout's steps in one row; `actions` has a column for each choice."""
+class Batch(NamedTuple):
+    """Steps in rows: arrays, or tensors in the loss. `actions` has a column for each choice."""
 
-    obs: Floats
-    actions: NDArray[np.int64]
-    log_probs: Floats
-    advantages: Floats
-    returns: Floats
-    values: Floats
-
-
-class Learner(Protocol):
-    """Acts, values and learns: in torch here, or by a kernel that computes the same."""
-
-    def logits(self, obs: Floats) -> Floats: ...
-    def values(self, obs: Floats) -> Floats: ...
-    def learn(self, batch: Any, rows: NDArray[np.int64], learning_rate: float) -> Floats: ...
+    obs: Any
+    actions: Any
+    log_probs: Any
+    advantages: Any
+    returns: Any
+    values: Any
+    rows: Any
+    """Where each step is in its rollout."""
 
 
-class TorchLearner:
-    """The update rule."""
-
-    def __init__(self, agent: Agent, optimizer: Adam, args: Args) -> None:
-        self._agent = agent
-        self._optimizer = optimizer
-        self._args = args
-        self._device = next(agent.parameters()).device
-        self._known = KnownViews(self._outputs) if isinstance(agent, MinigridAgent) else None
-
-    def logits(self, obs: Floats) -> Floats:
-        return self._known(obs)[:, :-1] if self._known else self._compute(self._agent.logits, obs)
-
-    def values(self, obs: Floats) -> Floats:
-        return self._known(obs)[:, -1] if self._known else self._compute(self._agent.value, obs)
-
-    def _outputs(self, obs: Floats) -> Floats:
-        """Logits and value, one after the other."""
-        return self._compute(lambda rows: torch.column_stack(self._agent(rows)), obs)
-
-    @torch.no_grad()
-    def _compute(self, function: Callable[[Tensor], Tensor], obs: Floats) -> Floats:
-        return np.asarray(function(torch.from_numpy(obs).to(self._device)).cpu())
-
-    def learn(self, batch: Batch, rows: NDArray[np.int64], learning_rate: float) -> Floats:
-        """One minibatch; gives what is logged, in the order of `LOGGED`."""
-        taken = [torch.from_numpy(array[rows]).to(self._device) for array in vars(batch).values()]
-        loss, logged = compute_loss(self._agent, self._args, *taken)
-        self._optimizer.update(loss, learning_rate, self._args.max_grad_norm)
-        if self._known:
-            self._known.forget()
-        return np.asarray(logged.cpu())
-
-
-def compute_loss(
-    agent: Agent,
-    args: Args,
-    obs: Tensor,
-    actions: Tensor,
-    old_log_probs: Tensor,
-    advantages: Tensor,
-    returns: Tensor,
-    old_values: Tensor,
-) -> tuple[Tensor, Tensor]:
+def ppo_loss(agent: Agent, args: Args, batch: Batch) -> tuple[Tensor, Tensor]:
     """The loss of a minibatch, and what is logged of it in the order of `LOGGED`."""
-    logits, values = agent(obs)
+    logits, values = agent(batch.obs)
     # Choices made at once are independent: their log probabilities and entropies add up.
     each = [part.log_softmax(dim=1) for part in logits.split(agent.nvec, dim=1)]
     entropy = torch.stack([-(part.exp() * part).sum(1).mean() for part in each]).sum()
-    chosen = [part.gather(1, actions[:, column, None]) for column, part in enumerate(each)]
-    log_ratio = torch.cat(chosen, dim=1).sum(1) - old_log_probs
+    chosen = [part.gather(1, batch.actions[:, column, None]) for column, part in enumerate(each)]
+    log_ratio = torch.cat(chosen, dim=1).sum(1) - batch.log_probs
     ratio = log_ratio.exp()
 
+    advantages = batch.advantages
     if args.norm_adv and len(advantages) > 1:
         advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
     clipped_ratio = ratio.clamp(1.0 - args.clip_coef, 1.0 + args.clip_coef)
     policy_loss = -torch.minimum(advantages * ratio, advantages * clipped_ratio).mean()
 
-    error = (values - returns).square()
+    error = (values - batch.returns).square()
     if args.clip_vloss:
-        clipped_values = old_values + (values - old_values).clamp(-args.clip_coef, args.clip_coef)
-        error = torch.maximum(error, (clipped_values - returns).square())
+        clipped_values = batch.values + (values - batch.values).clamp(-args.clip_coef, args.clip_coef)
+        error = torch.maximum(error, (clipped_values - batch.returns).square())
     value_loss = 0.5 * error.mean()
 
     with torch.no_grad():
@@ -156,112 +123,88 @@ def compute_loss(
     return policy_loss - args.ent_coef * entropy + args.vf_coef * value_loss, logged
 
 
-def make_learner(agent: Agent, optimizer: Adam, args: Args) -> Learner:
-    """A kernel where one fits the agent and is wanted, else torch."""
-    if args.kernels and ppo_kernel.fits(agent):
-        return ppo_kernel.PPOKernel(agent, optimizer, args)
-    return TorchLearner(agent, optimizer, args)
+def train(run: Run[Args]) -> None:
+    """Rollout and update in turn until the step budget is used; the last rollout may be shorter."""
+    args, envs = run.args, run.envs
+    actions = DiscreteActions(envs.action_space)
+    agent = run.keep("agent", make_agent(envs.observation_space, actions.nvec, args).to(run.device))
+    optimizer = run.keep("optimizer", Adam(agent, eps=1e-5))
+    rollout = run.keep("rollout", Rollout(run, args.num_steps))
 
+    kernel = PPOKernel.for_agent(agent, args)
+    logits_of = Forward(agent.logits, run.device, kernel and kernel.logits)
+    values_of = Forward(agent.value, run.device, kernel and kernel.values)
+    loss = functools.partial(ppo_loss, agent, args)
+    moved = ("log_probs", "advantages", "returns", "values")
+    gradient = run.keep("loss", Gradient(loss, agent, optimizer, kernel and kernel.gradient, moved))
 
-class DiscreteSampler:
-    """Draws one rollout's actions from the policy's probabilities."""
-
-    def __init__(self, learner: Learner, steps: int, num_envs: int, space: DiscreteActions) -> None:
-        self._learner = learner
-        self._space = space
-        self._slices = choice_slices(space.nvec)
-        self.actions = np.zeros((steps, num_envs, len(space.nvec)), dtype=np.int64)
-        self._logits = np.zeros((steps, num_envs, sum(space.nvec)), dtype=np.float32)
+    for update in run.updates(every=args.num_envs * args.num_steps):
+        learning_rate = args.learning_rate * (1.0 - update.progress if args.anneal_lr else 1.0)
         # The greatest of logits plus Gumbel noise is a sample of their distribution.
-        self._gumbel = -torch.empty(self._logits.shape).exponential_().log_().numpy()
+        shape = (update.steps, args.num_envs, sum(actions.nvec))
+        noise = -torch.empty(shape).exponential_().log_().numpy()
+        for t, obs in enumerate(rollout.collect(update)):
+            logits = logits_of(obs)
+            chosen = actions.best(logits + noise[t])
+            rollout.step(actions.for_envs(chosen), logits=logits, actions=chosen)
 
-    def act(self, t: int, obs: Floats) -> list[Any]:
-        logits = self._learner.logits(obs)
-        self._logits[t] = logits
-        noisy, actions = logits + self._gumbel[t], self.actions[t]
-        for column, part in enumerate(self._slices):
-            actions[:, column] = noisy[:, part].argmax(axis=1)
-        return self._space.for_envs(actions)
-
-    def log_probs(self) -> Floats:
-        """Of all actions drawn, in one row."""
-        total: Any = 0.0
-        for column, part in enumerate(self._slices):
-            logits = self._logits[:, :, part].reshape(-1, part.stop - part.start)
-            logits = logits - logits.max(axis=1, keepdims=True)
-            chosen = np.take_along_axis(logits, self.actions[:, :, column].reshape(-1, 1), axis=1)[:, 0]
-            total = total + (chosen - np.log(np.exp(logits).sum(axis=1)))
-        return np.asarray(total)
-
-
-class PPO:
-    """Proximal policy optimisation, as the on-policy loop sees it."""
-
-    def __init__(self, args: Args, learner: Learner, action_space: DiscreteActions) -> None:
-        self._args = args
-        self._learner = learner
-        self._space = action_space
-
-    def sampler(self, steps: int) -> DiscreteSampler:
-        return DiscreteSampler(self._learner, steps, self._args.num_envs, self._space)
-
-    def values(self, obs: Floats) -> Floats:
-        return self._learner.values(obs)
-
-    def update(self, experience: Experience, learning_rate: float) -> dict[str, float]:
-        """Learn from a rollout, several times over; gives the means of the last epoch."""
-        args, sampler = self._args, experience.sampler
+        values, advantages = gae(rollout, values_of, args.gamma, args.gae_lambda)
         batch = Batch(
-            obs=experience.obs,
-            actions=sampler.actions.reshape(len(experience.obs), -1),
-            log_probs=sampler.log_probs(),
-            advantages=experience.advantages,
-            returns=experience.returns,
-            values=experience.values,
+            obs=flat(rollout.obs),
+            actions=flat(rollout["actions"]),
+            log_probs=actions.log_probs(flat(rollout["logits"]), flat(rollout["actions"])),
+            advantages=advantages.reshape(-1),
+            returns=(advantages + values).reshape(-1),
+            values=values.reshape(-1),
+            rows=np.arange(values.size),
         )
-        means: dict[str, float] = {}
+        if kernel is not None:
+            # What repeats in a rollout, such as the views of a grid world, is found once.
+            kernel.prepare(batch.obs)
         for _ in range(args.update_epochs):
-            parts = minibatches(len(batch.obs), args.num_minibatches)
-            logged = np.mean([self._learner.learn(batch, rows, learning_rate) for rows in parts], axis=0)
-            means = dict(zip(LOGGED, logged.tolist(), strict=True))
-            if args.target_kl is not None and means["approx_kl"] > args.target_kl:
+            logged = []
+            for rows in run.minibatches(len(batch.obs), args.num_minibatches):
+                logged.append(gradient(take(batch, rows)))
+                optimizer.step(learning_rate, args.max_grad_norm)
+            losses = dict(zip(LOGGED, np.mean(logged, axis=0).tolist(), strict=True))
+            if args.target_kl is not None and losses["approx_kl"] > args.target_kl:
                 break
-        return means
-
-
-def train(args: Args, stop: StopSignals) -> None:
-    """Train from the first step to the last, and leave curves and weights in the results folder."""
-    with open_run("ppo", args, args.num_envs, stop) as run:
-        space = DiscreteActions(run.envs.action_space)
-        run.model = agent = make_agent(run.envs.observation_space, space.nvec, args).to(run.device)
-        optimizer = Adam(agent, eps=1e-5)
-        learn(args, run, PPO(args, make_learner(agent, optimizer, args), space), optimizer=optimizer)
-
-
-def make_agent(observations: Any, nvec: tuple[int, ...], args: Args) -> Agent:
-    """The network that fits what is observed."""
-    if is_grid(describe_space(observations)):
-        return MinigridAgent(nvec, observations.shape)
-    return MLPAgent(math.prod(observations.shape), nvec, args.shared_trunk)
-
-
-def checkpoint_weights(parts: State, spaces: Spaces, args: Args) -> Any:
-    """The weights in a full checkpoint, in the form of a model file."""
-    nvec = DiscreteActions(spaces.action_space).nvec
-    return unflatten(make_agent(spaces.observation_space, nvec, args), parts["optimizer"])
+        explained = explained_variance(batch.values, batch.returns)
+        if explained is not None:
+            losses["explained_variance"] = explained
+        run.log(update.last_step, losses, learning_rate=learning_rate)
 
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
     """The policy in a model file."""
     actions = DiscreteActions(spaces.action_space)
-    args = dataclasses.replace(args, shared_trunk="trunk.0.weight" in weights)
+    args = dataclasses.replace(args, shared_trunk=isinstance(weights, dict) and "trunk.0.weight" in weights)
     agent = load_weights(make_agent(spaces.observation_space, actions.nvec, args), weights)
+    if args.kernels and isinstance(agent, MinigridAgent):
+        known = KnownViews(agent)
+        return CategoricalPolicy(over_arrays(known.logits), over_arrays(known.values), spaces.action_space)
     return CategoricalPolicy(agent.logits, agent.value, spaces.action_space)
+
+
+def over_arrays(function: Callable[[Floats], Floats]) -> Callable[[Tensor], Tensor]:
+    """A function of arrays as one of tensors."""
+    return lambda obs: torch.from_numpy(function(obs.numpy()))
+
+
+SPEC = AlgorithmSpec(
+    name="ppo",
+    args=Args,
+    train=train,
+    load_policy=load_policy,
+    action_spaces=("discrete", "multi_discrete", "multi_binary"),
+    observation_spaces=("vector", "grid"),
+    flat_observations=False,
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Train as the command line says; returns the exit code."""
-    return run_script(Args, train, argv)
+    return run_algorithm(SPEC, argv)
 
 
 if __name__ == "__main__":

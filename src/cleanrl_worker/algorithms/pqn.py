@@ -2,37 +2,33 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import Tensor
 
 from cleanrl_worker.agents.q_networks import NormedQNetwork
-from cleanrl_worker.kernels import pqn as pqn_kernel
-from cleanrl_worker.training.advantages import Floats
-from cleanrl_worker.training.common import Fraction, NonNegative, PositiveInt
-from cleanrl_worker.training.exploration import EpsilonGreedy, ExplorationArgs
-from cleanrl_worker.training.on_policy import Rollout, collect, estimate, first_observations, minibatches
+from cleanrl_worker.kernels.pqn import PQNKernel
+from cleanrl_worker.kit.accelerate import Forward, Gradient, take
+from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, PositiveInt
+from cleanrl_worker.kit.exploration import epsilon_greedy, linear_schedule
+from cleanrl_worker.kit.rollout import Rollout, flat, gae
+from cleanrl_worker.kit.run import Run, run_algorithm
+from cleanrl_worker.kit.spec import AlgorithmSpec
+from cleanrl_worker.kit.torch_backend import RAdam, load_weights
 from cleanrl_worker.training.policies import GreedyPolicy, Policy, Spaces
-from cleanrl_worker.training.radam import RAdam
-from cleanrl_worker.training.run import Run, open_run
-from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.state import Held, State
-from cleanrl_worker.training.stopping import StopSignals
-from cleanrl_worker.training.weights import load_weights, unflatten
 
-ACTION_SPACES = ("discrete",)
-OBSERVATION_SPACES = ("vector", "grid")
 LOGGED = ("td_loss", "q_values")
 
 
 @dataclass
-class Args(ExplorationArgs):
+class Args(CommonArgs):
     """Q-learning from fresh rollouts, without target network and replay buffer, for discrete actions."""
 
     exp_name: str = "pqn"
@@ -51,134 +47,68 @@ class Args(ExplorationArgs):
     """let the learning rate fall to zero over the run"""
     gamma: Fraction = 0.99
     """the discount factor"""
+    start_e: Fraction = 1.0
+    """the exploration rate at the start: the share of random actions"""
+    end_e: Fraction = 0.05
+    """the exploration rate once exploration has ended"""
+    exploration_fraction: Fraction = 0.5
+    """over which part of the run the exploration rate falls"""
     max_grad_norm: NonNegative = 10.0
     """the greatest norm of the gradient"""
     q_lambda: Fraction = 0.65
     """lambda of Q(lambda): 0 looks one step ahead, 1 to the end of the rollout"""
 
 
-class Learner(Protocol):
-    """Values actions and learns: in torch here, or by a kernel that computes the same."""
+class Batch(NamedTuple):
+    """Steps in rows: arrays, or tensors in the loss."""
 
-    def values(self, obs: Floats) -> Floats: ...
-    def learn(
-        self, obs: Floats, actions: NDArray[np.int64], returns: Floats, learning_rate: float
-    ) -> Floats: ...
-
-
-class TorchLearner:
-    """The update rule."""
-
-    def __init__(self, network: NormedQNetwork, optimizer: RAdam, args: Args) -> None:
-        self._network = network
-        self._optimizer = optimizer
-        self._args = args
-        self._device = next(network.parameters()).device
-
-    @torch.no_grad()
-    def values(self, obs: Floats) -> Floats:
-        return np.asarray(self._network(torch.from_numpy(obs).to(self._device)).cpu())
-
-    def learn(self, obs: Floats, actions: NDArray[np.int64], returns: Floats, learning_rate: float) -> Floats:
-        """One minibatch; gives what is logged, in the order of `LOGGED`."""
-        inputs, taken, targets = (torch.from_numpy(part).to(self._device) for part in (obs, actions, returns))
-        values = self._network(inputs).gather(1, taken.unsqueeze(1)).squeeze(1)
-        loss = (values - targets).square().mean()
-        self._optimizer.update(loss, learning_rate, self._args.max_grad_norm)
-        return np.asarray(torch.stack([loss, values.mean()]).detach().cpu())
+    obs: Any
+    actions: Any
+    returns: Any
 
 
-def make_learner(network: NormedQNetwork, optimizer: RAdam, args: Args) -> Learner:
-    """A kernel where one fits the network and is wanted, else torch."""
-    if args.kernels and pqn_kernel.fits(network):
-        return pqn_kernel.PQNKernel(network, optimizer, args)
-    return TorchLearner(network, optimizer, args)
+def pqn_loss(network: NormedQNetwork, batch: Batch) -> tuple[Tensor, Tensor]:
+    """The loss of a minibatch, and what is logged of it in the order of `LOGGED`."""
+    values = network(batch.obs).gather(1, batch.actions.unsqueeze(1)).squeeze(1)
+    loss = (values - batch.returns).square().mean()
+    return loss, torch.stack([loss, values.mean()])
 
 
-class Explorer:
-    """Draws the actions of one rollout, and keeps them."""
-
-    def __init__(self, policy: EpsilonGreedy, args: Args, run: Run, steps: int, global_step: int) -> None:
-        self.actions = np.zeros((steps, args.num_envs), dtype=np.int64)
-        self._policy = policy
-        self._first_action = int(run.envs.action_space.start)
-        self._global_step = global_step
-
-    def act(self, t: int, obs: Floats) -> list[int]:
-        """The actions of step `t`, one for each environment."""
-        actions = self._policy.act(obs, self._global_step + t * len(obs))
-        self.actions[t] = actions
-        return [action + self._first_action for action in actions]
-
-
-def compute_returns(learner: Learner, rollout: Rollout, args: Args) -> Floats:
-    """Q(lambda) targets: what was earned, mixed at each step with the best value known of where it led."""
-    best, gains = estimate(lambda obs: learner.values(obs).max(axis=1), rollout, args.gamma, args.q_lambda)
-    returns: Floats = best + gains
-    return returns
-
-
-def update(
-    learner: Learner, obs: Floats, actions: NDArray[np.int64], returns: Floats, rate: float, args: Args
-) -> dict[str, float]:
-    """Learn from the steps of a rollout; returns the means of the last epoch."""
-    means: list[float] = []
-    for _ in range(args.update_epochs):
-        parts = minibatches(len(obs), args.num_minibatches)
-        logged = [learner.learn(obs[rows], actions[rows], returns[rows], rate) for rows in parts]
-        means = np.mean(logged, axis=0).tolist()
-    return dict(zip(LOGGED, means, strict=True))
-
-
-def train(args: Args, stop: StopSignals) -> None:
-    """Train from the first step to the last, and leave curves and weights in the results folder."""
-    with open_run("pqn", args, args.num_envs, stop) as run:
-        obs_size = math.prod(run.envs.observation_space.shape)
-        network = NormedQNetwork(obs_size, int(run.envs.action_space.n)).to(run.device)
-        run.model = network
-        learn(args, network, run)
-
-
-def learn(args: Args, network: NormedQNetwork, run: Run) -> None:
+def train(run: Run[Args]) -> None:
     """Rollout and update in turn until the step budget is used; the last rollout may be shorter."""
-    writer = run.writer
-    optimizer = RAdam(network)
-    learner = make_learner(network, optimizer, args)
-    policy = EpsilonGreedy(args, learner.values, int(run.envs.action_space.n))
-    loop = Held(global_step=0, iteration=0, obs=first_observations(args, run))
-    run.resume(loop, optimizer=optimizer)
-    global_step, iteration, obs = (loop.values[name] for name in ("global_step", "iteration", "obs"))
-    total_steps = args.total_timesteps // args.num_envs
-    num_iterations = math.ceil(total_steps / args.num_steps)
+    args, envs = run.args, run.envs
+    num_actions, first_action = int(envs.action_space.n), int(envs.action_space.start)
+    network = NormedQNetwork(math.prod(envs.observation_space.shape), num_actions)
+    network = run.keep("network", network.to(run.device))
+    optimizer = run.keep("optimizer", RAdam(network))
+    rollout = run.keep("rollout", Rollout(run, args.num_steps))
 
-    while global_step // args.num_envs < total_steps:
-        progress = iteration / num_iterations if args.anneal_lr else 0.0
-        learning_rate = args.learning_rate * (1.0 - progress)
-        steps = min(args.num_steps, total_steps - global_step // args.num_envs)
-        explorer = Explorer(policy, args, run, steps, global_step)
-        rollout = collect(run, explorer, obs, steps, global_step, None)
-        obs = rollout.obs[-1]
-        global_step += steps * args.num_envs
-        iteration += 1
+    kernel = PQNKernel.for_network(network, args)
+    values_of = Forward(network, run.device, kernel and kernel.values)
+    loss = functools.partial(pqn_loss, network)
+    gradient = run.keep(
+        "loss", Gradient(loss, network, optimizer, kernel and kernel.gradient, moved=("returns",))
+    )
 
-        run.watch.enter("update")
-        returns = compute_returns(learner, rollout, args)
-        flat_obs = rollout.obs[:-1].reshape(returns.size, -1)
-        losses = update(
-            learner, flat_obs, explorer.actions.reshape(-1), returns.reshape(-1), learning_rate, args
-        )
+    for update in run.updates(every=args.num_envs * args.num_steps):
+        learning_rate = args.learning_rate * (1.0 - update.progress if args.anneal_lr else 1.0)
+        exploring = args.exploration_fraction * args.total_timesteps
+        for t, obs in enumerate(rollout.collect(update)):
+            step = update.first_step + t * args.num_envs
+            epsilon = linear_schedule(args.start_e, args.end_e, exploring, step)
+            actions = epsilon_greedy(values_of, obs, epsilon, num_actions)
+            rollout.step([action + first_action for action in actions], actions=actions)
 
-        run.watch.enter("log")
-        writer.add_scalar("charts/learning_rate", learning_rate, global_step)
-        writer.add_scalar("charts/epsilon", policy.epsilon, global_step)
-        run.add_losses(losses, global_step)
-        run.between_updates(global_step, loop, global_step=global_step, iteration=iteration, obs=obs)
-
-
-def checkpoint_weights(parts: State, spaces: Spaces, args: Args) -> Any:
-    """The weights in a full checkpoint, in the form of a model file."""
-    network = NormedQNetwork(math.prod(spaces.observation_space.shape), int(spaces.action_space.n))
-    return unflatten(network, parts["optimizer"])
+        # Q(lambda) mixes what was earned at each step with the best value known of where it led.
+        best, gains = gae(rollout, lambda obs: values_of(obs).max(axis=1), args.gamma, args.q_lambda)
+        batch = Batch(flat(rollout.obs), flat(rollout["actions"]), (best + gains).reshape(-1))
+        for _ in range(args.update_epochs):
+            logged = []
+            for rows in run.minibatches(len(batch.obs), args.num_minibatches):
+                logged.append(gradient(take(batch, rows)))
+                optimizer.step(learning_rate, args.max_grad_norm)
+        losses = dict(zip(LOGGED, np.mean(logged, axis=0).tolist(), strict=True))
+        run.log(update.last_step, losses, learning_rate=learning_rate, epsilon=epsilon)
 
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
@@ -187,9 +117,20 @@ def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
     return GreedyPolicy(load_weights(network, weights), spaces.action_space, args.end_e)
 
 
+SPEC = AlgorithmSpec(
+    name="pqn",
+    args=Args,
+    train=train,
+    load_policy=load_policy,
+    action_spaces=("discrete",),
+    observation_spaces=("vector", "grid"),
+    model="network",
+)
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Train as the command line says; returns the exit code."""
-    return run_script(Args, train, argv)
+    return run_algorithm(SPEC, argv)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,19 @@
 """Robust policy optimisation: PPO for continuous actions whose means are moved at random while it learns.
 
-The update is that of `ppo_continuous_action.compute_loss`, with a `shift` of each mean that is drawn from
+The update is that of `ppo_continuous_action.ppo_loss`, with a `shift` of each mean that is drawn from
 U(-alpha, alpha) for every minibatch. The policy stays wide for longer, so that it does not settle too early.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cleanrl_worker.algorithms import ppo_continuous_action
-from cleanrl_worker.training.common import NonNegative, PositiveInt
-from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.stopping import StopSignals
-
-ACTION_SPACES = ppo_continuous_action.ACTION_SPACES
-OBSERVATION_SPACES = ppo_continuous_action.OBSERVATION_SPACES
-NORMALISES_OBSERVATIONS = True
-load_policy = ppo_continuous_action.load_policy
-checkpoint_weights = ppo_continuous_action.checkpoint_weights
+from cleanrl_worker.kit.args import NonNegative, PositiveInt
+from cleanrl_worker.kit.run import Run, run_algorithm
 
 
 @dataclass
@@ -34,14 +28,17 @@ class Args(ppo_continuous_action.Args):
     """how far each mean is moved at random, at most"""
 
 
-def train(args: Args, stop: StopSignals) -> None:
+def train(run: Run[Args]) -> None:
     """Train as PPO does, with moving means."""
-    ppo_continuous_action.train(args, stop, "rpo_continuous_action", args.rpo_alpha)
+    ppo_continuous_action.train(run, run.args.rpo_alpha)
+
+
+SPEC = dataclasses.replace(ppo_continuous_action.SPEC, name="rpo_continuous_action", args=Args, train=train)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Train as the command line says; returns the exit code."""
-    return run_script(Args, train, argv)
+    return run_algorithm(SPEC, argv)
 
 
 if __name__ == "__main__":

@@ -2,51 +2,57 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, NamedTuple
 
-import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from cleanrl_worker.agents.continuous import GaussianActor, QNetwork
-from cleanrl_worker.kernels.layers import on_cpu
 from cleanrl_worker.kernels.sac import SACKernel
-from cleanrl_worker.training.box_actions import BoxActions, Floats
-from cleanrl_worker.training.common import Bounds, NonNegative, NonNegativeInt, PositiveInt
-from cleanrl_worker.training.continuous import ContinuousArgs
-from cleanrl_worker.training.off_policy import OffPolicyLearner, learn
-from cleanrl_worker.training.optimizer import Adam
+from cleanrl_worker.kit.accelerate import Forward, Gradient
+from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
+from cleanrl_worker.kit.replay import Replay
+from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
+from cleanrl_worker.kit.spec import AlgorithmSpec
+from cleanrl_worker.kit.state import Held
+from cleanrl_worker.kit.torch_backend import Adam, Target, load_weights
+from cleanrl_worker.training.box_actions import BoxActions
 from cleanrl_worker.training.policies import BoxPolicy, Policy, Spaces
-from cleanrl_worker.training.replay import ReplayBuffer, Sample
-from cleanrl_worker.training.run import open_run
-from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.state import State, Stateful
-from cleanrl_worker.training.stopping import StopSignals
-from cleanrl_worker.training.targets import Target
-from cleanrl_worker.training.weights import load_weights, unflatten
 
-ACTION_SPACES = ("box",)
-OBSERVATION_SPACES = ("vector", "grid")
 LOGGED = ("qf1_values", "qf2_values", "qf1_loss", "qf2_loss")
-ACTOR_LOGGED = ("actor_loss", "alpha", "alpha_loss")
 
 
 @dataclass
-class Args(ContinuousArgs):
+class Args(CommonArgs):
     """Soft actor-critic, for continuous actions and vector observations."""
 
     exp_name: str = "sac_continuous_action"
     """the name of this experiment, part of the results folder's name"""
+    env_id: str = "Pendulum-v1"
+    """the environment: an id, or `module:EnvId` to import a module that registers it first"""
+    total_timesteps: PositiveInt = 1_000_000
+    """how many environment steps to train for, over all environments together"""
+    num_envs: PositiveInt = 1
+    """how many environments are stepped together; there is one update for each step of each of them"""
+    buffer_size: PositiveInt = 1_000_000
+    """how many transitions the replay buffer holds"""
+    gamma: Fraction = 0.99
+    """the discount factor"""
+    tau: Fraction = 0.005
+    """how far the target networks go towards the networks at a time"""
+    batch_size: PositiveInt = 256
+    """how many transitions an update learns from"""
+    learning_starts: NonNegativeInt = 5_000
+    """how many environment steps are taken at random before the first update"""
     policy_lr: NonNegative = 3e-4
     """the learning rate of the policy"""
     q_lr: NonNegative = 1e-3
     """the learning rate of the Q networks, and of alpha when it is tuned"""
-    learning_starts: NonNegativeInt = 5_000
-    """how many steps are taken at random before learning begins"""
     policy_frequency: PositiveInt = 2
     """after how many updates of the Q networks the policy is updated, then as often"""
     target_network_frequency: PositiveInt = 1
@@ -57,158 +63,144 @@ class Args(ContinuousArgs):
     """let the weight of the entropy follow a target, minus the number of action dimensions"""
 
 
-class Learner(Protocol):
-    """Acts and learns: in torch here, or by a kernel that computes the same."""
-
-    def act(self, obs: Floats, noise: Floats) -> Floats: ...
-    def learn_critics(self, sample: Sample, noise: Floats) -> list[float]: ...
-    def learn_actor(self, obs: Floats, noise: Floats) -> list[float]: ...
-
-
 class Temperature(nn.Module):
-    """The weight of the entropy, learned as its logarithm."""
+    """Alpha, the weight of the entropy, learned as its logarithm."""
 
     def __init__(self, alpha: float) -> None:
         super().__init__()
         self.log_alpha = nn.Parameter(torch.tensor([math.log(alpha)]))
 
 
-class Networks:
-    """The policy, the two Q networks with their targets, alpha, and their optimizers."""
+class Batch(NamedTuple):
+    """Transitions in rows: arrays, or tensors in a loss; `noise` makes the policy's actions."""
 
-    def __init__(self, obs_size: int, actions: BoxActions, device: torch.device, args: Args) -> None:
-        self.actor = GaussianActor(obs_size, *actions.bounds).to(device)
-        self.critics = nn.ModuleList(QNetwork(obs_size, actions.size) for _ in range(2)).to(device)
-        self.temperature = Temperature(1.0 if args.autotune else args.alpha).to(device)
-        self.actor_optimizer = Adam(self.actor, eps=1e-8)
-        self.critic_optimizer = Adam(self.critics, eps=1e-8)
-        self.alpha_optimizer = Adam(self.temperature, eps=1e-8)
-        self.critic_target = Target(self.critics, self.critic_optimizer)
-
-    def parts(self) -> dict[str, Stateful]:
-        """What a checkpoint holds of them, by name."""
-        return {
-            "actor": self.actor_optimizer,
-            "critics": self.critic_optimizer,
-            "alpha": self.alpha_optimizer,
-            "critic_target": self.critic_target,
-        }
+    obs: Any
+    next_obs: Any
+    actions: Any
+    rewards: Any
+    dones: Any
+    noise: Any
 
 
-class TorchLearner:
-    """The update rule."""
-
-    def __init__(self, nets: Networks, args: Args) -> None:
-        self._nets = nets
-        self._args = args
-        self._device = nets.actor.action_scale.device
-
-    @torch.no_grad()
-    def act(self, obs: Floats, noise: Floats) -> Floats:
-        batch, drawn = (torch.from_numpy(array).to(self._device) for array in (obs, noise))
-        return np.asarray(self._nets.actor.draw(batch, drawn)[0].cpu())
-
-    def learn_critics(self, sample: Sample, noise: Floats) -> list[float]:
-        """One step of both Q networks; gives what is logged, in the order of `LOGGED`."""
-        nets, args = self._nets, self._args
-        obs, next_obs, actions, rewards, dones, drawn = (
-            torch.from_numpy(array).to(self._device) for array in (*vars(sample).values(), noise)
-        )
-        with torch.no_grad():
-            next_actions, log_probs = nets.actor.draw(next_obs, drawn)
-            first, second = (target(next_obs, next_actions) for target in nets.critic_target.net)
-            future = torch.minimum(first, second) - nets.temperature.log_alpha.exp() * log_probs
-            goals = rewards + (1.0 - dones) * args.gamma * future
-        values = [critic(obs, actions) for critic in nets.critics]
-        losses = [(value - goals).square().mean() for value in values]
-        nets.critic_optimizer.update(losses[0] + losses[1], args.q_lr, math.inf)
-        return [value.mean().item() for value in values] + [loss.item() for loss in losses]
-
-    def learn_actor(self, obs: Floats, noise: Floats) -> list[float]:
-        """One step of the policy and of alpha; gives what is logged, in the order of `ACTOR_LOGGED`."""
-        nets, args = self._nets, self._args
-        batch, drawn = (torch.from_numpy(array).to(self._device) for array in (obs, noise))
-        alpha = nets.temperature.log_alpha.exp()
-        actions, log_probs = nets.actor.draw(batch, drawn)
-        first, second = (critic(batch, actions) for critic in nets.critics)
-        loss = (alpha.detach() * log_probs - torch.minimum(first, second)).mean()
-        nets.actor_optimizer.update(loss, args.policy_lr, math.inf)
-        target_entropy = -actions.shape[1]
-        alpha_loss = -(alpha * (log_probs.detach() + target_entropy)).mean()
-        if args.autotune:
-            nets.alpha_optimizer.update(alpha_loss, args.q_lr, math.inf)
-        return [loss.item(), alpha.item(), alpha_loss.item()]
+def critic_loss(
+    critics: nn.ModuleList,
+    actor: GaussianActor,
+    target_critics: nn.ModuleList,
+    temperature: Temperature,
+    args: Args,
+    batch: Batch,
+) -> tuple[Tensor, Tensor]:
+    """The loss of both Q networks, and what is logged of it in the order of `LOGGED`."""
+    with torch.no_grad():
+        next_actions, log_probs = actor.draw(batch.next_obs, batch.noise)
+        first, second = (target(batch.next_obs, next_actions) for target in target_critics)
+        soft_values = torch.minimum(first, second) - temperature.log_alpha.exp() * log_probs
+        targets = batch.rewards + (1.0 - batch.dones) * args.gamma * soft_values
+    values = [critic(batch.obs, batch.actions) for critic in critics]
+    losses = [(value - targets).square().mean() for value in values]
+    return losses[0] + losses[1], torch.stack([value.mean() for value in values] + losses)
 
 
-def make_learner(nets: Networks, args: Args) -> Learner:
-    """A kernel where one fits and is wanted, else torch."""
-    if args.kernels and on_cpu(nets.actor, nets.critics):
-        return SACKernel(nets, args)
-    return TorchLearner(nets, args)
+def actor_loss(
+    actor: GaussianActor, critics: nn.ModuleList, temperature: Temperature, batch: Batch
+) -> tuple[Tensor, Tensor]:
+    """The loss of the policy; it is logged with the mean log probability of the actions."""
+    actions, log_probs = actor.draw(batch.obs, batch.noise)
+    first, second = (critic(batch.obs, actions) for critic in critics)
+    loss = (temperature.log_alpha.exp().detach() * log_probs - torch.minimum(first, second)).mean()
+    return loss, torch.stack([loss, log_probs.mean()])
 
 
-@dataclass(frozen=True)
-class SAC(OffPolicyLearner):
-    """Soft actor-critic, as the off-policy loop sees it."""
+def train(run: Run[Args]) -> None:
+    """Step all environments once, then update once for each of them, until the budget is used."""
+    args, envs = run.args, run.envs
+    space, obs_size = BoxActions(envs.action_space), math.prod(envs.observation_space.shape)
+    actor = run.keep("actor", GaussianActor(obs_size, *space.bounds).to(run.device))
+    critics = nn.ModuleList(QNetwork(obs_size, space.size) for _ in range(2)).to(run.device)
+    critics = run.keep("critics", critics)
+    temperature = run.keep("alpha", Temperature(1.0 if args.autotune else args.alpha).to(run.device))
+    actor_optimizer = run.keep("actor_optimizer", Adam(actor))
+    critic_optimizer = run.keep("critic_optimizer", Adam(critics))
+    alpha_optimizer = run.keep("alpha_optimizer", Adam(temperature))
+    target_critics = run.keep("target_critics", Target(critics, critic_optimizer))
+    replay = run.keep("replay", Replay(run, args.buffer_size, space.shape, space.dtype))
+    losses = run.keep("losses", Held())
 
-    args: Args
-    nets: Networks
-    learner: Learner
-    actions: BoxActions
+    kernel = SACKernel.for_networks(
+        actor, critics, temperature, target_critics, (actor_optimizer, critic_optimizer), args
+    )
+    act = Forward(actor.act, run.device, kernel and kernel.act)
+    critic_gradient = Gradient(
+        functools.partial(critic_loss, critics, actor, target_critics.net, temperature, args),
+        critics,
+        critic_optimizer,
+        kernel and kernel.critic_gradient,
+        moved=("rewards", "dones", "noise"),
+        others=[actor_optimizer.weights, target_critics.weights, alpha_optimizer.weights],
+    )
+    actor_gradient = Gradient(
+        functools.partial(actor_loss, actor, critics, temperature),
+        actor,
+        actor_optimizer,
+        kernel and kernel.actor_gradient,
+        moved=("noise",),
+        others=[critic_optimizer.weights, alpha_optimizer.weights],
+    )
+    run.keep("critic_loss", critic_gradient)
+    run.keep("actor_loss", actor_gradient)
 
-    def act(self, obs: Floats, step: int) -> Floats:
-        if step < self.args.learning_starts:
-            return self.actions.random(len(obs))
-        return self.learner.act(obs, normal_noise(len(obs), self.actions.size))
+    for update in run.updates(every=args.num_envs):
+        if update.first_step < args.learning_starts:
+            actions = space.random(args.num_envs)
+        else:
+            actions = act(replay.obs, space.noise(args.num_envs))
+        replay.step(space.for_envs(actions), actions)
 
-    def update(self, buffer: ReplayBuffer, step: int) -> dict[str, float]:
-        """Learn from one batch; the policy takes its turn every few updates, then as often."""
-        args, sample = self.args, buffer.sample(self.args.batch_size)
-        critic_losses = self.learner.learn_critics(sample, normal_noise(*sample.actions.shape))
-        losses = dict(zip(LOGGED, critic_losses, strict=True))
-        if step % args.policy_frequency == 0:
-            for _ in range(args.policy_frequency):
-                actor_losses = self.learner.learn_actor(sample.obs, normal_noise(*sample.actions.shape))
-                losses |= zip(ACTOR_LOGGED, actor_losses, strict=True)
-        if step % args.target_network_frequency == 0:
-            self.nets.critic_target.follow(args.tau)
-        return losses | {"qf_loss": (losses["qf1_loss"] + losses["qf2_loss"]) / 2.0}
-
-
-def normal_noise(rows: int, size: int) -> Floats:
-    """Numbers of a standard normal distribution."""
-    noise: Floats = torch.randn(rows, size).numpy()
-    return noise
-
-
-def train(args: Args, stop: StopSignals) -> None:
-    """Train from the first step to the last, and leave curves and weights in the results folder."""
-    with open_run("sac_continuous_action", args, args.num_envs, stop) as run:
-        actions = BoxActions(run.envs.action_space)
-        nets = Networks(math.prod(run.envs.observation_space.shape), actions, run.device, args)
-        run.model = nets.actor
-        learner = SAC(args, nets, make_learner(nets, args), actions)
-        learn(args, run, learner, actions, **nets.parts())
-
-
-def checkpoint_weights(parts: State, spaces: Spaces, args: Args) -> Any:
-    """The weights in a full checkpoint, in the form of a model file."""
-    actions = BoxActions(spaces.action_space)
-    actor = GaussianActor(math.prod(spaces.observation_space.shape), *actions.bounds)
-    return unflatten(actor, parts["actor"])
+        for step in range(update.first_step + 1, update.last_step + 1):
+            if step > args.learning_starts:
+                sample = replay.sample(args.batch_size)
+                batch = Batch(*sample, space.noise(args.batch_size))
+                logged = dict(zip(LOGGED, critic_gradient(batch).tolist(), strict=True))
+                critic_optimizer.step(args.q_lr)
+                if step % args.policy_frequency == 0:
+                    for _ in range(args.policy_frequency):
+                        alpha = math.exp(temperature.log_alpha.item())
+                        policy_loss, log_prob = actor_gradient(Batch(*sample, space.noise(args.batch_size)))
+                        actor_optimizer.step(args.policy_lr)
+                        alpha_loss = -alpha * (float(log_prob) - space.size)
+                        if args.autotune:
+                            # Alpha times a constant: the loss is its own slope along the logarithm of alpha.
+                            alpha_optimizer.gradient.fill_(alpha_loss)
+                            alpha_optimizer.step(args.q_lr)
+                    logged |= {"actor_loss": float(policy_loss), "alpha": alpha, "alpha_loss": alpha_loss}
+                if step % args.target_network_frequency == 0:
+                    target_critics.follow(args.tau)
+                losses.values.update(logged, qf_loss=(logged["qf1_loss"] + logged["qf2_loss"]) / 2.0)
+            if step % LOG_EVERY == 0:
+                run.log(step, losses.values)
 
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
     """The policy in a model file, which may hold the Q networks too."""
-    actions = BoxActions(spaces.action_space)
-    actor = GaussianActor(math.prod(spaces.observation_space.shape), *actions.bounds)
+    actor = GaussianActor(math.prod(spaces.observation_space.shape), *BoxActions(spaces.action_space).bounds)
     load_weights(actor, weights[0] if isinstance(weights, tuple) else weights)
-    return BoxPolicy(lambda obs, noise: actor.draw(obs, noise)[0], spaces.action_space)
+    return BoxPolicy(actor.act, spaces.action_space)
+
+
+SPEC = AlgorithmSpec(
+    name="sac_continuous_action",
+    args=Args,
+    train=train,
+    load_policy=load_policy,
+    action_spaces=("box",),
+    observation_spaces=("vector", "grid"),
+    model="actor",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Train as the command line says; returns the exit code."""
-    return run_script(Args, train, argv)
+    return run_algorithm(SPEC, argv)
 
 
 if __name__ == "__main__":

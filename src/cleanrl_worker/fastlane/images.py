@@ -82,7 +82,7 @@ class ImageRow:
         self._newest: list[Any] = [None] * self._count
         taps = [open_tap(functools.partial(self._picture, index), name) for index in range(self._count)]
         self._taps = [tap for tap in taps if tap is not None]
-        self._row = TapRow(taps) if self._taps else None
+        self._row = TapRow(taps, self._taps[0].steps) if self._taps else None
         self._rewards, self._returns = np.zeros(num_envs), np.zeros(num_envs)
         self._all = np.arange(num_envs)
 

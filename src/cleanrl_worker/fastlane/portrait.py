@@ -228,7 +228,8 @@ def start_drawer(segment: Segment) -> slots.Owner | None:
     environment = {name: value for name, value in os.environ.items() if name != SEGMENT_VARIABLE}
     # Several threads for one picture wait for each other wherever there are not as many free cores.
     environment.update({"LP_NUM_THREADS": "0", "SDL_NO_SIGNAL_HANDLERS": "1"})
-    words = [sys.executable, "-c", _START, str(segment.path), json.dumps(sys.path)]
+    # Isolated, as it would else begin with what lies in the script's folder.
+    words = [sys.executable, "-I", "-c", _START, str(segment.path), json.dumps(sys.path)]
     shell = ["/bin/sh", "-c", '"$@" >/dev/null 2>&1 </dev/null & echo $!', "sh", *words]
     try:
         told = subprocess.run(shell, env=environment, stdout=subprocess.PIPE, check=True).stdout

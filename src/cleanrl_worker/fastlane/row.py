@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from time import monotonic
 from typing import Any
 
-from cleanrl_worker.fastlane.lane import unwatched
+from cleanrl_worker.fastlane.lane import open_lane, unwatched
 from cleanrl_worker.fastlane.patch import tap_of
 from cleanrl_worker.fastlane.tap import Tap, handing_over
 from cleanrl_worker.fastlane.wrapper import FastLaneTelemetryWrapper
@@ -16,11 +16,11 @@ from cleanrl_worker.fastlane.wrapper import FastLaneTelemetryWrapper
 class TapRow:
     """One call for each step of all environments, instead of a wrapper's call in each of them."""
 
-    def __init__(self, taps: Sequence[Tap | None]) -> None:
-        """At least one of them has a tap."""
+    def __init__(self, taps: Sequence[Tap | None], steps: memoryview) -> None:
+        """`steps` is where their steps are counted."""
         self._taps = taps
         self._shown = [(index, tap, tap.mark) for index, tap in enumerate(taps) if tap and tap.shown]
-        self._steps = next(tap.steps for tap in taps if tap)
+        self._steps = steps
 
     def episode_ended(self, index: int, total_reward: float) -> None:
         tap = self._taps[index]
@@ -38,9 +38,14 @@ class TapRow:
 
 
 def take_taps(envs: Sequence[Any]) -> tuple[list[Any], TapRow | None]:
-    """The environments without the wrapper that lets them be watched, and their taps in its place."""
+    """The environments without the wrapper that lets them be watched, and their taps in its place.
+
+    Steps that nobody can watch are counted too: whether a run goes on is seen by them.
+    """
     taps = [env.tap if isinstance(env, FastLaneTelemetryWrapper) else None for env in envs]
-    return [bare(env) for env in envs], TapRow(taps) if any(taps) else None
+    lane = open_lane()
+    steps = next((tap.steps for tap in taps if tap), lane.unseen_steps if lane is not None else None)
+    return [bare(env) for env in envs], TapRow(taps, steps) if steps is not None else None
 
 
 def bare(env: Any) -> Any:

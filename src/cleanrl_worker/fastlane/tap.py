@@ -97,6 +97,7 @@ class Tap:
         self._max_dim_of_few = max(1, int(_number(MAX_DIM_VARIABLE, MAX_DIM_OF_FEW)))
         self._watched = 1
         self.due_at = self._was_due = self._own_due = 0.0
+        self._in_vain = 0.0
         self._rendered = 0
         self._take_slot(segment, slot)
 
@@ -146,12 +147,12 @@ class Tap:
         rolling = running_return if self.rolling_return is None else self.rolling_return
         numbers = (last_reward, rolling, self._pace.rate(total_steps(self._segment), now))
         if self._hand_over(now, share, numbers):
+            self._in_vain = 0.0
             return
-        if self._rendered == 0 and now < _Firsts.not_before:
-            self._wait_until(_Firsts.not_before)
-            return
-        if now < self._own_due:
-            self._wait_until(self._own_due)
+        due = self._own_due if self._rendered else _Firsts.not_before
+        if now < due:
+            self._wait_until(due)
+            self._in_vain += monotonic() - now
             return
         frame = self._take_picture()
         if frame is None:
@@ -167,14 +168,19 @@ class Tap:
             _Firsts.not_before = end + min((end - now) / GRID_SHARE, _Firsts.longest_wait)
             self._wait_until(end + self._interval)
         else:
-            self._wait_until(max(now + self._interval, end + (end - now) * (1.0 / share - 1.0)))
+            # States that nobody has drawn were handed over at the cost of this picture.
+            self._wait_until(now + max(self._interval, (end - now + self._in_vain) / share))
             if self._portrait is not None:
                 self._portrait.cost = end - now
+        self._in_vain = 0.0
 
     def _wait_until(self, due: float) -> None:
-        """Draw again at that time; before it, see whether another process does by now."""
+        """Draw again at that time; before it, see whether another process does by now.
+
+        All that are watched look for it in turn: many of them are to spend no more on it than one.
+        """
         self._own_due = due
-        self.due_at = due if self._portrait is None else min(due, monotonic() + LONGEST_REST)
+        self.due_at = due if self._portrait is None else min(due, monotonic() + LONGEST_REST * self._watched)
 
     def _hand_over(self, now: float, share: float, numbers: tuple[float, ...]) -> bool:
         """Have the picture drawn by another process; False when it is to be drawn here."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cleanrl_worker.interactive.wire import take_over_stdout
+from mosaic.contract.process import open_closed_streams
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serve one session on stdin and stdout; returns the exit code."""
+    open_closed_streams()
     # What is imported next may greet on stdout, also from C.
     replies = take_over_stdout()
     from cleanrl_worker.interactive.serving import serve

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
+from typing import Annotated
 
 import torch
 
@@ -17,10 +18,10 @@ from cleanrl_worker.eval_registry import open_model
 from cleanrl_worker.interactive.messages import Refusal, Request, parse_request
 from cleanrl_worker.interactive.session import Message, Session
 from cleanrl_worker.interactive.wire import LONGEST_LINE, LineTooLong, Wire
+from cleanrl_worker.kit.args import SEEDS, Bounds
 from cleanrl_worker.policy_files import find_policy
 from cleanrl_worker.training.cli import parse_args
-from cleanrl_worker.training.common import NonNegativeInt, PositiveInt
-from mosaic.contract.errors import MosaicError
+from mosaic.contract.errors import MosaicError, UntrustedModuleError
 
 
 @dataclass
@@ -35,13 +36,15 @@ class Args:
     """the environment; else the one that it was trained on"""
     env_kwargs: str | None = None
     """a JSON object with keyword arguments for the environment; else those of training"""
-    seed: NonNegativeInt | None = None
+    seed: Annotated[int | None, SEEDS] = None
     """the seed of the first episode that is begun without one; each further one has the next number"""
     deterministic: bool = True
     """take the best action that the policy knows; else draw one as in training"""
+    trust: str = ""
+    """modules that the file may name and have imported, with commas between"""
     frames: bool = False
     """send a picture with each observation, also when a message does not ask for it"""
-    max_episode_steps: PositiveInt | None = None
+    max_episode_steps: Annotated[int | None, Bounds(minimum=1)] = None
     """the step after which an episode is cut off, if it has not ended by itself"""
 
 
@@ -62,7 +65,10 @@ def serve(argv: Sequence[str] | None, replies: int) -> int:
             return _serve(argv, wire)
     except MosaicError as error:
         print(error, file=sys.stderr)
-        return _say_last(wire, {"type": "error", "message": str(error), "fatal": True}, error.exit_code)
+        message: Message = {"type": "error", "message": str(error), "fatal": True}
+        if isinstance(error, UntrustedModuleError):
+            message["untrusted_module"] = error.module
+        return _say_last(wire, message, error.exit_code)
     except Interrupted as asked:
         return _say_last(wire, {"type": "stopped", "reason": asked.name}, asked.exit_code)
     except BrokenPipeError:
@@ -75,7 +81,8 @@ def _serve(argv: Sequence[str] | None, wire: Wire) -> int:
     # One row at a time: a second thread only waits.
     torch.set_num_threads(1)
     policy = find_policy(args.policy_path, Path.cwd())
-    model = open_model(Path(policy.path), args.algo, args.env_id, args.env_kwargs)
+    trusted = args.trust.split(",")
+    model = open_model(Path(policy.path), args.algo, args.env_id, args.env_kwargs, trusted)
     session = Session(
         model,
         seed=args.seed,

@@ -14,6 +14,7 @@ from cleanrl_worker.interactive.actions import describe_action_space, plain, rea
 from cleanrl_worker.interactive.messages import GREATEST_SEED, Refusal, Request
 from cleanrl_worker.interactive.pictures import can_draw, draw, make_drawable
 from cleanrl_worker.probe import describe_space, named
+from cleanrl_worker.training.env_errors import fit_array
 from cleanrl_worker.training.observations import array_observations
 
 PROTOCOL = 1
@@ -76,11 +77,11 @@ class Session:
         self._policy.seed(self._seed)
         try:
             obs = self._env.reset(seed=self._seed)[0]
+            self._see(obs)
         except Exception as error:
             raise Refusal(f"The environment cannot be reset: {named(error)}.") from error
         self._playing = True
         self._return, self._length = 0.0, 0
-        self._see(obs)
         answer = {"type": "ready", "seed": self._seed, "observation": plain(obs), "next": self._judge()}
         return answer | self._mission() | self._frame(request)
 
@@ -92,21 +93,22 @@ class Session:
         action = self._chosen if by_policy else read_action(self._env.action_space, request.action)
         try:
             obs, reward, terminated, truncated, _ = self._env.step(action)
+            reward = float(reward)
+            self._see(obs)
         except Exception as error:
             self._playing = False
             raise Refusal(f"The environment cannot take this step: {named(error)}; send a reset.") from error
-        self._return += float(reward)
+        self._return += reward
         self._length += 1
         truncated = bool(truncated) or self._length >= self._limit
         self._playing = not (terminated or truncated)
-        self._see(obs)
         answer = {
             "type": "step",
             "step": self._length,
             "action": plain(action),
             "by": "policy" if by_policy else "caller",
             "observation": plain(obs),
-            "reward": float(reward),
+            "reward": reward,
             "terminated": bool(terminated),
             "truncated": truncated,
             "return": self._return,
@@ -120,7 +122,10 @@ class Session:
         return {"type": "episode_done", **done}
 
     def _see(self, obs: Any) -> None:
-        self._row[0] = self._read(obs) if self._read else obs
+        seen = fit_array(self._read(obs) if self._read else obs, self._row.shape[1:])
+        if not np.isfinite(seen).all():
+            raise ValueError(f"its observation has {seen[~np.isfinite(seen)][0]}")
+        self._row[0] = seen
 
     def _judge(self) -> Message:
         """What the policy will do now, and what it makes of where it is."""

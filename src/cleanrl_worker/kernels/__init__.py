@@ -1,6 +1,6 @@
-"""Updates of small networks on the CPU, written out in numpy.
+"""Gradients and outputs of small networks on the CPU, written out without autograd.
 
-A kernel does what the torch code in its algorithm's file does, on the same memory: weights, gradients and
-optimizer state are views of the flat tensors in `training.optimizer.Adam`. It is faster because nothing is
-recorded, allocated or dispatched. Tests hold it equal to the torch code.
+A kernel computes what the torch code in its algorithm's page computes, on the same memory: weights and
+gradients are views of the flat tensors in `kit.torch_backend.Adam`. It is faster because nothing is recorded,
+allocated or dispatched. `kit.accelerate` compares it with the page whenever a run begins.
 """

@@ -1,61 +1,59 @@
-"""C51: acting and learning without torch."""
+"""C51: acting and its gradient without torch's autograd."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from torch import nn
 
 from cleanrl_worker.agents.q_networks import DistributionalQNetwork
 from cleanrl_worker.kernels.layers import Floats, Stack, is_plain_stack, on_cpu
-from cleanrl_worker.training.optimizer import Adam
-from cleanrl_worker.training.replay import Sample
-from cleanrl_worker.training.targets import Target
 
 
 class C51Settings(Protocol):
     """The arguments that the update reads."""
 
     gamma: float
-    learning_rate: float
     v_min: float
     v_max: float
+    kernels: bool
 
 
-def fits(network: Any) -> bool:
-    """Whether the kernel can compute this network: a plain stack on the CPU."""
-    return isinstance(network, DistributionalQNetwork) and is_plain_stack(network.network) and on_cpu(network)
-
-
+@final
 class C51Kernel:
-    """Does for a network what `TorchLearner` of the algorithm's file does."""
+    """The gradient of `c51_loss` for a network that is a plain stack, and its values."""
 
     def __init__(
-        self,
-        network: DistributionalQNetwork,
-        target: Target[DistributionalQNetwork],
-        optimizer: Adam,
-        settings: C51Settings,
+        self, network: DistributionalQNetwork, target: DistributionalQNetwork, settings: C51Settings
     ) -> None:
         self._network = Stack(network.network)
-        self._target = Stack(target.net.network)
-        self._optimizer = optimizer
+        self._target = Stack(target.network)
         self._settings = settings
         self._atoms = network.atoms.numpy()
         self._shape = (network.num_actions, len(self._atoms))
 
+    @classmethod
+    def for_network(cls, network: nn.Module, target: nn.Module, settings: C51Settings) -> C51Kernel | None:
+        """The kernel, if it is wanted and fits the network."""
+        if not isinstance(network, DistributionalQNetwork) or not isinstance(target, DistributionalQNetwork):
+            return None
+        fits = settings.kernels and is_plain_stack(network.network) and on_cpu(network)
+        return cls(network, target, settings) if fits else None
+
     def values(self, obs: Floats) -> Floats:
         return self._means(softmax(self._network.forward(obs).reshape(-1, *self._shape)))
 
-    def learn(self, sample: Sample) -> Floats:
-        """One update; gives what is logged, in the order of the algorithm's `LOGGED`."""
-        size, each = len(sample.actions), np.arange(len(sample.actions))
-        target_probs = self._target_probs(sample, each)
-        logits = self._network.forward(sample.obs)
+    def gradient(self, batch: Any) -> Floats:
+        """Leave the gradient for a minibatch in memory; gives what the loss logs."""
+        size, each = len(batch.actions), np.arange(len(batch.actions))
+        probs = softmax(self._target.forward(batch.next_obs).reshape(-1, *self._shape))
+        best = self._means(probs).argmax(axis=1)
+        target_probs = project(probs[each, best], batch.rewards, batch.dones, self._atoms, self._settings)
+        logits = self._network.forward(batch.obs)
         by_action = logits.reshape(-1, *self._shape)
-        chosen = by_action[each, sample.actions]
+        chosen = by_action[each, batch.actions]
         log_probs = np.asarray(torch.log_softmax(torch.from_numpy(chosen), dim=1))
         loss = -np.vdot(target_probs, log_probs) / size
         probs = np.exp(log_probs)
@@ -64,17 +62,9 @@ class C51Kernel:
         probs *= np.float32(1.0 / size)
         # The logits are no longer needed: their memory takes the gradient.
         by_action.fill(0.0)
-        by_action[each, sample.actions] = probs
+        by_action[each, batch.actions] = probs
         self._network.backward(logits)
-        self._optimizer.descend(self._settings.learning_rate)
         return np.array([loss, mean_value], np.float32)
-
-    def _target_probs(self, sample: Sample, each: NDArray[np.int64]) -> Floats:
-        s = self._settings
-        logits = self._target.forward(sample.next_obs).reshape(-1, *self._shape)
-        probs = softmax(logits)
-        best = self._means(probs).argmax(axis=1)
-        return project(probs[each, best], sample.rewards, sample.dones, self._atoms, s)
 
     def _means(self, probs: Floats) -> Floats:
         """The mean return of each action; one product is faster than one for each row."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from torch import nn
 
 from cleanrl_worker.agents.continuous import HIDDEN, QNetwork
 from cleanrl_worker.kernels.nets import Floats, Memory, Net, Scratch, view_layers
-from cleanrl_worker.training.optimizer import Adam
-from cleanrl_worker.training.targets import Target
+from cleanrl_worker.kit.torch_backend import Adam, Target
 
 
 class Critics:
@@ -23,7 +21,6 @@ class Critics:
         """The first `judges` networks are those that a policy learns from."""
         (like, *_) = nets
         assert isinstance(like, QNetwork)
-        self._optimizer = optimizer
         # What two judges think of an action is needed at the same time; all else takes its turn.
         memories, scratch = [Memory(batch, HIDDEN) for _ in range(judges)], Scratch(batch, HIDDEN, outputs=1)
         layers = view_layers(like, optimizer.weights, optimizer.gradient)
@@ -34,25 +31,24 @@ class Critics:
         self._targets = [Net(parts, ["fc3"], memories[0]) for parts in view_layers(like, target.weights)]
         self._inputs = np.empty((batch, like.fc1.in_features), np.float32)
 
-    def foresee(self, sample: Any, next_actions: Floats) -> Floats:
-        """The least of the targets' values of what comes next."""
-        inputs = self._join(sample.next_obs, next_actions)
+    def target_values(self, next_obs: Floats, next_actions: Floats) -> Floats:
+        """The least of the target networks' values of what comes next."""
+        inputs = self._join(next_obs, next_actions)
         least: Floats = np.minimum.reduce([target.forward(inputs)[0][:, 0] for target in self._targets])
         return least
 
-    def learn(self, sample: Any, goals: Floats, learning_rate: float) -> list[float]:
-        """One step of all networks towards `goals`; gives the mean value of each, then the loss of each."""
-        inputs, size = self._join(sample.obs, sample.actions), len(goals)
+    def gradient(self, obs: Floats, actions: Floats, targets: Floats) -> Floats:
+        """Leave the gradients of all networks in memory; gives the mean values, then the losses."""
+        inputs, size = self._join(obs, actions), len(targets)
         means, losses = [], []
         for net in self._nets:
             values = net.forward(inputs)[0][:, 0]
-            error = values - goals
+            error = values - targets
             means.append(float(np.add.reduce(values)) / size)
             losses.append(float(np.dot(error, error)) / size)
             error *= np.float32(2.0 / size)
             net.backward([error[:, None]], inputs)
-        self._optimizer.descend(learning_rate)
-        return means + losses
+        return np.array(means + losses)
 
     def judge(self, obs: Floats, actions: Floats) -> list[Floats]:
         """The values that each judge gives."""

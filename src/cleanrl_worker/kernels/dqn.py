@@ -1,50 +1,46 @@
-"""DQN: acting and learning without torch."""
+"""DQN: acting and its gradient without torch."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 import numpy as np
+from torch import nn
 
 from cleanrl_worker.agents.q_networks import QNetwork
 from cleanrl_worker.kernels.layers import Floats, Stack, is_plain_stack, on_cpu
 from cleanrl_worker.kernels.q_values import write_gradient
-from cleanrl_worker.training.optimizer import Adam
-from cleanrl_worker.training.replay import Sample
-from cleanrl_worker.training.targets import Target
 
 
 class DQNSettings(Protocol):
     """The arguments that the update reads."""
 
     gamma: float
-    learning_rate: float
+    kernels: bool
 
 
-def fits(network: Any) -> bool:
-    """Whether the kernel can compute this network: a plain stack on the CPU."""
-    return isinstance(network, QNetwork) and is_plain_stack(network.network) and on_cpu(network)
-
-
+@final
 class DQNKernel:
-    """Does for a network what `TorchLearner` of the algorithm's file does."""
+    """The gradient of `dqn_loss` for a network that is a plain stack, and its outputs."""
 
-    def __init__(
-        self, network: QNetwork, target: Target[QNetwork], optimizer: Adam, settings: DQNSettings
-    ) -> None:
+    def __init__(self, network: QNetwork, target: QNetwork, settings: DQNSettings) -> None:
         self._network = Stack(network.network)
-        self._target = Stack(target.net.network)
-        self._optimizer = optimizer
-        self._settings = settings
+        self._target = Stack(target.network)
+        self._gamma = np.float32(settings.gamma)
+
+    @classmethod
+    def for_network(cls, network: nn.Module, target: nn.Module, settings: DQNSettings) -> DQNKernel | None:
+        """The kernel, if it is wanted and fits the network."""
+        if not settings.kernels or not isinstance(network, QNetwork) or not isinstance(target, QNetwork):
+            return None
+        fits = is_plain_stack(network.network) and on_cpu(network)
+        return cls(network, target, settings) if fits else None
 
     def values(self, obs: Floats) -> Floats:
         return self._network.forward(obs)
 
-    def learn(self, sample: Sample) -> Floats:
-        """One update; gives what is logged, in the order of the algorithm's `LOGGED`."""
-        s = self._settings
-        next_values = self._target.forward(sample.next_obs).max(axis=1)
-        targets = sample.rewards + np.float32(s.gamma) * (1.0 - sample.dones) * next_values
-        logged = write_gradient(self._network, sample.obs, sample.actions, targets)
-        self._optimizer.descend(s.learning_rate)
-        return logged
+    def gradient(self, batch: Any) -> Floats:
+        """Leave the gradient for a minibatch in memory; gives what the loss logs."""
+        next_values = self._target.forward(batch.next_obs).max(axis=1)
+        targets = batch.rewards + self._gamma * (1.0 - batch.dones) * next_values
+        return write_gradient(self._network, batch.obs, batch.actions, targets)

@@ -96,3 +96,9 @@ class Stack:
             np.matmul(self._ones, grad, out=self._bias_grads[index])
             if index > 0:
                 grad = self._activate_backward(grad @ self._weights[index], self._inputs[index])
+        self._first_grad = grad
+
+    def pass_on(self) -> Floats:
+        """The gradient of the inputs, after `backward`."""
+        grad: Floats = self._first_grad @ self._weights[0]
+        return grad

@@ -1,18 +1,19 @@
-"""PPO for discrete actions: acting, valuing and learning without torch."""
+"""PPO for discrete actions: acting, valuing and learning without autograd."""
 
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol, TypeGuard
+from typing import Any, Protocol, TypeGuard, final
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import nn
 
+from cleanrl_worker.agents.minigrid import MinigridAgent
 from cleanrl_worker.agents.mlp import MLPAgent
-from cleanrl_worker.kernels.adam import NumpyAdam
-from cleanrl_worker.kernels.layers import Floats, Stack, is_plain_stack
+from cleanrl_worker.kernels.grids import GridNet
+from cleanrl_worker.kernels.layers import Floats, Stack, is_plain_stack, on_cpu
 from cleanrl_worker.training.discrete_actions import choice_slices
-from cleanrl_worker.training.optimizer import Adam
 
 
 class PPOSettings(Protocol):
@@ -24,16 +25,19 @@ class PPOSettings(Protocol):
     ent_coef: float
     vf_coef: float
     max_grad_norm: float
+    kernels: bool
 
 
-def fits(agent: Any) -> TypeGuard[MLPAgent]:
-    """Whether the kernel can compute this agent: separate plain stacks on the CPU."""
+def fits(agent: Any) -> TypeGuard[MLPAgent | MinigridAgent]:
+    """Whether the kernel can compute this agent: separate plain stacks or a grid's network, on the CPU."""
+    if isinstance(agent, MinigridAgent):
+        return on_cpu(agent)
     return (
         isinstance(agent, MLPAgent)
         and len(agent.trunk) == 0
         and is_plain_stack(agent.actor)
         and is_plain_stack(agent.critic)
-        and all(parameter.device.type == "cpu" for parameter in agent.parameters())
+        and on_cpu(agent)
     )
 
 
@@ -53,10 +57,10 @@ def clip_policy(ratio: Floats, advantages: Floats, settings: PPOSettings) -> tup
     return loss, slope, 1.0 - np.count_nonzero(inside) / size
 
 
-def learn_values(critic: Stack, batch: Any, rows: NDArray[np.int64], settings: PPOSettings) -> Any:
-    """Write the critic's gradients for a minibatch; gives the value loss."""
-    values = critic.forward(batch.obs[rows])[:, 0]
-    returns, old_values = batch.returns[rows], batch.values[rows]
+def clip_values(
+    values: Floats, returns: Floats, old_values: Floats, settings: PPOSettings
+) -> tuple[Any, Floats]:
+    """The loss of the values, clipped if wanted, and its slope in them with its weight in the whole loss."""
     error = values - returns
     squares, grad = error * error, error
     if settings.clip_vloss:
@@ -66,8 +70,7 @@ def learn_values(critic: Stack, batch: Any, rows: NDArray[np.int64], settings: P
         clipped_squares = clipped_error * clipped_error
         grad = np.where(clipped_squares > squares, clipped_error * (cut == moved), error)
         squares = np.maximum(squares, clipped_squares)
-    critic.backward((grad * np.float32(settings.vf_coef / len(rows)))[:, None])
-    return 0.5 * mean(squares)
+    return 0.5 * mean(squares), grad * np.float32(settings.vf_coef / len(values))
 
 
 def mean(values: Floats) -> Any:
@@ -105,15 +108,12 @@ class Choice:
         return grad
 
 
-class PPOKernel:
-    """Does for an agent what `TorchLearner` of the algorithm's file does."""
+class StackNet:
+    """The network of vectors: a stack for the policy and one for the value."""
 
-    def __init__(self, agent: MLPAgent, optimizer: Adam, settings: PPOSettings) -> None:
+    def __init__(self, agent: MLPAgent) -> None:
         self._actor = Stack(agent.actor)
         self._critic = Stack(agent.critic)
-        self._slices = choice_slices(agent.nvec)
-        self._adam = NumpyAdam(optimizer)
-        self._settings = settings
 
     def logits(self, obs: Floats) -> Floats:
         return self._actor.forward(obs)
@@ -121,23 +121,55 @@ class PPOKernel:
     def values(self, obs: Floats) -> Floats:
         return self._critic.forward(obs)[:, 0]
 
-    def learn(self, batch: Any, rows: NDArray[np.int64], learning_rate: float) -> Floats:
-        """One minibatch; gives what is logged, in the order of the algorithm's `LOGGED`."""
+    def prepare(self, obs: Floats) -> None:
+        """Nothing is to be found in a rollout."""
+
+    def forward(self, batch: Any) -> tuple[Floats, Floats]:
+        """Logits and values of a minibatch; what `backward` needs is kept."""
+        return self._actor.forward(batch.obs), self._critic.forward(batch.obs)[:, 0]
+
+    def backward(self, logits_grad: Floats, values_grad: Floats) -> None:
+        """Write all gradients, given those of what `forward` gave."""
+        self._actor.backward(logits_grad)
+        self._critic.backward(values_grad[:, None])
+
+    def weights_changed(self) -> None:
+        """Nothing is kept that depends on them."""
+
+
+@final
+class PPOKernel:
+    """The gradient of `ppo_loss` for an agent of plain stacks or of a grid world, and its outputs."""
+
+    def __init__(self, agent: MLPAgent | MinigridAgent, settings: PPOSettings) -> None:
+        self._net = GridNet(agent) if isinstance(agent, MinigridAgent) else StackNet(agent)
+        self.logits, self.values, self.prepare = self._net.logits, self._net.values, self._net.prepare
+        self._slices = choice_slices(agent.nvec)
+        self._settings = settings
+
+    @classmethod
+    def for_agent(cls, agent: nn.Module, settings: PPOSettings) -> PPOKernel | None:
+        """The kernel, if it is wanted and fits the agent."""
+        return cls(agent, settings) if settings.kernels and fits(agent) else None
+
+    def gradient(self, batch: Any) -> Floats:
+        """Leave the gradient for a minibatch in memory; gives what the loss logs."""
         s = self._settings
-        actions = batch.actions[rows]
-        outputs = self._actor.forward(batch.obs[rows])
-        choices = [Choice(outputs[:, part], actions[:, column]) for column, part in enumerate(self._slices)]
-        log_ratio = -batch.log_probs[rows]
+        outputs, values = self._net.forward(batch)
+        choices = [
+            Choice(outputs[:, part], batch.actions[:, column]) for column, part in enumerate(self._slices)
+        ]
+        log_ratio = -batch.log_probs
         for choice in choices:
             log_ratio += choice.log_probs
         ratio = np.exp(log_ratio)
-        policy_loss, slope, clipfrac = clip_policy(ratio, batch.advantages[rows], s)
+        policy_loss, slope, clipfrac = clip_policy(ratio, batch.advantages, s)
         for choice, part in zip(choices, self._slices, strict=True):
-            outputs[:, part] = choice.gradient(slope, s.ent_coef / len(rows))
-        self._actor.backward(outputs)
-
-        value_loss = learn_values(self._critic, batch, rows, s)
-        self._adam.apply(learning_rate, s.max_grad_norm)
+            outputs[:, part] = choice.gradient(slope, s.ent_coef / len(ratio))
+        value_loss, values_grad = clip_values(values, batch.returns, batch.values, s)
+        self._net.backward(outputs, values_grad)
+        # A step along the gradient comes next.
+        self._net.weights_changed()
         old_approx_kl = -mean(log_ratio)
         approx_kl = mean(ratio - np.float32(1.0)) + old_approx_kl
         entropy = sum(choice.entropies.mean() for choice in choices)

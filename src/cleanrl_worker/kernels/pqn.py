@@ -1,45 +1,43 @@
-"""PQN: acting and learning without torch."""
+"""PQN: acting and its gradient without torch's autograd."""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
-import numpy as np
-from numpy.typing import NDArray
+from torch import nn
 
 from cleanrl_worker.agents.q_networks import NormedQNetwork
 from cleanrl_worker.kernels.layer_norm import NormedStack, is_normed_stack
 from cleanrl_worker.kernels.layers import Floats, on_cpu
 from cleanrl_worker.kernels.q_values import write_gradient
-from cleanrl_worker.kernels.radam import FusedRAdam
-from cleanrl_worker.training.radam import RAdam
 
 
 class PQNSettings(Protocol):
     """The arguments that the update reads."""
 
-    max_grad_norm: float
+    kernels: bool
 
 
-def fits(network: Any) -> bool:
-    """Whether the kernel can compute this network: a normalised stack on the CPU."""
-    return isinstance(network, NormedQNetwork) and is_normed_stack(network.network) and on_cpu(network)
-
-
+@final
 class PQNKernel:
-    """Does for a network what `TorchLearner` of the algorithm's file does."""
+    """The gradient of `pqn_loss` for a network that is a normalised stack, and its outputs."""
 
-    def __init__(self, network: NormedQNetwork, optimizer: RAdam, settings: PQNSettings) -> None:
+    def __init__(self, network: NormedQNetwork) -> None:
         self._network = NormedStack(network.network)
-        self._radam = FusedRAdam(optimizer)
-        self._settings = settings
+
+    @classmethod
+    def for_network(cls, network: nn.Module, settings: PQNSettings) -> PQNKernel | None:
+        """The kernel, if it is wanted and fits the network."""
+        if not settings.kernels or not isinstance(network, NormedQNetwork):
+            return None
+        return cls(network) if is_normed_stack(network.network) and on_cpu(network) else None
 
     def values(self, obs: Floats) -> Floats:
         return self._network.look(obs)
 
-    def learn(self, obs: Floats, actions: NDArray[np.int64], returns: Floats, learning_rate: float) -> Floats:
-        """One minibatch; gives what is logged, in the order of the algorithm's `LOGGED`."""
-        logged = write_gradient(self._network, obs, actions, returns)
-        self._radam.apply(learning_rate, self._settings.max_grad_norm)
+    def gradient(self, batch: Any) -> Floats:
+        """Leave the gradient for a minibatch in memory; gives what the loss logs."""
+        logged = write_gradient(self._network, batch.obs, batch.actions, batch.returns)
+        # A step along the gradient comes next.
         self._network.weights_changed()
         return logged

@@ -81,6 +81,9 @@ def check_environment(
         raise
 
 
+_MEANT = {"fixed_box": " (low = high in some of them)", "empty": " (a shape with 0 in it)"}
+
+
 def check_fit(algo: str, entry: EnvironmentEntry) -> None:
     """Raise UserError when `algo` cannot train on the environment's spaces."""
     schema = load_schema(algo)
@@ -89,8 +92,8 @@ def check_fit(algo: str, entry: EnvironmentEntry) -> None:
     for role, allowed, kind in _roles(schema, entry):
         if kind not in allowed:
             raise UserError(
-                f"{algo} takes {_either(allowed)} {role}s, but {entry.env_id} has {kind} {role}s; "
-                f"{_advice(entry, kind)}."
+                f"{algo} takes {_either(allowed)} {role}s, but {entry.env_id} has {kind} {role}s"
+                f"{_MEANT.get(kind, '')}; {_advice(entry, kind)}."
             )
 
 

@@ -11,6 +11,10 @@ from mosaic.contract.errors import UserError, closest
 
 Value = bool | int | float | str | None
 KINDS = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
+GREATEST_SEED = 2**31 - 1
+"""Seeds of environments and evaluations are counted on from here, and some generators take no more bits."""
+LIMITS = {"int": 10.0**15, "float": 1e30}
+"""What no parameter is beyond, with whatever sign: more steps than a life has, more than networks hold."""
 WORDS = {
     "true": True,
     "yes": True,
@@ -58,7 +62,20 @@ def check_value(algo: str, parameter: ParamSchema, value: object) -> Value:
         raise _refusal(algo, parameter, value)
     if isinstance(typed, int | float) and not _inside(parameter, typed):
         raise _refusal(algo, parameter, value)
+    check_limit(f"{algo} parameter '{parameter.name}'", typed)
     return typed
+
+
+def check_limit(what: str, value: object) -> None:
+    """Raise UserError for a number that is too large for anything, and for a text that no program can get."""
+    if isinstance(value, str) and "\0" in value:
+        raise UserError(f"{what} has a character that no text may have (NUL); leave it out.")
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return
+    limit = LIMITS["float" if isinstance(value, float) else "int"]
+    # Infinity, which only a flag can say, is meant: no bound on the norm of a gradient.
+    if limit < abs(value) < math.inf:
+        raise UserError(f"{what} is {value!s:.40}, but must be at most {limit:g}.")
 
 
 def _convert(parameter: ParamSchema, value: object) -> bool | int | float | str:
@@ -118,7 +135,7 @@ def allowed(parameter: ParamSchema) -> str:
     else:
         text = KINDS[parameter.type]
     if parameter.minimum is not None and parameter.maximum is not None:
-        text += f" from {parameter.minimum:g} to {parameter.maximum:g}"
+        text += f" from {parameter.minimum:.10g} to {parameter.maximum:.10g}"
     elif parameter.minimum is not None:
         text += f" of at least {parameter.minimum:g}"
     elif parameter.maximum is not None:

@@ -19,16 +19,20 @@ _ARRAYS = frozenset({"box", "discrete", "multi_discrete", "multi_binary"})
 
 
 def action_kind(space: Description) -> str:
-    """The kind of a space of actions; a box may be `unbounded_box` or `integer_box`, which fewer can take."""
+    """The kind of a space of actions; some boxes have one of their own, as fewer can take them."""
+    if is_empty(space):
+        return "empty"
     if space["kind"] == "box" and space.get("unbounded"):
         return "unbounded_box"
+    if space["kind"] == "box" and space.get("fixed"):
+        return "fixed_box"
     if space["kind"] == "box" and not str(space.get("dtype", "float")).startswith("float"):
         return "integer_box"
     return str(space["kind"])
 
 
 def observation_kind(space: Description) -> str:
-    """`vector`, `grid` (cells of a grid world), `image`, or the kind of what no array can hold."""
+    """`vector`, `grid` (cells of a grid world), `image`, `empty`, or the kind of what no array can hold."""
     image = grid_of_dict(space)
     if image is not None:
         space = image
@@ -36,9 +40,16 @@ def observation_kind(space: Description) -> str:
     for part in parts:
         if part["kind"] not in _ARRAYS:
             return str(part["kind"])
+    if all(map(is_empty, parts)):
+        return "empty"
     if any(is_image(part) for part in parts):
         return "image"
     return "grid" if is_grid(space) else "vector"
+
+
+def is_empty(space: Description) -> bool:
+    """Whether a space holds no number at all."""
+    return 0 in space.get("shape", ()) or 0 in (space.get("n"), len(space.get("nvec", (1,))))
 
 
 def grid_of_dict(space: Description) -> Description | None:

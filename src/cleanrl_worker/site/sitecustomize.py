@@ -1,7 +1,8 @@
 """Python runs this at its start, because its folder is on the training side's path.
 
-It gives the word to the `sitecustomize` that it hides, and waits for gymnasium and EnvPool: when a script
-imports them, the environments that they make can be watched. Nothing that goes wrong here may stop a script.
+It gives the word to the `sitecustomize` that it hides, puts the user's folder at the end of the path, and
+waits for gymnasium and EnvPool: when a script imports them, the environments that they make can be watched.
+Nothing that goes wrong here may stop a script.
 """
 
 from __future__ import annotations
@@ -79,3 +80,5 @@ if os.environ.get("CLEANRL_FASTLANE_SEGMENT"):
     sys.meta_path.insert(0, _ImportHook("gymnasium", _install_gymnasium))
     sys.meta_path.insert(0, _ImportHook("envpool", _install_envpool))
 _run_hidden()
+if os.environ.get("MOSAIC_USER_FOLDER"):
+    sys.path.append(os.environ["MOSAIC_USER_FOLDER"])

@@ -16,9 +16,9 @@ import types
 import typing
 from typing import Any
 
+from cleanrl_worker.kit.args import RUNTIME_FIELDS, Bounds
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.schemas.load import SCHEMAS_FILE
-from cleanrl_worker.training.common import RUNTIME_FIELDS, Bounds
 from mosaic.contract.atomic import write_atomic
 
 
@@ -29,16 +29,17 @@ def generate() -> str:
 
 
 def algorithm_schema(module_name: str) -> dict[str, Any]:
-    """One algorithm's entry, from its module's `Args` and its lists of spaces."""
+    """One algorithm's entry, from its `SPEC`."""
     module = importlib.import_module(module_name)
-    hints = typing.get_type_hints(module.Args, include_extras=True)
-    texts = field_texts(module.Args)
+    spec = module.SPEC
+    hints = typing.get_type_hints(spec.args, include_extras=True)
+    texts = field_texts(spec.args)
     return {
-        "help": inspect.cleandoc(module.Args.__doc__).splitlines()[0],
-        "action_spaces": list(module.ACTION_SPACES),
-        "observation_spaces": list(module.OBSERVATION_SPACES),
+        "help": inspect.cleandoc(spec.args.__doc__).splitlines()[0],
+        "action_spaces": list(spec.action_spaces),
+        "observation_spaces": list(spec.observation_spaces),
         "parameters": [
-            parameter_schema(field, hints[field.name], texts) for field in dataclasses.fields(module.Args)
+            parameter_schema(field, hints[field.name], texts) for field in dataclasses.fields(spec.args)
         ],
     }
 

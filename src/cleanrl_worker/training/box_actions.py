@@ -39,10 +39,14 @@ class BoxActions:
         share: Floats = torch.rand(count, self.size).numpy()
         return self.low + share * (self.high - self.low)
 
-    def blur(self, actions: Floats, noise: float) -> Floats:
-        """The actions with normal noise, of its own for each environment and dimension, within the bounds."""
-        drawn: Floats = torch.randn(len(actions), self.size).numpy()
-        return self._bounded(actions + drawn * (self.scale * np.float32(noise)))
+    def noise(self, count: int) -> Floats:
+        """Numbers of a standard normal distribution, of its own for each row and dimension."""
+        drawn: Floats = torch.randn(count, self.size).numpy()
+        return drawn
+
+    def with_noise(self, actions: Floats, deviation: float) -> Floats:
+        """The actions with exploration noise, a share of half their range, within the bounds."""
+        return self._bounded(actions + self.noise(len(actions)) * (self.scale * np.float32(deviation)))
 
     def for_envs(self, actions: Floats) -> list[Any]:
         """One new array for each environment, of the shape and type that it takes."""

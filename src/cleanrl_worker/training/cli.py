@@ -13,7 +13,8 @@ from typing import Any, TypeVar
 
 import tyro
 
-from cleanrl_worker.training.common import Bounds
+from cleanrl_worker.kit.args import Bounds
+from cleanrl_worker.schemas.check import check_limit
 from mosaic.contract.errors import UserError, closest
 
 ArgsT = TypeVar("ArgsT")
@@ -38,6 +39,7 @@ def check_bounds(args: Any) -> None:
     """Raise UserError when a value is outside the bounds its annotation states."""
     for name, hint in typing.get_type_hints(type(args), include_extras=True).items():
         value = getattr(args, name)
+        check_limit("--" + name.replace("_", "-"), value)
         for bounds in typing.get_args(hint)[1:]:
             if isinstance(bounds, Bounds) and value is not None:
                 _check_value(name, value, bounds)
@@ -49,7 +51,7 @@ def _check_value(name: str, value: float, bounds: Bounds) -> None:
     if bounds.minimum is not None and not value >= bounds.minimum:
         raise UserError(f"{flag} is {value}, but must be at least {bounds.minimum:g}.")
     if bounds.maximum is not None and not value <= bounds.maximum:
-        raise UserError(f"{flag} is {value}, but must be at most {bounds.maximum:g}.")
+        raise UserError(f"{flag} is {value}, but must be at most {bounds.maximum:.10g}.")
 
 
 def _one_sentence(complaint: str, args_type: Any) -> str:

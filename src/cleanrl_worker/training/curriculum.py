@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from cleanrl_worker.conditions import Counts
 from cleanrl_worker.curriculum import Schedule
-from cleanrl_worker.training.state import State
+from cleanrl_worker.kit.state import State
 
 RECENT = 100
 """How many of a stage's last episodes `episode_return` is the mean of."""

@@ -9,6 +9,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 Choices = NDArray[np.int64]
+Floats = NDArray[np.float32]
 
 
 class DiscreteActions:
@@ -25,6 +26,24 @@ class DiscreteActions:
             sizes = np.asarray(space.n if self._single else space.nvec)
         self.nvec: tuple[int, ...] = tuple(sizes.reshape(-1).tolist())
         """Between how many values each choice is."""
+        self._slices = choice_slices(self.nvec)
+
+    def best(self, scores: Floats) -> Choices:
+        """The choices of the greatest scores, a row for each of theirs."""
+        chosen = np.empty((len(scores), len(self._slices)), np.int64)
+        for column, part in enumerate(self._slices):
+            chosen[:, column] = scores[:, part].argmax(axis=1)
+        return chosen
+
+    def log_probs(self, logits: Floats, choices: Choices) -> Floats:
+        """The log probabilities of choices; those made at once are independent, so theirs add up."""
+        total: Any = 0.0
+        for column, part in enumerate(self._slices):
+            own = logits[:, part]
+            own = own - own.max(axis=1, keepdims=True)
+            chosen = np.take_along_axis(own, choices[:, column, None], axis=1)[:, 0]
+            total = total + (chosen - np.log(np.exp(own).sum(axis=1)))
+        return np.asarray(total)
 
     def for_envs(self, choices: Choices) -> list[Any]:
         """What each environment takes: a number, or an array of its own."""

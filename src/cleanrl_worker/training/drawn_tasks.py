@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from cleanrl_worker.curriculum import Schedule
+from cleanrl_worker.kit.state import State
 from cleanrl_worker.training.curriculum import StageNote
-from cleanrl_worker.training.state import State
 from cleanrl_worker.training.syllabus_sampler import SyllabusSampler
 
 

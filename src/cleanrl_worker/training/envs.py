@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,14 +15,15 @@ from numpy.typing import NDArray
 
 from cleanrl_worker.curriculum import Schedule
 from cleanrl_worker.fastlane.row import bare, take_taps
+from cleanrl_worker.kit.state import State
 from cleanrl_worker.training.curriculum import Curriculum, StageNote
 from cleanrl_worker.training.drawn_tasks import DrawnTasks
+from cleanrl_worker.training.env_errors import LARGEST, NOTHING, Blame, Shape, fit_array
 from cleanrl_worker.training.making import EnvMaker
 from cleanrl_worker.training.observations import array_observations
 from cleanrl_worker.training.quickening import quicken
 from cleanrl_worker.training.replaying import EpisodeTape, random_state
 from cleanrl_worker.training.stage_envs import StageEnvs
-from cleanrl_worker.training.state import State
 from cleanrl_worker.training.video import RecordedEnv, warn
 
 
@@ -61,8 +63,10 @@ class VectorEnv:
         record: bool = False,
         curriculum: Curriculum | DrawnTasks | None = None,
         stage_envs: StageEnvs | None = None,
+        flat: bool = False,
     ) -> None:
-        """`record`: leave videos of the first one. `stage_envs` has what a curriculum asks for."""
+        """`record`: leave videos of the first one. `stage_envs` has what a curriculum asks for. `flat`: let
+        all observations be vectors."""
         self._whole = envs
         self._curriculum = curriculum
         self._stage_envs = stage_envs
@@ -73,7 +77,9 @@ class VectorEnv:
         for env in self._envs:
             quicken(env)
         self.num_envs = len(envs)
-        self.observation_space, self._read = array_observations(envs[0].observation_space)
+        self.observation_space, self._read = array_observations(envs[0].observation_space, flat)
+        self._shape: Shape = self.observation_space.shape
+        self._zeros = np.zeros(len(envs) * math.prod(self._shape), dtype=np.float32)
         self.action_space: Any = envs[0].action_space
         self._returns = [0.0] * len(envs)
         self._lengths = [0] * len(envs)
@@ -93,8 +99,7 @@ class VectorEnv:
 
     def restart(self, index: int, seed: int, out: NDArray[Any]) -> None:
         """Start an episode in one environment from a seed, and write its observation to `out`."""
-        obs = self._reset(index, seed)
-        out[index] = self._read(obs) if self._read else obs
+        out[index] = self._reset(index, seed)
         self._returns[index], self._lengths[index] = 0.0, 0
 
     def step(self, actions: list[Any], out: NDArray[Any]) -> Step:
@@ -102,21 +107,19 @@ class VectorEnv:
         rewards, terminations, truncations = [], [], []
         final_obs: dict[int, NDArray[Any]] = {}
         episodes: list[Episode] = []
-        for index, env in enumerate(self._envs):
-            self._tapes[index].actions.append(actions[index])
-            obs, reward, terminated, truncated, _ = env.step(actions[index])
-            reward = float(reward)
-            self._returns[index] += reward
-            self._lengths[index] += 1
-            truncated = truncated or self._lengths[index] >= self._limits[index]
+        for index, action in enumerate(actions):
+            self._tapes[index].actions.append(action)
+            reward, terminated, truncated = self._take_step(index, action, out)
             if terminated or truncated:
-                final_obs[index] = np.array(self._read(obs) if self._read else obs)
+                final_obs[index] = last = out[index].copy()
+                if not np.isfinite(last).all():
+                    self._blame(index, action).of_numbers(last)
                 episodes.append(self._end_episode(index))
-                obs = self._begin_episode(index)
-            out[index] = self._read(obs) if self._read else obs
+                out[index] = self._begin_episode(index)
             rewards.append(reward)
-            terminations.append(bool(terminated))
-            truncations.append(bool(truncated))
+            terminations.append(terminated)
+            truncations.append(truncated)
+        self._check_numbers(out, range(self.num_envs), actions)
         if self._taps is not None:
             self._taps.after_step(rewards, self._returns)
         return Step(rewards, terminations, truncations, final_obs, episodes)
@@ -131,19 +134,59 @@ class VectorEnv:
         rewards, ended = [], []
         latest = [0.0] * self.num_envs
         for index, action in zip(indices, actions, strict=True):
-            obs, reward, terminated, truncated, _ = self._envs[index].step(action)
-            latest[index] = reward = float(reward)
-            self._returns[index] += reward
-            self._lengths[index] += 1
-            out[index] = self._read(obs) if self._read else obs
-            done = bool(terminated or truncated or self._lengths[index] >= self._limits[index])
+            reward, terminated, truncated = self._take_step(index, action, out)
+            latest[index] = reward
+            done = terminated or truncated
             if done and self._taps is not None:
                 self._taps.episode_ended(index, self._returns[index])
             rewards.append(reward)
             ended.append(done)
+        self._check_numbers(out, indices, actions)
         if self._taps is not None:
             self._taps.after_step(latest, self._returns)
         return rewards, ended
+
+    def _take_step(self, index: int, action: Any, out: NDArray[Any]) -> tuple[float, bool, bool]:
+        """One step of one environment; what it gives is what can be learned from, or an error that names it.
+
+        Whether the numbers of its observation are finite is seen for all of them at once, which is cheaper.
+        """
+        given: Any = NOTHING
+        try:
+            given = self._envs[index].step(action)
+            obs, reward, terminated, truncated, _ = given
+            reward = float(reward)
+            if self._read is not None:
+                obs = self._read(obs)
+            if getattr(obs, "shape", None) != self._shape:
+                obs = fit_array(obs, self._shape)
+            out[index] = obs
+        except (Exception, SystemExit) as error:
+            self._blame(index, action).of_step(error, given, self._shape)
+        if not -LARGEST <= reward <= LARGEST:
+            self._blame(index, action).of_reward(reward)
+        self._returns[index] += reward
+        self._lengths[index] += 1
+        return reward, bool(terminated), bool(truncated or self._lengths[index] >= self._limits[index])
+
+    def _check_numbers(self, out: NDArray[Any], indices: Sequence[int], actions: list[Any]) -> None:
+        """Refuse observations that are not finite: with such a number among them the sum is not 0."""
+        if out.dtype == np.uint8 or out.ravel().dot(self._zeros) == 0.0:
+            return
+        for index, action in zip(indices, actions, strict=True):
+            if not np.isfinite(out[index]).all():
+                self._blame(index, action).of_numbers(out[index])
+
+    def _blame(self, index: int, action: Any = None) -> Blame:
+        """What an error says of an environment that is taking an action, or none as it is being reset."""
+        spec, tape = self._whole[index].spec, self._tapes[index]
+        steps = (tape.steps_before + len(tape.actions)) * self.num_envs
+        when = f"at step {steps:,}" if steps else f"at step {max(1, self._lengths[index]):,} of an episode"
+        if action is None:
+            when = f"in reset() after {steps:,} steps"
+        if self.num_envs > 1:
+            when += f" (environment {index + 1} of {self.num_envs})"
+        return Blame(spec.id if spec else type(self._envs[index].unwrapped).__name__, when, action)
 
     def render(self, index: int) -> Any:
         """The picture of one environment, if it was made to draw any."""
@@ -174,7 +217,16 @@ class VectorEnv:
     def _reset(self, index: int, seed: int | None, random: State | None = None) -> Any:
         """Start an episode from a seed, or from what the generator is at now; gives its observation."""
         self._tapes[index].begin(seed, random)
-        return self._envs[index].reset(seed=seed)[0]
+        given: Any = NOTHING
+        try:
+            given = self._envs[index].reset(seed=seed)
+            obs, _ = given
+            seen = fit_array(self._read(obs) if self._read else obs, self._shape).astype(np.float32)
+        except (Exception, SystemExit) as error:
+            self._blame(index).of_reset(error, given, self._shape)
+        if not np.isfinite(seen).all():
+            self._blame(index).of_numbers(seen)
+        return seen
 
     def _turn(self, curriculum: Curriculum | DrawnTasks, index: int) -> bool:
         """Let an environment be of the stage that the curriculum is in; False when it is already."""
@@ -276,6 +328,7 @@ def make_envs(
     env_kwargs: str = "{}",
     capture_video: bool = False,
     schedule: Schedule | None = None,
+    flat: bool = False,
 ) -> VectorEnv:
     """`num_envs` copies of an environment whose spaces `algo` can take; else UserError says why not.
 
@@ -299,10 +352,10 @@ def make_envs(
                     made.callback(envs[0].close)
         record = maker.record and envs[0].render_mode == "rgb_array"
         if schedule is None:
-            vector = VectorEnv(envs, record)
+            vector = VectorEnv(envs, record, flat=flat)
         else:
             kind = Curriculum if schedule.sampler is None else DrawnTasks
             stage_envs = StageEnvs(schedule, maker.make, envs)
-            vector = VectorEnv(envs, record, kind(schedule, num_envs), stage_envs)
+            vector = VectorEnv(envs, record, kind(schedule, num_envs), stage_envs, flat)
         made.pop_all()
         return vector

@@ -13,8 +13,8 @@ from typing import Any
 
 from cleanrl_worker.training.evaluation import PlayedEpisode
 from cleanrl_worker.training.scores import score
+from cleanrl_worker.training.space import PatientEvents, write_patiently
 from mosaic.analytics.eval_summary import MOST_BATCHES, EvalScores, EvalSummary, read_eval_summary
-from mosaic.analytics.event_files import EventWriter
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import MosaicError, StorageError
 
@@ -38,8 +38,8 @@ class EvalRecord:
         if self._earlier is None or done < self._earlier.overall.episodes:
             self._earlier, self.episodes, done = None, [], 0
         try:
-            self._write_table()
-            self._curves = EventWriter(folder / CURVES, purge_step=done + 1)
+            write_patiently(self._write_table)
+            self._curves = write_patiently(lambda: PatientEvents(folder / CURVES, purge_step=done + 1))
         except OSError as error:
             raise _unwritable(folder, error) from error
 
@@ -59,9 +59,10 @@ class EvalRecord:
         overall = newest if number == 1 else score(self.episodes, number, spent + duration)
         summary = EvalSummary(self._policy, self._target, overall, (*batches, newest)[-MOST_BATCHES:])
         try:
-            self._append(first)
+            # A row may have been cut off by the full disk: then the whole table is written anew.
+            write_patiently(lambda: self._append(first), self._write_table)
             self._draw(first, newest)
-            summary.write(self._folder)
+            write_patiently(lambda: summary.write(self._folder))
         except OSError as error:
             raise _unwritable(self._folder, error) from error
         self._earlier = summary

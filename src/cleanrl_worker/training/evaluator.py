@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from cleanrl_worker.fastlane.lane import unwatched
-from cleanrl_worker.training.common import CommonArgs
+from cleanrl_worker.kit.args import CommonArgs
+from cleanrl_worker.kit.backend import Backend
 from cleanrl_worker.training.envs import VectorEnv
 from cleanrl_worker.training.evaluation import EPISODE_CAP, Evaluation
-from cleanrl_worker.training.randomness import Randomness
 from cleanrl_worker.training.stopping import Stopped, StopSignals
 from cleanrl_worker.training.video import warn
 from mosaic.contract.errors import MosaicError
@@ -26,8 +25,9 @@ FIRST_SEED = 1_000_000
 class Evaluator:
     """Plays policies in environments of its own, which are made when first needed."""
 
-    def __init__(self, args: CommonArgs, stop: StopSignals) -> None:
+    def __init__(self, args: CommonArgs, backend: Backend, stop: StopSignals) -> None:
         self._args = args
+        self._backend = backend
         self._stop = stop
         self._envs: VectorEnv | None = None
         self._warned: set[str] = set()
@@ -35,7 +35,7 @@ class Evaluator:
     def play(self, name: str, load: Callable[[], SavedModel]) -> Evaluation | None:
         """How a model's episodes went; None, with a word, when that cannot be seen. May raise Stopped."""
         try:
-            with untouched_randomness():
+            with self._backend.untouched():
                 return self._play(load())
         except Stopped:
             raise
@@ -78,14 +78,3 @@ class Evaluator:
 
     def __exit__(self, *exc: object) -> None:
         self.close()
-
-
-@contextlib.contextmanager
-def untouched_randomness() -> Iterator[None]:
-    """What is drawn from the process's generators in here does not count."""
-    randomness = Randomness()
-    before = randomness.state()
-    try:
-        yield
-    finally:
-        randomness.load(before)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from cleanrl_worker.training.state import State
+from cleanrl_worker.kit.state import State
 
 Floats = NDArray[np.float32]
 _EPS = 1e-8
@@ -121,6 +121,8 @@ class FrozenNormaliser:
         self._mean = np.array(statistics["mean"], dtype=np.float64)
         self._var = np.array(statistics["var"], dtype=np.float64)
         self._clip = float(statistics["clip"])
+        if self._mean.ndim != 1 or self._mean.shape != self._var.shape:
+            raise ValueError("means and variances are not rows of equal length")
 
     @property
     def size(self) -> int:

@@ -11,14 +11,13 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from cleanrl_worker.agents.continuous import Actor, QNetwork
+from cleanrl_worker.kit.torch_backend import load_weights
 from cleanrl_worker.training.box_actions import BoxActions
 from cleanrl_worker.training.discrete_actions import DiscreteActions, choice_slices
 from cleanrl_worker.training.normalise import FrozenNormaliser
-from cleanrl_worker.training.state import State
-from cleanrl_worker.training.weights import load_weights, unflatten
 
 Floats = NDArray[np.float32]
 
@@ -151,19 +150,6 @@ class BoxPolicy(Policy):
 
     def _judge(self, obs: Tensor) -> Opinion:
         return Opinion(values=None if self._value is None else self._value(obs).numpy())
-
-
-def actor_critic_weights(parts: State, spaces: Spaces, critics: int) -> tuple[dict[str, Tensor], ...]:
-    """The weights of an actor and its Q networks in a full checkpoint, in the form of a model file."""
-    actions = BoxActions(spaces.action_space)
-    obs_size = math.prod(spaces.observation_space.shape)
-    judges = nn.ModuleList(QNetwork(obs_size, actions.size) for _ in range(critics))
-    flat = unflatten(judges, parts["critics"])
-    each = [
-        {name.partition(".")[2]: tensor for name, tensor in flat.items() if name.startswith(f"{number}.")}
-        for number in range(critics)
-    ]
-    return unflatten(Actor(obs_size, *actions.bounds), parts["actor"]), *each
 
 
 def actor_policy(

@@ -7,7 +7,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from cleanrl_worker.training.state import State
+from cleanrl_worker.kit.state import State
 
 
 class EpisodeTape:

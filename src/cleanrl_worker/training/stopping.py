@@ -7,6 +7,9 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
+asked = False
+"""Whether this process was asked to stop: for those who wait for something else, until its very end."""
+
 
 class Stopped(Exception):
     """The process was asked to stop; `exit_code` is what shells expect after such a signal."""
@@ -24,6 +27,8 @@ class StopSignals:
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> StopSignals:
+        global asked
+        asked = False
         if threading.current_thread() is threading.main_thread():
             for signum in (signal.SIGTERM, signal.SIGINT):
                 self._previous[signum] = signal.signal(signum, self._note)
@@ -46,6 +51,8 @@ class StopSignals:
             raise Stopped(self._received)
 
     def _note(self, signum: int, frame: FrameType | None) -> None:
+        global asked
+        asked = True
         self._received = signum
         if signum == signal.SIGINT:
             # A second Ctrl-C ends a step that hangs.

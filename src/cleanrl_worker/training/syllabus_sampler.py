@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from cleanrl_worker.kit.state import State
 from cleanrl_worker.task_sampler import EXTRA, Sampler
-from cleanrl_worker.training.state import State
 from mosaic.contract.errors import MosaicError
 from mosaic.contract.extras import require_extra
 

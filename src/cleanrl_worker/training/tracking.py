@@ -6,7 +6,7 @@ import dataclasses
 import importlib
 import os
 
-from cleanrl_worker.training.common import CommonArgs
+from cleanrl_worker.kit.args import CommonArgs
 from mosaic.contract.errors import UserError
 
 # These count episodes, not steps; beside the steps of all others they would turn the run's own count back.

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import io
 import re
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
-import torch
-
+from cleanrl_worker.kit.args import CommonArgs
+from cleanrl_worker.kit.state import State
 from cleanrl_worker.policy_card import MODEL_SUFFIX, PolicyCard
-from cleanrl_worker.training.common import CommonArgs
 from cleanrl_worker.training.curriculum import StageNote
 from cleanrl_worker.training.envs import Episode
-from cleanrl_worker.training.state import State
+from cleanrl_worker.training.space import PatientEvents, write_patiently
 from cleanrl_worker.training.tracking import WandbRun
-from mosaic.analytics.event_files import EventWriter
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import StorageError
 
@@ -73,10 +69,11 @@ class RunWriter:
             self._goes_on = earlier is not None and (Path("runs") / earlier.folder).is_dir()
             if earlier is not None and self._goes_on:
                 self.folder = (Path("runs") / earlier.folder).absolute()
-                self._events = EventWriter(self.folder, purge_step=earlier.step + 1)
+                purge_step: int | None = earlier.step + 1
             else:
-                self.folder = make_run_folder(args)
-                self._events = EventWriter(self.folder)
+                self.folder, purge_step = write_patiently(lambda: make_run_folder(args)), None
+            self._events = write_patiently(lambda: PatientEvents(self.folder, purge_step))
+            if purge_step is None:
                 self._events.add_text("hyperparameters", hyperparameter_table(args))
             self._events.flush()
         self._flushed_at = monotonic()
@@ -132,14 +129,12 @@ class RunWriter:
         """Where the weights lie: those of the end, or the best ones."""
         return self.folder / f"{self._exp_name}{'.best' if best else ''}{MODEL_SUFFIX}"
 
-    def save_model(self, weights: Any, card: PolicyCard, best: bool = False) -> None:
-        """Write weights and their card, each whole or not at all; where weights are, their card is."""
-        data = io.BytesIO()
-        torch.save(weights, data)
+    def save_model(self, data: bytes, card: PolicyCard, best: bool = False) -> None:
+        """Write a model file and its card, each whole or not at all; where weights are, their card is."""
         path = self.model_path(best)
         with _storage_errors(path):
-            card.write(path)
-            write_atomic(path, data.getvalue())
+            write_patiently(lambda: card.write(path))
+            write_patiently(lambda: write_atomic(path, data))
 
     def close(self) -> None:
         """Write out what is left."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from mosaic.contract.atomic import write_json
 from mosaic.contract.errors import MosaicError
-from mosaic.contract.events import LifecycleEvent
 from mosaic.contract.paths import VarPaths
 from mosaic.worker.causes import cause_of, last_lines
 from mosaic.worker.environment import surroundings
@@ -53,7 +52,8 @@ class Supervisor:
             return self._ended("failed", 1, str(error))
         if pipe is not None and self._link is not None:
             pipe.attach(self._link)
-        self._nudge(self._emitter.run_started({"training_pid": training.pid}))
+        self._emitter.run_started({"training_pid": training.pid})
+        self._nudge()
         training.go()
         watch.until_end(training, self._beat, {pipe.read_fd: pipe.read} if pipe else None)
         code = training.end_tree()
@@ -93,7 +93,8 @@ class Supervisor:
     def _beat(self, paused: bool = False, at_once: bool = False) -> None:
         if at_once or time.monotonic() - self._beat_at > _HEARTBEAT_SECONDS:
             self._beat_at = time.monotonic()
-            self._nudge(self._emitter.heartbeat({"phase": "paused" if paused else "training"}))
+            self._emitter.heartbeat({"phase": "paused" if paused else "training"})
+            self._nudge()
 
     def _ended(self, status: str, code: int, cause: str | None = None) -> int:
         manifest = {"run_id": self._config.run_id, "status": status, "exit_code": code, "artifacts": {}}
@@ -107,6 +108,6 @@ class Supervisor:
             self._emitter.run_completed(payload)
         return code
 
-    def _nudge(self, event: LifecycleEvent) -> None:
+    def _nudge(self) -> None:
         if self._link is not None:
-            self._link.heartbeat(event.seq)
+            self._link.heartbeat(self._emitter.last_seq)

@@ -2,30 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from cleanrl_worker.training.state import State, decode, encode
+from cleanrl_worker.kit.state import State, decode, encode
 from mosaic.contract.atomic import write_atomic
+
+if TYPE_CHECKING:
+    from cleanrl_worker.kit.run import Run
 
 CHUNK = 10_000
 """Transitions in one immutable file beside the checkpoints."""
 _FOLDER = "replay"
 
 
-@dataclass(frozen=True)
-class Sample:
-    """Transitions drawn at random. `dones` is 1 where an episode ended by itself, 0 where it was cut off."""
+class Sample(NamedTuple):
+    """Transitions drawn at random: arrays, or tensors in a loss. `dones` is 1 where an episode ended by
+    itself, 0 where it was cut off."""
 
-    obs: NDArray[Any]
-    next_obs: NDArray[Any]
-    actions: NDArray[Any]
-    rewards: NDArray[np.float32]
-    dones: NDArray[np.float32]
+    obs: Any
+    next_obs: Any
+    actions: Any
+    rewards: Any
+    dones: Any
 
 
 class ReplayBuffer:
@@ -124,6 +127,49 @@ class ReplayBuffer:
         first, last = self._window()
         rows: NDArray[np.int64] = np.arange(max(first, last // CHUNK * CHUNK), last) % self.capacity
         return rows
+
+
+class Replay:
+    """Steps the environments of a run and remembers every transition; `obs` is what they show now."""
+
+    def __init__(
+        self, run: Run[Any], capacity: int, action_shape: tuple[int, ...], action_dtype: Any
+    ) -> None:
+        envs, args = run.envs, run.args
+        shape = envs.observation_space.shape
+        self._run = run
+        self.obs: NDArray[Any] = np.zeros((envs.num_envs, *shape), run.obs_dtype)
+        self._next = np.zeros_like(self.obs)
+        self._buffer = ReplayBuffer(capacity, shape, action_shape, args.seed, run.obs_dtype, action_dtype)
+        self.sample = self._buffer.sample
+        if run.is_new:
+            envs.reset(args.seed, out=self.obs)
+
+    def step(self, actions: list[Any], remembered: NDArray[Any] | Sequence[Any]) -> None:
+        """Take an action in each environment; `remembered` are the actions as the buffer keeps them.
+
+        A transition that ends its episode keeps the observation that the episode ended with.
+        """
+        obs, after = self.obs, self._next
+        step = self._run.step(actions, after, then="update")
+        for index, reward in enumerate(step.rewards):
+            last = step.final_obs.get(index)
+            seen = after[index] if last is None else last
+            self._buffer.add(obs[index], seen, remembered[index], reward, step.terminated[index])
+        self.obs, self._next = after, obs
+
+    def state(self) -> State:
+        return {**self._buffer.state(), "obs": self.obs}
+
+    def load(self, state: State) -> None:
+        self._buffer.load(state)
+        self.obs[:] = state["obs"]
+
+    def store(self, folder: Path) -> None:
+        self._buffer.store(folder)
+
+    def fetch(self, folder: Path, state: State) -> None:
+        self._buffer.fetch(folder, state)
 
 
 def _chunk_name(number: int) -> str:

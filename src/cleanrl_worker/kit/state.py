@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -16,6 +15,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from mosaic.contract.errors import StorageError
+from mosaic.contract.outside import parse_json
 
 State = dict[str, Any]
 
@@ -23,6 +23,7 @@ _SHAPE = "__shape__"
 _ARRAY = "__array__"
 
 
+@runtime_checkable
 class Stateful(Protocol):
     """A part of a run that a checkpoint holds."""
 
@@ -67,11 +68,14 @@ def decode(path: Path) -> State:
     """The state in a file; one that is broken or not ours is named."""
     try:
         with np.load(path, allow_pickle=False) as file:
-            shape = json.loads(file[_SHAPE].tobytes())
-            state = _put_arrays(shape, file)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            state = _put_arrays(parse_json(file[_SHAPE].tobytes()), file)
+    except OSError as error:
+        raise StorageError(f"The checkpoint {path} cannot be read: {error.strerror}.") from error
+    except Exception as error:
+        # A broken archive can fail in any way.
         raise StorageError(f"The checkpoint {path} cannot be read: {error}.") from error
-    assert isinstance(state, dict)
+    if not isinstance(state, dict):
+        raise StorageError(f"The checkpoint {path} cannot be read: it has no parts.")
     return state
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
+from cleanrl_worker.schemas.check import GREATEST_SEED
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -17,6 +19,7 @@ class Bounds:
 PositiveInt = Annotated[int, Bounds(minimum=1)]
 NonNegativeInt = Annotated[int, Bounds(minimum=0)]
 NonNegative = Annotated[float, Bounds(minimum=0.0)]
+SEEDS = Bounds(minimum=0, maximum=GREATEST_SEED)
 Fraction = Annotated[float, Bounds(minimum=0.0, maximum=1.0)]
 
 # A run states these itself, so a form for an algorithm's own parameters leaves them out.
@@ -43,7 +46,7 @@ class CommonArgs:
 
     exp_name: str = "run"
     """the name of this experiment, part of the results folder's name"""
-    seed: NonNegativeInt = 1
+    seed: Annotated[int, SEEDS] = 1
     """the seed of the environments, the network and the sampling"""
     torch_deterministic: bool = True
     """use only deterministic GPU kernels"""

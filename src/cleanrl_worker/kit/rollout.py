@@ -1,0 +1,163 @@
+"""Rollouts: what a number of steps in all environments gave, kept as it came, and the advantages in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from cleanrl_worker.kit.state import State
+
+if TYPE_CHECKING:
+    from cleanrl_worker.kit.run import Run, Update
+
+Array = NDArray[Any]
+Floats = NDArray[np.float32]
+
+
+class ObservationFilter(Protocol):
+    """Changes observations and rewards on their way to the learner."""
+
+    def observe(self, obs: Array, out: Array) -> None: ...
+    def peek(self, obs: Array) -> Array: ...
+    def scale(self, rewards: Floats, dones: Floats) -> Floats: ...
+
+
+class Rollout:
+    """The newest rollout. Arrays are (step, environment, …), `obs` has one step more.
+
+    Observations keep the dtype and shape that the environments give them, and columns those that they are
+    given. The memory is used again by the next rollout: who needs it for longer makes a copy.
+    """
+
+    def __init__(self, run: Run[Any], num_steps: int, filter: ObservationFilter | None = None) -> None:
+        envs = run.envs
+        self._run = run
+        self._filter = filter
+        self._shape = envs.observation_space.shape
+        self._obs: Array = np.zeros((num_steps + 1, envs.num_envs, *self._shape), run.obs_dtype)
+        self._raw: Array = np.zeros_like(self._obs[0])
+        self._rewards: Floats = np.zeros((num_steps, envs.num_envs), np.float32)
+        self._dones: Floats = np.zeros((num_steps, envs.num_envs), np.float32)
+        self._starts: Floats = np.ones((num_steps + 1, envs.num_envs), np.float32)
+        self._columns: dict[str, Array] = {}
+        self._t = 0
+        self.steps = 0
+        """How many steps of each environment it has."""
+        self.final_obs: list[tuple[int, int, Array]] = []
+        """Step, environment and last observation of each episode that was cut off, not ended."""
+        if run.is_new:
+            first = self._raw if filter else self._obs[0]
+            envs.reset(run.args.seed, out=first)
+            if filter is not None:
+                filter.observe(first, out=self._obs[0])
+
+    def collect(self, update: Update) -> Iterator[Array]:
+        """The observations of each step of an update; `step` must be called once for each of them."""
+        self._obs[0], self._starts[0] = self._obs[self.steps], self._starts[self.steps]
+        self.steps, self.final_obs = update.steps, []
+        self._dones[:], self._starts[1:] = 0.0, 0.0
+        for self._t in range(update.steps):
+            yield self._obs[self._t]
+        if self._filter is not None:
+            self._rewards[: self.steps] = self._filter.scale(self.rewards, self.dones)
+        self._run.learning()
+
+    def step(self, actions: Any, /, **columns: Any) -> None:
+        """Take an action in each environment; `columns` are kept beside what that gives."""
+        t, obs = self._t, self._obs
+        for name, values in columns.items():
+            if name not in self._columns:
+                self._columns[name] = np.zeros(
+                    (len(self._rewards), *np.shape(values)), np.asarray(values).dtype
+                )
+            self._columns[name][t] = values
+        raw = obs[t + 1] if self._filter is None else self._raw
+        step = self._run.step(actions, raw)
+        self._rewards[t] = step.rewards
+        for index, last in step.final_obs.items():
+            self._dones[t, index] = self._starts[t + 1, index] = 1.0
+            if not step.terminated[index]:
+                seen = last.astype(obs.dtype)
+                self.final_obs.append((t, index, self._filter.peek(seen) if self._filter else seen))
+        if self._filter is not None:
+            self._filter.observe(raw, out=obs[t + 1])
+
+    @property
+    def obs(self) -> Array:
+        """What each step was taken on."""
+        return self._obs[: self.steps]
+
+    @property
+    def all_obs(self) -> Array:
+        """The same, and what came after the last step."""
+        return self._obs[: self.steps + 1]
+
+    @property
+    def rewards(self) -> Floats:
+        return self._rewards[: self.steps]
+
+    @property
+    def dones(self) -> Floats:
+        """1 where an episode ended or was cut off with this step."""
+        return self._dones[: self.steps]
+
+    @property
+    def starts(self) -> Floats:
+        """1 where a step is the first of an episode."""
+        return self._starts[: self.steps]
+
+    def __getitem__(self, name: str) -> Array:
+        """A column that was given to `step`."""
+        return self._columns[name][: self.steps]
+
+    def state(self) -> State:
+        return {"obs": self._obs[self.steps], "starts": self._starts[self.steps]}
+
+    def load(self, state: State) -> None:
+        self._obs[0], self._starts[0] = state["obs"], state["starts"]
+
+
+def flat(array: Array) -> Array:
+    """(step, environment, …) as rows of single steps."""
+    return array.reshape(-1, *array.shape[2:])
+
+
+def gae(
+    rollout: Rollout, values_of: Callable[[Array], Floats], gamma: float, gae_lambda: float
+) -> tuple[Floats, Floats]:
+    """Values and generalised advantages of each step, (step, environment).
+
+    A step that ends its episode has no future; one that is cut off is worth what was still to come. No sum
+    runs past the end of an episode. A lambda of 0 looks one step ahead, 1 to the end of the rollout.
+    """
+    steps, num_envs = rollout.rewards.shape
+    values = values_of(flat(rollout.all_obs)).reshape(steps + 1, num_envs)
+    next_values = values[1:] * (1.0 - rollout.dones)
+    if rollout.final_obs:
+        at, indices, observations = zip(*rollout.final_obs, strict=True)
+        next_values[list(at), list(indices)] = values_of(np.stack(observations))
+    values = values[:-1]
+    return values, advantages(rollout.rewards, rollout.dones, values, next_values, gamma, gae_lambda)
+
+
+def advantages(
+    rewards: Floats, dones: Floats, values: Floats, next_values: Floats, gamma: float, gae_lambda: float
+) -> Floats:
+    """Generalised advantages; `next_values` is 0 after a terminal step, no sum runs past an episode's end."""
+    deltas = rewards + gamma * next_values - values
+    decay = gamma * gae_lambda * (1.0 - dones)
+    found = np.zeros_like(rewards)
+    running = np.zeros_like(rewards[0])
+    for t in reversed(range(len(rewards))):
+        running = deltas[t] + decay[t] * running
+        found[t] = running
+    return found
+
+
+def explained_variance(values: Floats, returns: Floats) -> float | None:
+    """Which share of the returns' variance the values explain; None when the returns are all the same."""
+    variance = float(returns.var())
+    return 1.0 - float((returns - values).var()) / variance if variance > 0.0 else None

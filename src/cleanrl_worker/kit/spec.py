@@ -1,0 +1,94 @@
+"""What an algorithm says of itself: its arguments, what it trains on, how it trains and plays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+from cleanrl_worker.kit.args import CommonArgs
+
+if TYPE_CHECKING:
+    from cleanrl_worker.kit.run import Run
+    from cleanrl_worker.training.policies import Policy, Spaces
+
+ARGS: Final = object()
+"""Stands for the run's arguments in the form of a model file."""
+
+ModelForm = Any
+"""The form of a model file: the name of a kept part, a tuple or a dict of such forms, or `ARGS`."""
+
+
+class Misfit(Exception):
+    """Weights are not those of a network; the text says what is wrong with them, as part of a sentence."""
+
+    def __init__(self, text: str, only_shapes: bool = False) -> None:
+        super().__init__(text)
+        self.only_shapes = only_shapes
+
+
+@dataclass(frozen=True)
+class AlgorithmSpec:
+    """One algorithm. A module binds it as `SPEC`."""
+
+    name: str
+    args: type[CommonArgs]
+    train: Callable[[Run[Any]], None]
+    """The whole training: it builds its networks, then loops over `run.updates`."""
+    load_policy: Callable[[Any, Spaces, Any], Policy]
+    """The policy in the content of a model file; raises Misfit when it is of something else."""
+    action_spaces: tuple[str, ...]
+    observation_spaces: tuple[str, ...]
+    flat_observations: bool = True
+    """Whether its networks read vectors of floats; else observations keep their own shape and dtype."""
+    model: ModelForm = "agent"
+    """What a model file holds, by the names of kept parts."""
+    normalises: bool = False
+    """Whether its policies see normalised observations; the statistics are the kept part `normaliser`."""
+    check: Callable[[Any], None] = lambda args: None
+    """Raises UserError for arguments that each may be right, but not together."""
+    backend: Literal["torch", "jax"] = "torch"
+
+
+def fill_model(form: ModelForm, parts: Callable[[str], Any], args: Mapping[str, Any]) -> Any:
+    """The content of a model file, out of kept parts."""
+    if form is ARGS:
+        return dict(args)
+    if isinstance(form, tuple):
+        return tuple(fill_model(part, parts, args) for part in form)
+    if isinstance(form, Mapping):
+        return {name: fill_model(part, parts, args) for name, part in form.items()}
+    name, _, inner = str(form).partition(".")
+    weights = parts(name)
+    if not inner:
+        return weights
+    return {key[len(inner) + 1 :]: value for key, value in weights.items() if key.startswith(f"{inner}.")}
+
+
+def split_model(form: ModelForm, content: Any) -> dict[str, dict[str, Any]]:
+    """The weights of each kept part, out of the content of a model file; Misfit when it has another form."""
+    found: dict[str, dict[str, Any]] = {}
+    _split(form, content, found)
+    return found
+
+
+def _split(form: ModelForm, content: Any, found: dict[str, dict[str, Any]]) -> None:
+    if form is ARGS:
+        return
+    if isinstance(form, tuple):
+        if not isinstance(content, tuple | list) or len(content) != len(form):
+            number = f"{len(content)} parts" if isinstance(content, tuple | list) else "one part"
+            raise Misfit(f"it has {number} where {len(form)} are needed")
+        for part, own in zip(form, content, strict=True):
+            _split(part, own, found)
+    elif isinstance(form, Mapping):
+        if not isinstance(content, Mapping) or not content.keys() >= form.keys():
+            raise Misfit(f"it does not have {' and '.join(form)}")
+        for name, part in form.items():
+            _split(part, content[name], found)
+    else:
+        name, _, inner = str(form).partition(".")
+        if not isinstance(content, Mapping):
+            raise Misfit("it does not hold the weights of one network by their names")
+        prefix = f"{inner}." if inner else ""
+        found.setdefault(name, {}).update({f"{prefix}{key}": value for key, value in content.items()})

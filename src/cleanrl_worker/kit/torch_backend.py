@@ -1,0 +1,280 @@
+"""Networks in torch: seeds, weights as named arrays, optimizers and target networks."""
+
+from __future__ import annotations
+
+import copy
+import io
+import math
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from cleanrl_worker.kit.backend import Backend, thread_count
+from cleanrl_worker.kit.spec import Misfit
+from cleanrl_worker.kit.state import State, Stateful
+from mosaic.contract.errors import NotFoundError, StorageError, UserError
+
+ModuleT = TypeVar("ModuleT", bound=nn.Module)
+BETA_1 = 0.9
+BETA_2 = 0.999
+_LONGEST = 2.0 / (1.0 - BETA_2) - 1.0
+_NAMED = 3
+"""How many names of parameters a sentence holds."""
+
+
+class TorchBackend(Backend):
+    """Torch's random numbers, modules by their parameters' names, and model files that torch reads."""
+
+    def __init__(self, seed: int, deterministic: bool = True, cuda: bool = False) -> None:
+        super().__init__(seed, deterministic, cuda)
+        torch.manual_seed(seed)
+        torch.backends.cudnn.deterministic = deterministic
+        torch.set_num_threads(thread_count())
+        self.device = torch.device("cuda" if cuda and torch.cuda.is_available() else "cpu")
+
+    def adapt(self, part: Any) -> Stateful:
+        return ModuleState(part) if isinstance(part, nn.Module) else super().adapt(part)
+
+    def permutation(self, size: int) -> NDArray[np.int64]:
+        order: NDArray[np.int64] = torch.randperm(size).numpy()
+        return order
+
+    def encode_model(self, content: Any) -> bytes:
+        data = io.BytesIO()
+        torch.save(as_tensors(content), data)
+        return data.getvalue()
+
+    def read_model(self, path: Path) -> Any:
+        return read_weights(path)
+
+    def decode_weights(self, content: Any) -> Any:
+        return as_tensors(content)
+
+    def state(self) -> State:
+        found = {**super().state(), "torch": torch.get_rng_state().numpy()}
+        if torch.cuda.is_available():
+            found["cuda"] = [state.numpy() for state in torch.cuda.get_rng_state_all()]
+        return found
+
+    def load(self, state: State) -> None:
+        super().load(state)
+        torch.set_rng_state(torch.from_numpy(state["torch"]))
+        if "cuda" in state and torch.cuda.is_available():
+            torch.cuda.set_rng_state_all([torch.from_numpy(one) for one in state["cuda"]])
+
+
+open_backend = TorchBackend
+
+
+class ModuleState:
+    """A module's parameters and buffers by their names."""
+
+    def __init__(self, module: nn.Module) -> None:
+        self._module = module
+
+    def state(self) -> State:
+        return {name: tensor.cpu().numpy().copy() for name, tensor in self._module.state_dict().items()}
+
+    def load(self, state: State) -> None:
+        """Take up the values; the memory stays the same, so that views of it stay valid."""
+        frozen = [parameter.requires_grad for parameter in self._module.parameters()]
+        load_weights(self._module, as_tensors(state))
+        for parameter, learns in zip(self._module.parameters(), frozen, strict=True):
+            parameter.requires_grad_(learns)
+
+
+class Adam:
+    """Adam whose clipping and step are one operation each, however many parameters there are.
+
+    Parameters and gradients become views of two flat tensors. `torch.optim` would do the same sums one
+    parameter at a time, and its first use imports 800 modules, which takes as long as `import torch`.
+    """
+
+    def __init__(self, module: nn.Module, eps: float = 1e-8) -> None:
+        self._names = [(name, parameter.shape) for name, parameter in module.named_parameters()]
+        self.weights = torch.cat([parameter.detach().reshape(-1) for parameter in module.parameters()])
+        self.gradient = torch.zeros_like(self.weights)
+        self._first_moment = torch.zeros_like(self.weights)
+        self._second_moment = torch.zeros_like(self.weights)
+        self.steps = torch.zeros((), device=self.weights.device)
+        self.eps = eps
+        self._array = self.gradient.numpy() if self.gradient.device.type == "cpu" else None
+        share_memory(module, self.weights, self.gradient)
+
+    def update(self, loss: Tensor, learning_rate: float, max_grad_norm: float = math.inf) -> None:
+        """One step down the gradient of `loss`, whose norm is cut to `max_grad_norm`."""
+        self.gradient.zero_()
+        torch.autograd.backward(loss)
+        self.step(learning_rate, max_grad_norm)
+
+    def step(self, learning_rate: float, max_grad_norm: float = math.inf) -> None:
+        """One step down the gradient that is in memory, its norm cut to `max_grad_norm`."""
+        if max_grad_norm < math.inf:
+            self._clip(max_grad_norm)
+        self.steps += 1.0
+        self._move(learning_rate)
+
+    def _clip(self, max_grad_norm: float) -> None:
+        if self._array is None:
+            norm = float(torch.linalg.vector_norm(self.gradient))
+            self.gradient.mul_(min(max_grad_norm / (norm + 1e-6), 1.0))
+            return
+        # For so few numbers numpy takes a fraction of the time that torch does.
+        scale = max_grad_norm / (math.sqrt(float(np.dot(self._array, self._array))) + 1e-6)
+        if scale < 1.0:
+            self._array *= scale
+
+    def _move(self, learning_rate: float, eps_scale: float = 1.0) -> None:
+        torch._fused_adam_(
+            [self.weights],
+            [self.gradient],
+            [self._first_moment],
+            [self._second_moment],
+            [],
+            [self.steps],
+            lr=learning_rate,
+            beta1=BETA_1,
+            beta2=BETA_2,
+            weight_decay=0.0,
+            eps=self.eps * eps_scale,
+            amsgrad=False,
+            maximize=False,
+        )
+
+    def state(self) -> State:
+        """The moments by the names of the parameters; the weights are the module's."""
+        moments = {"first": self._first_moment, "second": self._second_moment}
+        return {name: self._named(flat) for name, flat in moments.items()} | {"steps": float(self.steps)}
+
+    def load(self, state: State) -> None:
+        for flat, name in ((self._first_moment, "first"), (self._second_moment, "second")):
+            parts = [torch.from_numpy(state[name][key]).reshape(-1) for key, _ in self._names]
+            flat.copy_(torch.cat(parts))
+        self.steps.fill_(state["steps"])
+
+    def _named(self, flat: Tensor) -> dict[str, NDArray[Any]]:
+        parts = torch.split(flat.cpu(), [shape.numel() for _, shape in self._names])
+        return {
+            name: part.reshape(shape).numpy().copy()
+            for (name, shape), part in zip(self._names, parts, strict=True)
+        }
+
+
+class RAdam(Adam):
+    """Adam that steps along the mean gradient until it has seen enough of its spread to divide by it."""
+
+    def _move(self, learning_rate: float, eps_scale: float = 1.0) -> None:
+        step = float(self.steps)
+        trust = rectification(step)
+        if trust <= 0.0:
+            self._first_moment.lerp_(self.gradient, 1.0 - BETA_1)
+            self._second_moment.mul_(BETA_2).addcmul_(self.gradient, self.gradient, value=1.0 - BETA_2)
+            self.weights.add_(self._first_moment, alpha=-learning_rate / (1.0 - BETA_1**step))
+            return
+        # Adam divides the spread by this and RAdam does not: so the step and eps are divided by it too.
+        spread = math.sqrt(1.0 - BETA_2**step)
+        super()._move(learning_rate * trust / spread, 1.0 / spread)
+
+
+def rectification(step: float) -> float:
+    """The factor of a step that is divided by the gradient's spread; 0 while too little is known of that."""
+    decayed = BETA_2**step
+    length = _LONGEST - 2.0 * step * decayed / (1.0 - decayed)
+    if length <= 5.0:
+        return 0.0
+    now = (length - 4.0) * (length - 2.0) / length
+    later = (_LONGEST - 4.0) * (_LONGEST - 2.0) / _LONGEST
+    return math.sqrt(now / later * (1.0 - decayed))
+
+
+class Target(Generic[ModuleT]):
+    """A copy of a network that follows it slowly; its parameters are views of one flat tensor too."""
+
+    def __init__(self, net: ModuleT, optimizer: Adam) -> None:
+        self.net: ModuleT = copy.deepcopy(net).requires_grad_(False)
+        self.weights = optimizer.weights.clone()
+        self._followed = optimizer.weights
+        share_memory(self.net, self.weights)
+        self._state = ModuleState(self.net)
+
+    def follow(self, tau: float) -> None:
+        """Go the share `tau` of the way to the network."""
+        self.weights.lerp_(self._followed, tau)
+
+    def state(self) -> State:
+        return self._state.state()
+
+    def load(self, state: State) -> None:
+        self._state.load(state)
+
+
+def share_memory(module: nn.Module, weights: Tensor, gradient: Tensor | None = None) -> None:
+    """Let the module's parameters, and their gradients, be views of flat tensors."""
+    start = 0
+    for parameter in module.parameters():
+        end = start + parameter.numel()
+        parameter.data = weights[start:end].view_as(parameter)
+        if gradient is not None:
+            parameter.grad = gradient[start:end].view_as(parameter)
+        start = end
+
+
+def as_tensors(content: Any) -> Any:
+    """The content of a model or of a checkpoint's part with tensors in place of its arrays."""
+    if isinstance(content, np.ndarray):
+        return torch.from_numpy(content)
+    if isinstance(content, tuple):
+        return tuple(as_tensors(part) for part in content)
+    if isinstance(content, dict):
+        return {name: as_tensors(part) for name, part in content.items()}
+    return content
+
+
+def read_weights(path: Path) -> Any:
+    """What a model file holds, without running any code that may be in it."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError as error:
+        raise NotFoundError(f"There is no model file {path}.") from error
+    except OSError as error:
+        raise StorageError(f"The model file {path} cannot be read: {error.strerror}.") from error
+    try:
+        return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+    except Exception as error:
+        # Torch has no one error for a file that is broken, foreign, or holds code.
+        raise UserError(f"{path} is not a PyTorch file of plain weights, so it cannot be loaded.") from error
+
+
+def load_weights(module: ModuleT, weights: Any) -> ModuleT:
+    """The module, frozen, with these weights; else Misfit says which of them it lacks or cannot take."""
+    if not isinstance(weights, Mapping) or not all(isinstance(value, Tensor) for value in weights.values()):
+        raise Misfit("it does not hold the weights of one network by their names")
+    wanted = module.state_dict()
+    problems = []
+    if missing := [name for name in wanted if name not in weights]:
+        problems.append(f"it lacks {_listed(missing)}")
+    if unexpected := [str(name) for name in weights if name not in wanted]:
+        problems.append(f"it has {_listed(unexpected)}, which have no place there")
+    if problems:
+        raise Misfit(" and ".join(problems))
+    for name, tensor in wanted.items():
+        given, needed = tuple(weights[name].shape), tuple(tensor.shape)
+        # Some scripts store bounds and spreads as one row of a table.
+        if _without_ones(given) != _without_ones(needed):
+            raise Misfit(f"{name} has the shape {given} where {needed} is needed", only_shapes=True)
+    module.load_state_dict({name: weights[name].reshape(tensor.shape) for name, tensor in wanted.items()})
+    return module.requires_grad_(False)
+
+
+def _without_ones(shape: Iterable[int]) -> list[int]:
+    return [size for size in shape if size != 1]
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
