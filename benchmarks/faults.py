@@ -1,4 +1,5 @@
-"""What the daemon survives: kills, cut connections, full disks, a loss of power, scripts that cling.
+"""What the daemon survives: kills, cut connections, full disks, losses of power and of its database, scripts
+that cling, copies of its folder.
 
 python benchmarks/faults.py [--only NAME …] [--quick]
 
@@ -18,12 +19,15 @@ from pathlib import Path
 
 from fault_cases import (
     clinging_script,
+    copied_folder,
     crash_points,
     cut_connection,
     daemon_kill,
     full_disk,
+    lost_database,
     many_runs,
     power_loss,
+    space_wait,
     supervisor_kill,
     watchers,
 )
@@ -92,9 +96,16 @@ CASES = [
     Case(
         "full_disk",
         "disk full on a small tmpfs during each kind of write",
-        "previous state readable, cause named, daemon alive and saying so",
+        "previous state readable, waited for or the cause named, daemon alive and saying so",
         full_disk.run,
         full_disk.run,
+    ),
+    Case(
+        "space_wait",
+        "disk full for five minutes with live runs, filled again at once",
+        "same pids, nothing lost, runs go on; listing, cancel, rm and gc work, also without a daemon",
+        lambda var: space_wait.run(var, 300),
+        lambda var: space_wait.run(var, 10),
     ),
     Case(
         "power_loss",
@@ -102,6 +113,20 @@ CASES = [
         "database opens, every acknowledged transition present",
         lambda var: power_loss.run(var, 60),
         lambda var: power_loss.run(var, 4),
+    ),
+    Case(
+        "lost_database",
+        "database lost under live runs",
+        "every run as it was: processes, history, labels, queue; rebuilt within 3 s",
+        lambda var: lost_database.run(var, 8, 40),
+        lambda var: lost_database.run(var, 2, 6),
+    ),
+    Case(
+        "copied_folder",
+        "var folder copied while in use",
+        "the copy has a daemon of its own, and nothing changes in the original",
+        lambda var: copied_folder.run(var, 4, 40),
+        lambda var: copied_folder.run(var, 2, 2),
     ),
     Case(
         "clinging_script",

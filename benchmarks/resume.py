@@ -28,7 +28,7 @@ import numpy as np
 from tables import write_table
 
 from cleanrl_worker.checkpoint_files import list_checkpoints, read_origin
-from cleanrl_worker.training.state import decode
+from cleanrl_worker.kit.state import decode
 
 GRID, INVERTED = "MiniGrid-Empty-5x5-v0", "InvertedPendulum-v5"
 ROLLOUTS = ("--num-steps=128", "--num-envs=2", "--num-minibatches=4", "--update-epochs=2")

@@ -93,11 +93,12 @@ def _work_forever() -> None:
 
 
 class Call(NamedTuple):
-    """One call of `Tap.show`: when, and how many pictures of its environment there were before."""
+    """One call of `Tap.show`: when, how many pictures there were before, and whether it drew one itself."""
 
     began: float
     ended: float
     pictures: int
+    drew: bool
 
 
 class Clock:
@@ -110,9 +111,10 @@ class Clock:
         show = Tap.show
 
         def timed(tap: Any, *arguments: float) -> None:
-            pictures, began = _pictures(tap), time.monotonic()
+            pictures, drawn, began = _pictures(tap), tap._rendered, time.monotonic()
             show(tap, *arguments)
-            self.calls.setdefault(tap, []).append(Call(began, time.monotonic(), pictures))
+            call = Call(began, time.monotonic(), pictures, tap._rendered > drawn)
+            self.calls.setdefault(tap, []).append(call)
 
         Tap.show = timed  # type: ignore[method-assign]
 
@@ -154,10 +156,17 @@ def play(env_id: str, count: int, seconds: float) -> dict[str, float]:
 
 
 def _summary(taps: list[list[Call]]) -> dict[str, float]:
-    """Over whole periods, from the begin of one call to the begin of another; the first pictures apart."""
+    """Over whole periods, from the begin of one call to the begin of another; the first pictures apart.
+
+    A picture is paid for by the time until the next: while this process draws, a period ends with a picture.
+    """
     share, rates, times, first = 0.0, [], [], 0.0
     for calls in taps:
         later = [call for call in calls if call.pictures >= 1]
+        drew = [place for place, call in enumerate(later) if call.drew]
+        pauses = np.diff([later[place].began for place in drew])
+        if len(pauses) and later[-1].began - later[drew[-1]].began < 2 * pauses[-1]:
+            later = later[: drew[-1] + 1]
         first += sum(call.ended - call.began for call in calls if call.pictures < 1)
         period = later[-1].began - later[0].began
         spent = [call.ended - call.began for call in later[:-1]]

@@ -82,7 +82,8 @@ def _check_leftovers(report: Report, site: Site, client: Client, name: str) -> N
     left = [file.name for file in paths.secrets.iterdir()]
     report.check(not left, f"{name}: secrets {left}")
     configs = {file.name for file in paths.configs.iterdir()}
-    expected = {path.name for one in known for path in (paths.run_config(one), paths.worker_config(one))}
+    kinds = (paths.run_config, paths.worker_config, paths.run_record)
+    expected = {kind(one).name for one in known for kind in kinds}
     report.check(configs == expected, f"{name}: config files differ by {configs ^ expected}")
     folders = {folder.name for folder in paths.runs.iterdir()} - known
     report.check(not folders, f"{name}: run folders {folders}")

@@ -2,7 +2,7 @@
 
 Four followers read through the proxy from their cursors: state changes, metrics, a log, and published steps,
 whose worker is connected through the proxy too. At the end each must have everything once and in order.
-A client finds the proxy in a var folder that is a view of the real one: the same lock, another address.
+They find the proxy in `daemon.json`, in the place of the daemon.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,6 @@ from fault_cases.site import BENCHMARKS, SCRIPTS, Site, environment, script_conf
 from mosaic.analytics.event_files import EventReader
 from mosaic.client import Client, HistoryEntry
 from mosaic.contract.connection import DaemonAddress
-from mosaic.contract.paths import VarPaths
 
 _BETWEEN_SECONDS = 1.0
 _TAG = "charts/episodic_return"
@@ -29,18 +29,18 @@ _TAG = "charts/episodic_return"
 class Follower(threading.Thread):
     """Reads one stream to its end, through the proxy."""
 
-    def __init__(self, view: Path, follow: Callable[[Client, Follower], None]) -> None:
+    def __init__(self, var: Path, follow: Callable[[Client, Follower], None]) -> None:
         super().__init__(daemon=True)
         self.taken: list[int] = []
         self.text = b""
         self.error: Exception | None = None
-        self._view = view
+        self._var = var
         self._follow = follow
         self.start()
 
     def run(self) -> None:
         try:
-            with Client.connect(self._view) as client:
+            with Client.connect(self._var) as client:
                 self._follow(client, self)
         except Exception as error:
             self.error = error
@@ -50,25 +50,19 @@ def run(var: Path, cuts: Sequence[float] = (1.0,)) -> Report:
     """One cut for each of `cuts`, in seconds; every third by silence."""
     kinds = ", ".join(f"{cuts.count(cut)} × {cut:g} s" for cut in sorted(set(cuts)))
     report = Report(f"{len(cuts)} cuts: {kinds}")
-    view, path = var / "view", os.pathsep.join([str(BENCHMARKS), os.environ.get("PYTHONPATH", "")])
-    (var / "real").mkdir()
-    variables = {
-        "MOSAIC_CPUS": "2",
-        "PYTHONPATH": path,
-        "FAULT_VIEW": str(view),
-        "MOSAIC_GRACE_SECONDS": "10",
-    }
-    with environment(**variables), Site(var / "real") as site:
+    path = os.pathsep.join([str(BENCHMARKS), os.environ.get("PYTHONPATH", "")])
+    variables = {"MOSAIC_CPUS": "2", "PYTHONPATH": path, "MOSAIC_GRACE_SECONDS": "10"}
+    with environment(**variables), Site(var) as site:
+        # It was here before the proxy, and goes past it.
         client = site.client()
-        with Proxy(client.health().address) as proxy:
-            _make_view(site, view, proxy)
+        with Proxy(client.health().address) as proxy, _found_at(proxy, site):
             beats = client.submit(script_config(SCRIPTS / "beats.py", params={"pause": 0.05})).run_id
             config = script_config(SCRIPTS / "brief.py")
             config["metadata"]["worker"]["module"] = "fault_cases.publishing_worker"
             steps = client.submit(config).run_id
             for run_id in (beats, steps):
                 wait_for(client, run_id, "EXEC")
-            followers = _follow(view, beats, steps)
+            followers = _follow(var, beats, steps)
             for number, seconds in enumerate(cuts):
                 _cut(proxy, client, beats, seconds, silent=number % 3 == 2)
                 report.say(f"cut {number + 1} for {seconds:g} s; taken {_counts(followers)}")
@@ -81,17 +75,19 @@ def run(var: Path, cuts: Sequence[float] = (1.0,)) -> Report:
     return report
 
 
-def _make_view(site: Site, view: Path, proxy: Proxy) -> None:
-    paths = VarPaths(view)
-    paths.make()
-    # A client that finds no daemon tries to start one: here it meets the lock of the one that runs.
-    paths.daemon_lock.symlink_to(site.paths.daemon_lock)
+@contextmanager
+def _found_at(proxy: Proxy, site: Site) -> Iterator[None]:
+    """Who looks for the daemon inside the block finds the proxy in its place."""
     address = DaemonAddress.read(site.paths.daemon_file)
     assert address is not None
-    replace(address, address=proxy.address).write(paths.daemon_file)
+    replace(address, address=proxy.address).write(site.paths.daemon_file)
+    try:
+        yield
+    finally:
+        address.write(site.paths.daemon_file)
 
 
-def _follow(view: Path, beats: str, steps: str) -> dict[str, Follower]:
+def _follow(var: Path, beats: str, steps: str) -> dict[str, Follower]:
     def watch(client: Client, mine: Follower) -> None:
         ended = set[str]()
         for entry in client.watch():
@@ -116,7 +112,7 @@ def _follow(view: Path, beats: str, steps: str) -> dict[str, Follower]:
             mine.taken.append(item.seq)
 
     followers = {"state changes": watch, "metrics": metrics, "log": logs, "steps": published}
-    return {name: Follower(view, follow) for name, follow in followers.items()}
+    return {name: Follower(var, follow) for name, follow in followers.items()}
 
 
 def _cut(proxy: Proxy, client: Client, run_id: str, seconds: float, silent: bool) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import subprocess
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -23,6 +24,8 @@ class Disk(Protocol):
     kind: str
     words: str
     """How the system names the trouble."""
+    passes: bool
+    """Whether it is a state of the disk, which is waited for, and for which room is kept."""
 
     def fill(self) -> None: ...
     def free(self) -> None: ...
@@ -33,6 +36,7 @@ class Tmpfs:
 
     kind = f"tmpfs of {_SIZE_MB} MB"
     words = "No space left on device|disk is full"
+    passes = True
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -41,7 +45,7 @@ class Tmpfs:
     def fill(self) -> None:
         descriptor = os.open(self._filler, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         try:
-            for size in (1 << 20, _PAGE):
+            for size in (1 << 20, _PAGE, 1):
                 try:
                     while os.write(descriptor, bytes(size)) == size:
                         pass
@@ -53,12 +57,31 @@ class Tmpfs:
     def free(self) -> None:
         self._filler.unlink()
 
+    @contextmanager
+    def kept_full(self) -> Iterator[None]:
+        """Whatever becomes free is taken at once, as by a process that writes without end."""
+        done = threading.Event()
+
+        def fill() -> None:
+            while not done.wait(0.01):
+                self.fill()
+
+        thread = threading.Thread(target=fill)
+        thread.start()
+        try:
+            yield
+        finally:
+            done.set()
+            thread.join()
+            self.free()
+
 
 class FileLimit:
     """No mount, no root: every process of the site may write no file beyond its first byte."""
 
     kind = "limit on file sizes"
     words = "File too large|disk I/O error|disk is full"
+    passes = False
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

@@ -1,4 +1,4 @@
-"""A worker that publishes numbered steps until it is told to end, to the daemon of $FAULT_VIEW."""
+"""A worker that publishes numbered steps until it is told to end, wherever `daemon.json` says it is."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mosaic.contract.connection import DaemonAddress
 from mosaic.contract.events import EventKind, LifecycleWriter
-from mosaic.contract.paths import VarPaths
+from mosaic.contract.paths import VarPaths, resolve_var
 from mosaic.worker.introduction import Introduction
 from mosaic.worker.link import TrainerLink
 from mosaic.worker.publisher import StepPublisher
@@ -24,7 +24,7 @@ def main() -> int:
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     run_id = json.loads(Path(sys.argv[sys.argv.index("--config") + 1]).read_text())["run_id"]
-    paths = VarPaths(Path(os.environ["FAULT_VIEW"]))
+    paths = VarPaths(resolve_var())
     daemon = DaemonAddress.read(paths.daemon_file)
     assert daemon is not None
     link = TrainerLink(Introduction(run_id, "publisher", "publisher"), paths, daemon.address)

@@ -8,7 +8,7 @@ from pathlib import Path
 from fault_cases.report import Report
 from fault_cases.site import SCRIPTS, Site, environment, script_config, wait_for, wait_until
 from mosaic.client import Client
-from mosaic.contract.process import ProcessIdentity
+from mosaic.contract.process import ProcessIdentity, tree_below
 
 MOMENTS = ("handshake", "training", "paused", "no daemon")
 
@@ -22,9 +22,9 @@ def run(var: Path, kills: int = 4) -> Report:
         for number in range(kills):
             moment = MOMENTS[number % len(MOMENTS)]
             run_id = client.submit(script_config(SCRIPTS / "clings.py")).run_id
-            _kill_at(site, client, run_id, moment)
+            family = _kill_at(site, client, run_id, moment)
             ended = client.wait(run_id, timeout=60)
-            orphans = site.processes(run_id)
+            orphans = {*site.processes(run_id), *(one.pid for one in family if one.alive())}
             left += len(orphans)
             report.check(not orphans, f"kill {number + 1} ({moment}) left {orphans}")
             report.check(ended.outcome == "failed", f"kill {number + 1} ({moment}) ended {ended.outcome}")
@@ -37,7 +37,8 @@ def run(var: Path, kills: int = 4) -> Report:
     return report
 
 
-def _kill_at(site: Site, client: Client, run_id: str, moment: str) -> None:
+def _kill_at(site: Site, client: Client, run_id: str, moment: str) -> list[ProcessIdentity]:
+    """Kill the supervisor; gives all that was below it."""
     wait_for(client, run_id, "HSHK", "RDY", "EXEC")
     if moment != "handshake":
         wait_for(client, run_id, "EXEC")
@@ -49,8 +50,10 @@ def _kill_at(site: Site, client: Client, run_id: str, moment: str) -> None:
     assert supervisor is not None
     if moment == "no daemon":
         site.kill()
+    family = tree_below(supervisor.pid)
     supervisor.send(signal.SIGKILL)
     wait_until(lambda: not supervisor.alive(), "the supervisor is gone")
+    return family
 
 
 def _check_restart(report: Report, site: Site, client: Client) -> None:

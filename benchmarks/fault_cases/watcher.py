@@ -1,6 +1,6 @@
 """Many watchers in one process, each with a connection of its own.
 
-python -m fault_cases.watcher ADDRESS TOKEN COUNT LAST_SEQ
+python -m fault_cases.watcher ADDRESS CREDENTIAL COUNT LAST_SEQ
 
 Prints `ready` when all streams are open; when each has seen LAST_SEQ, one JSON line: the seconds from event
 to sight, whether every watcher saw each event once, and how many streams had to be opened again.
@@ -15,6 +15,7 @@ import time
 
 import grpc
 
+from mosaic.contract.connection import TOKEN_KEY
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 
@@ -24,9 +25,9 @@ _OWN_CONNECTION = (("grpc.use_local_subchannel_pool", 1),)
 class Watcher:
     """One stream: what it saw, and how long after the event."""
 
-    def __init__(self, address: str, token: str, last_seq: int) -> None:
+    def __init__(self, address: str, credential: str, last_seq: int) -> None:
         self._channel = grpc.aio.insecure_channel(address, options=_OWN_CONNECTION)
-        self._metadata = (("authorization", f"Bearer {token}"),)
+        self._metadata = ((TOKEN_KEY, credential),)
         self._last_seq = last_seq
         self.opened = asyncio.Event()
         self.delays: list[float] = []

@@ -79,7 +79,7 @@ def _start(site: Site, count: int, last: int) -> subprocess.Popen[str]:
         "-m",
         "fault_cases.watcher",
         address.address,
-        address.token,
+        address.metadata()[0][1],
         str(count),
         str(last),
     ]

@@ -32,6 +32,8 @@ Pauses = Iterator[float]
 
 _PAUSE_MS = 50.0
 _ROUND_ROWS = 6
+_MOST_TRIES = 12
+"""Until a form is changed: what is typed may land in a search, or say what stood there."""
 _FORM_KEYS = {"train": "ctrl+t", "policy": "ctrl+e", "resume": "ctrl+r", "script": "ctrl+j"}
 _TEXTS = ("0", "0.001", "12", "-3", "cart", "abc", "1,2,3", "env=1", "x y", "1e-4", "pend", "ppo")
 _FILTERS = ("curve", "ppo", "cart", "seed 2", "zz", "frames", "completed")
@@ -76,7 +78,11 @@ class Person:
         for keys in _FORM_KEYS.values():
             yield from self._key(keys)
             yield from self._wait_for_form()
-            yield from self._type_somewhere()
+            for _ in range(_MOST_TRIES):
+                yield from self._type_somewhere()
+                yield 200
+                if (form := self._form()) is None or form.has_changes:
+                    break
             for _ in range(2):
                 yield from self._key("Escape")
         rows, bar = self._window.panel.list, self._window.page.bar

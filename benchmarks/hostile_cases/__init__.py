@@ -1,0 +1,1 @@
+"""Hostile checks by area, each a table of cases and what is good."""
