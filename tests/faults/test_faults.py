@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 from fault_cases import (
     clinging_script,
+    copied_folder,
     crash_points,
     cut_connection,
     daemon_kill,
     disks,
     full_disk,
+    lost_database,
     many_runs,
     power_loss,
+    space_wait,
     supervisor_kill,
     watchers,
 )
@@ -60,10 +64,26 @@ def test_files_that_cannot_grow_are_named_and_survived(
     assert full_disk.run(tmp_path).failures == []
 
 
+def test_live_runs_wait_for_space_and_go_on(tmp_path: Path) -> None:
+    (tmp_path / "tried").mkdir()
+    if not disks.try_mount(tmp_path / "tried"):
+        pytest.skip("a tmpfs cannot be mounted here")
+    subprocess.run(["umount", str(tmp_path / "tried")], check=True)
+    assert space_wait.run(tmp_path, seconds=4).failures == []
+
+
 def test_a_power_loss_takes_no_state_change_that_was_told(tmp_path: Path) -> None:
     if shutil.which("strace") is None:
         pytest.skip("strace records the writes to the database, and is not installed here")
     assert power_loss.run(tmp_path, runs=3).failures == []
+
+
+def test_a_database_lost_under_live_runs_is_rebuilt(tmp_path: Path) -> None:
+    assert lost_database.run(tmp_path, workers=2, rounds=6).failures == []
+
+
+def test_a_folder_copied_while_in_use_is_a_folder_of_its_own(tmp_path: Path) -> None:
+    assert copied_folder.run(tmp_path, workers=2, copies=2).failures == []
 
 
 def test_nothing_is_left_of_a_script_that_clings(tmp_path: Path) -> None:

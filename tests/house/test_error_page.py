@@ -28,6 +28,16 @@ FOR_PROGRAMS = (
     "is not one that a reader gave",
     "The submit has no request_id",
     "'details_json' is not JSON",
+    "The message of this call cannot be read",
+    "The call has a value that cannot be stored (",
+    "at most can be taken.",
+    "has a character of code 0, which no text can have.",
+    ": it must be a finite number.",
+    ": it must be 0 or more.",
+    "The cursor is not one that a page of this list gave",
+    ": it is not the name of anything.",
+    ": ask for several pages.",
+    "' is not a known ",
 )
 
 

@@ -35,6 +35,7 @@ def worker(*names: str) -> tuple[str, ...]:
 
 
 TRAINING = worker(
+    "kit",
     "training",
     "algorithms",
     "agents",

@@ -137,6 +137,8 @@ def _is_abandoned(segment: Path) -> bool:
     ours = {os.getpid(), *(process.pid for process in psutil.Process().children(recursive=True))}
     for process in psutil.process_iter():
         with contextlib.suppress(OSError, psutil.Error):
-            if process.pid not in ours and str(segment) in Path(f"/proc/{process.pid}/maps").read_text():
+            # In bytes: what another process has mapped may have any name.
+            mapped = Path(f"/proc/{process.pid}/maps").read_bytes()
+            if process.pid not in ours and os.fsencode(segment) in mapped:
                 return False
     return True

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any
 
 PATIENCE = 60.0
+SIZE = {"COLUMNS": "80", "LINES": "24"}
 
 
 class Terminal:
@@ -42,6 +43,11 @@ class Terminal:
             pass
         return self.process.wait()
 
+    def resize(self, columns: int) -> None:
+        """Make the terminal narrower or wider; what was shown before is forgotten."""
+        termios.tcsetwinsize(self._master, (24, columns))
+        self.seen = ""
+
     def mode(self) -> list[Any]:
         """How the terminal treats what is typed."""
         return termios.tcgetattr(self._slave)
@@ -54,10 +60,13 @@ class Terminal:
 
 
 @contextmanager
-def at_terminal(*argv: str) -> Iterator[Terminal]:
-    """Run `mosaic …` at a terminal of 80 columns and 24 rows."""
+def at_terminal(*argv: str, may_change: bool = False) -> Iterator[Terminal]:
+    """Run `mosaic …` at a terminal of 80 columns and 24 rows, which `may_change` later."""
     master, slave = pty.openpty()
-    env: dict[str, Any] = {**os.environ, "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
+    termios.tcsetwinsize(master, (24, 80))
+    # A size in the environment, as readline leaves it there for children, would outweigh the terminal's own.
+    env: dict[str, Any] = {name: value for name, value in os.environ.items() if name not in SIZE} | {"TERM": "xterm"}
+    env |= {} if may_change else SIZE
     process = subprocess.Popen(
         [sys.executable, "-m", "mosaic", *argv], stdin=slave, stdout=slave, stderr=slave, env=env
     )

@@ -1,0 +1,8 @@
+"""The doors of the benchmark, in short."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
