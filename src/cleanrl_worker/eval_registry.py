@@ -19,6 +19,7 @@ from gymnasium.spaces import Box, Discrete
 
 from cleanrl_worker.checkpoint_files import CHECKPOINT_SUFFIX, read_origin
 from cleanrl_worker.kit.args import CommonArgs
+from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.spec import AlgorithmSpec, Misfit, fill_model
 from cleanrl_worker.kit.state import State, decode
 from cleanrl_worker.kit.torch_backend import as_tensors, read_weights
@@ -28,7 +29,6 @@ from cleanrl_worker.resuming import as_object
 from cleanrl_worker.training.envs import VectorEnv, make_envs
 from cleanrl_worker.training.evaluation import Evaluation, evaluate
 from cleanrl_worker.training.normalise import FrozenNormaliser, statistics_in
-from cleanrl_worker.training.policies import Policy, Spaces
 from cleanrl_worker.trust import require_trust
 from mosaic.contract.errors import MosaicError, StorageError, UserError, closest
 
@@ -55,7 +55,8 @@ class EvalEntry:
 
     def make_envs(self, args: CommonArgs, num_envs: int) -> VectorEnv:
         """Environments as the algorithm trains on."""
-        return make_envs(self.algo, args.env_id, num_envs, args.env_kwargs)
+        wrap = self.spec.wrapper(args)
+        return make_envs(self.algo, args.env_id, num_envs, args.env_kwargs, wrap=wrap)
 
 
 def find_entry(algo: str) -> EvalEntry:

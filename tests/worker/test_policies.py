@@ -11,7 +11,7 @@ from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from torch import Tensor
 
 from cleanrl_worker.eval_registry import SavedModel, find_entry
-from cleanrl_worker.training.policies import Policy
+from cleanrl_worker.kit.policy import Policy
 from support.foreign_models import actor, c51_file, critic, layers
 
 

@@ -17,12 +17,13 @@ from cleanrl_worker.kernels.dqn import DQNKernel
 from cleanrl_worker.kit.accelerate import Forward, Gradient
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
 from cleanrl_worker.kit.exploration import epsilon_greedy, linear_schedule
+from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.replay import Replay, Sample
 from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
 from cleanrl_worker.kit.spec import AlgorithmSpec
 from cleanrl_worker.kit.state import Held
 from cleanrl_worker.kit.torch_backend import Adam, Target, load_weights
-from cleanrl_worker.training.policies import GreedyPolicy, Policy, Spaces
+from cleanrl_worker.training.policies import GreedyPolicy
 
 LOGGED = ("td_loss", "q_values")
 

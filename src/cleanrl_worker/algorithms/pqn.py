@@ -18,11 +18,12 @@ from cleanrl_worker.kernels.pqn import PQNKernel
 from cleanrl_worker.kit.accelerate import Forward, Gradient, take
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, PositiveInt
 from cleanrl_worker.kit.exploration import epsilon_greedy, linear_schedule
+from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.rollout import Rollout, flat, gae
 from cleanrl_worker.kit.run import Run, run_algorithm
 from cleanrl_worker.kit.spec import AlgorithmSpec
 from cleanrl_worker.kit.torch_backend import RAdam, load_weights
-from cleanrl_worker.training.policies import GreedyPolicy, Policy, Spaces
+from cleanrl_worker.training.policies import GreedyPolicy
 
 LOGGED = ("td_loss", "q_values")
 

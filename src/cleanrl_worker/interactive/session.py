@@ -47,6 +47,7 @@ class Session:
         self._chosen: Any = None
         self._playing = False
         self._seed, self._return, self._length = 0, 0.0, 0
+        self._memory = self._policy.initial_memory(1)
         # The first pass through a network is slow, and nobody waits for it yet.
         self._judge()
 
@@ -75,6 +76,7 @@ class Session:
         self._next_seed = (self._seed + 1) % (GREATEST_SEED + 1)
         self._playing = False
         self._policy.seed(self._seed)
+        self._memory = self._policy.initial_memory(1)
         try:
             obs = self._env.reset(seed=self._seed)[0]
             self._see(obs)
@@ -129,10 +131,10 @@ class Session:
 
     def _judge(self) -> Message:
         """What the policy will do now, and what it makes of where it is."""
-        self._chosen = self._policy.act(self._row, self._deterministic)[0]
-        opinion = self._policy.judge(self._row)
-        told = {"value": opinion.values, "probabilities": opinion.probabilities}
-        told["action_values"] = opinion.action_values
+        output = self._policy.judge(self._row, self._memory)
+        self._chosen = self._policy.act(self._row, self._deterministic, self._memory)[0]
+        told = {"value": output.values, "probabilities": output.probabilities}
+        told["action_values"] = output.action_values
         return {
             "action": plain(self._chosen),
             **{name: None if rows is None else rows[0].tolist() for name, rows in told.items()},

@@ -138,9 +138,9 @@ class Replay:
         envs, args = run.envs, run.args
         shape = envs.observation_space.shape
         self._run = run
-        self.obs: NDArray[Any] = np.zeros((envs.num_envs, *shape), run.obs_dtype)
+        self.obs: NDArray[Any] = np.zeros((envs.num_envs, *shape), envs.obs_dtype)
         self._next = np.zeros_like(self.obs)
-        self._buffer = ReplayBuffer(capacity, shape, action_shape, args.seed, run.obs_dtype, action_dtype)
+        self._buffer = ReplayBuffer(capacity, shape, action_shape, args.seed, envs.obs_dtype, action_dtype)
         self.sample = self._buffer.sample
         if run.is_new:
             envs.reset(args.seed, out=self.obs)

@@ -37,7 +37,7 @@ class Rollout:
         self._run = run
         self._filter = filter
         self._shape = envs.observation_space.shape
-        self._obs: Array = np.zeros((num_steps + 1, envs.num_envs, *self._shape), run.obs_dtype)
+        self._obs: Array = np.zeros((num_steps + 1, envs.num_envs, *self._shape), envs.obs_dtype)
         self._raw: Array = np.zeros_like(self._obs[0])
         self._rewards: Floats = np.zeros((num_steps, envs.num_envs), np.float32)
         self._dones: Floats = np.zeros((num_steps, envs.num_envs), np.float32)

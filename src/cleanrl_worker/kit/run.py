@@ -78,8 +78,6 @@ class Run(Generic[ArgsT]):
         self.envs = envs
         self.backend = backend
         self.device = backend.device
-        keeps_bytes = envs.observation_space.dtype == np.uint8 and not spec.flat_observations
-        self.obs_dtype: Any = np.uint8 if keeps_bytes else np.float32
         self.is_new = not checkpoints.goes_on
         self._checkpoints = checkpoints
         self._writer = writer
@@ -332,6 +330,7 @@ def open_run(spec: AlgorithmSpec, args: Any, stop: StopSignals) -> Iterator[Run[
                 args.capture_video,
                 schedule,
                 spec.flat_observations,
+                spec.wrapper(args),
             )
         )
         writer = opened.enter_context(RunWriter(args, checkpoints.earlier))

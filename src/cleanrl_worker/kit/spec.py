@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from cleanrl_worker.kit.args import CommonArgs
 
 if TYPE_CHECKING:
+    from cleanrl_worker.kit.policy import Policy, Spaces
     from cleanrl_worker.kit.run import Run
-    from cleanrl_worker.training.policies import Policy, Spaces
 
 ARGS: Final = object()
 """Stands for the run's arguments in the form of a model file."""
@@ -41,6 +41,9 @@ class AlgorithmSpec:
     observation_spaces: tuple[str, ...]
     flat_observations: bool = True
     """Whether its networks read vectors of floats; else observations keep their own shape and dtype."""
+    wrap: Callable[[Any, Any], Any] | None = None
+    """An environment as the learner sees it, given the arguments: wrappers, frame stack, reward clipping.
+    Episodes are counted beneath it, as the game counts them."""
     model: ModelForm = "agent"
     """What a model file holds, by the names of kept parts."""
     normalises: bool = False
@@ -48,6 +51,11 @@ class AlgorithmSpec:
     check: Callable[[Any], None] = lambda args: None
     """Raises UserError for arguments that each may be right, but not together."""
     backend: Literal["torch", "jax"] = "torch"
+
+    def wrapper(self, args: Any) -> Callable[[Any], Any] | None:
+        """What wraps each environment of a run with these arguments; None where nothing does."""
+        wrap = self.wrap
+        return None if wrap is None else lambda env: wrap(env, args)
 
 
 def fill_model(form: ModelForm, parts: Callable[[str], Any], args: Mapping[str, Any]) -> Any:

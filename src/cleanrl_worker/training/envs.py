@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +26,8 @@ from cleanrl_worker.training.quickening import quicken
 from cleanrl_worker.training.replaying import EpisodeTape, random_state
 from cleanrl_worker.training.stage_envs import StageEnvs
 from cleanrl_worker.training.video import RecordedEnv, warn
+
+Wrap = Callable[[gymnasium.Env[Any, Any]], gymnasium.Env[Any, Any]]
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,27 @@ class Step:
     episodes: list[Episode]
 
 
+class Score(gymnasium.Wrapper[Any, Any, Any, Any]):
+    """Counts a game as the game counts itself, beneath the wrappers that change it for the learner."""
+
+    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
+        super().__init__(env)
+        self.total, self.length = 0.0, 0
+        self.over = True
+        """Whether the next reset begins a new game."""
+
+    def reset(self, **options: Any) -> Any:
+        self.total, self.length, self.over = 0.0, 0, False
+        return self.env.reset(**options)
+
+    def step(self, action: Any) -> Any:
+        result = self.env.step(action)
+        self.total += float(result[1])
+        self.length += 1
+        self.over = bool(result[2] or result[3])
+        return result
+
+
 class VectorEnv:
     """Environments in one process, without the copies and dictionaries of a general vector environment.
 
@@ -64,20 +88,31 @@ class VectorEnv:
         curriculum: Curriculum | DrawnTasks | None = None,
         stage_envs: StageEnvs | None = None,
         flat: bool = False,
+        wrap: Wrap | None = None,
     ) -> None:
         """`record`: leave videos of the first one. `stage_envs` has what a curriculum asks for. `flat`: let
-        all observations be vectors."""
+        all observations be vectors. `wrap` changes each environment for the learner; episodes are counted
+        beneath it."""
         self._whole = envs
         self._curriculum = curriculum
         self._stage_envs = stage_envs
         self._seed = 0
         watched, self._taps = take_taps(envs)
-        self._envs, limit = _peel(watched)
-        self._limits = [limit] * len(envs)
-        for env in self._envs:
-            quicken(env)
+        self._wrap = wrap
+        self._envs: list[gymnasium.Env[Any, Any]] = []
+        self._limits: list[float] = []
+        self._scores: list[Score | None] = []
+        for env in watched:
+            fitted, limit, score = self._fit(env)
+            self._envs.append(fitted)
+            self._limits.append(limit)
+            self._scores.append(score)
         self.num_envs = len(envs)
-        self.observation_space, self._read = array_observations(envs[0].observation_space, flat)
+        seen: Any = (self._envs if wrap else envs)[0].observation_space
+        self.observation_space, self._read = array_observations(seen, flat)
+        keeps_bytes = self.observation_space.dtype == np.uint8 and not flat
+        self.obs_dtype: Any = np.uint8 if keeps_bytes else np.float32
+        """Of the arrays that `reset` and `step` fill."""
         self._shape: Shape = self.observation_space.shape
         self._zeros = np.zeros(len(envs) * math.prod(self._shape), dtype=np.float32)
         self.action_space: Any = envs[0].action_space
@@ -87,6 +122,15 @@ class VectorEnv:
         self._recorder = RecordedEnv(self._envs[0], self._tapes[0], len(envs)) if record else None
         if self._recorder is not None:
             self._envs[0] = self._recorder
+
+    def _fit(self, env: gymnasium.Env[Any, Any]) -> tuple[gymnasium.Env[Any, Any], float, Score | None]:
+        """An environment as it is stepped, its time limit where that is counted here, and what counts it."""
+        if self._wrap is not None:
+            score = Score(env)
+            return self._wrap(score), math.inf, score
+        peeled, limit = _peel(env)
+        quicken(peeled)
+        return peeled, limit, None
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:
         """Start all environments, each with a seed of its own, and write the observations to `out`."""
@@ -114,8 +158,11 @@ class VectorEnv:
                 final_obs[index] = last = out[index].copy()
                 if not np.isfinite(last).all():
                     self._blame(index, action).of_numbers(last)
-                episodes.append(self._end_episode(index))
-                out[index] = self._begin_episode(index)
+                if self._game_over(index):
+                    episodes.append(self._end_episode(index))
+                    out[index] = self._begin_episode(index)
+                else:
+                    out[index] = self._go_on(index)
             rewards.append(reward)
             terminations.append(terminated)
             truncations.append(truncated)
@@ -130,13 +177,17 @@ class VectorEnv:
         """Take one action in some environments; gives the reward of each and whether its episode ended.
 
         For episodes from seeds: one that has ended waits for `restart`, and no checkpoint can hold it.
+        Rewards and ends are the game's own, whatever wrappers make of them for a learner.
         """
         rewards, ended = [], []
         latest = [0.0] * self.num_envs
         for index, action in zip(indices, actions, strict=True):
-            reward, terminated, truncated = self._take_step(index, action, out)
-            latest[index] = reward
-            done = terminated or truncated
+            before = self._returns[index]
+            _, terminated, truncated = self._take_step(index, action, out)
+            latest[index] = reward = self._returns[index] - before
+            done = (terminated or truncated) and self._game_over(index)
+            if (terminated or truncated) and not done:
+                out[index] = self._go_on(index)
             if done and self._taps is not None:
                 self._taps.episode_ended(index, self._returns[index])
             rewards.append(reward)
@@ -165,9 +216,23 @@ class VectorEnv:
             self._blame(index, action).of_step(error, given, self._shape)
         if not -LARGEST <= reward <= LARGEST:
             self._blame(index, action).of_reward(reward)
-        self._returns[index] += reward
-        self._lengths[index] += 1
+        score = self._scores[index]
+        if score is not None:
+            self._returns[index], self._lengths[index] = score.total, score.length
+        else:
+            self._returns[index] += reward
+            self._lengths[index] += 1
         return reward, bool(terminated), bool(truncated or self._lengths[index] >= self._limits[index])
+
+    def _game_over(self, index: int) -> bool:
+        """Whether an episode that ended for the learner ended the game too: a lost life does not."""
+        score = self._scores[index]
+        return score is None or score.over
+
+    def _go_on(self, index: int) -> Any:
+        """Begin the learner's next episode within the same game; gives its observation."""
+        self._tapes[index].mark()
+        return self._first_obs(index, {})
 
     def _check_numbers(self, out: NDArray[Any], indices: Sequence[int], actions: list[Any]) -> None:
         """Refuse observations that are not finite: with such a number among them the sum is not 0."""
@@ -217,11 +282,14 @@ class VectorEnv:
     def _reset(self, index: int, seed: int | None, random: State | None = None) -> Any:
         """Start an episode from a seed, or from what the generator is at now; gives its observation."""
         self._tapes[index].begin(seed, random)
+        return self._first_obs(index, {"seed": seed})
+
+    def _first_obs(self, index: int, options: dict[str, Any]) -> Any:
         given: Any = NOTHING
         try:
-            given = self._envs[index].reset(seed=seed)
+            given = self._envs[index].reset(**options)
             obs, _ = given
-            seen = fit_array(self._read(obs) if self._read else obs, self._shape).astype(np.float32)
+            seen = fit_array(self._read(obs) if self._read else obs, self._shape).astype(self.obs_dtype)
         except (Exception, SystemExit) as error:
             self._blame(index).of_reset(error, given, self._shape)
         if not np.isfinite(seen).all():
@@ -241,8 +309,7 @@ class VectorEnv:
         assert self._stage_envs is not None
         recorder = self._recorder if index == 0 else None
         whole = self._stage_envs.swap(index, self._whole[index], stage, recorder is not None)
-        (env,), self._limits[index] = _peel([bare(whole)])
-        quicken(env)
+        env, self._limits[index], self._scores[index] = self._fit(bare(whole))
         if recorder is not None:
             recorder.env = env
         self._whole[index], self._envs[index] = whole, recorder or env
@@ -275,11 +342,13 @@ class VectorEnv:
             zip(self._envs, self._tapes, state["episodes"], strict=True)
         ):
             tape.load(held)
-            total = tape.replay(env)
+            score = self._scores[index]
+            total = tape.replay(env, None if score is None else functools.partial(getattr, score, "total"))
             if total is None:
                 changed, total = True, 0.0
                 self._begin_episode(index)
-            self._returns[index], self._lengths[index] = total, len(tape.actions)
+            self._returns[index] = total
+            self._lengths[index] = len(tape.actions) if score is None else score.length
         if changed:
             spec = self._whole[0].spec
             warn(
@@ -308,17 +377,17 @@ class VectorEnv:
         self.close()
 
 
-def _peel(envs: list[gymnasium.Env[Any, Any]]) -> tuple[list[gymnasium.Env[Any, Any]], float]:
-    """The environments without gymnasium's own outer wrappers, and the time limit that was among them.
+def _peel(env: gymnasium.Env[Any, Any]) -> tuple[gymnasium.Env[Any, Any], float]:
+    """An environment without gymnasium's own outer wrappers, and the time limit that was among them.
 
     They check what cannot go wrong here, and a step through them takes as long as a step of CartPole.
     """
-    limit, peeled = math.inf, list(envs)
-    while isinstance(peeled[0], OrderEnforcing | PassiveEnvChecker | TimeLimit):
-        if isinstance(peeled[0], TimeLimit):
-            limit = min(limit, peeled[0]._max_episode_steps)
-        peeled = [env.env for env in peeled]  # type: ignore[attr-defined]
-    return peeled, limit
+    limit = math.inf
+    while isinstance(env, OrderEnforcing | PassiveEnvChecker | TimeLimit):
+        if isinstance(env, TimeLimit):
+            limit = min(limit, env._max_episode_steps)
+        env = env.env
+    return env, limit
 
 
 def make_envs(
@@ -329,6 +398,7 @@ def make_envs(
     capture_video: bool = False,
     schedule: Schedule | None = None,
     flat: bool = False,
+    wrap: Wrap | None = None,
 ) -> VectorEnv:
     """`num_envs` copies of an environment whose spaces `algo` can take; else UserError says why not.
 
@@ -352,10 +422,10 @@ def make_envs(
                     made.callback(envs[0].close)
         record = maker.record and envs[0].render_mode == "rgb_array"
         if schedule is None:
-            vector = VectorEnv(envs, record, flat=flat)
+            vector = VectorEnv(envs, record, flat=flat, wrap=wrap)
         else:
             kind = Curriculum if schedule.sampler is None else DrawnTasks
             stage_envs = StageEnvs(schedule, maker.make, envs)
-            vector = VectorEnv(envs, record, kind(schedule, num_envs), stage_envs, flat)
+            vector = VectorEnv(envs, record, kind(schedule, num_envs), stage_envs, flat, wrap)
         made.pop_all()
         return vector

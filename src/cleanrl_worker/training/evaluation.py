@@ -7,12 +7,12 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from cleanrl_worker.kit.policy import Policy
 from cleanrl_worker.training.envs import VectorEnv
-from cleanrl_worker.training.policies import Policy
 
 EPISODE_CAP = 30_000
 """An episode of more steps is cut off: an environment may never end by itself."""
@@ -99,10 +99,10 @@ def evaluate(
 ) -> Evaluation:
     """Play episodes, the n-th from `seed` + n however many environments there are; `check_stop` may raise."""
     policy.seed(seed)
-    game = _Game(envs, episodes, seed, limits, camera)
+    game = _Game(policy, envs, episodes, seed, limits, camera)
     while game.playing:
         check_stop()
-        game.step(policy.act(game.observations(), deterministic))
+        game.step(game.act(deterministic))
     return Evaluation([game.found[number] for number in sorted(game.found)])
 
 
@@ -110,17 +110,25 @@ class _Game:
     """The environments at play, each with an episode of its own until there is none left for it."""
 
     def __init__(
-        self, envs: VectorEnv, episodes: int, seed: int, limits: Limits, camera: Camera | None
+        self,
+        policy: Policy,
+        envs: VectorEnv,
+        episodes: int,
+        seed: int,
+        limits: Limits,
+        camera: Camera | None,
     ) -> None:
         self.found: dict[int, PlayedEpisode] = {}
         self.playing: list[int] = []
+        self._policy = policy
         self._envs = envs
         self._episodes = episodes
         self._seed = seed
         self._limits = limits
         self._cap = limits.steps or EPISODE_CAP
         self._camera = camera
-        self._obs = np.zeros((envs.num_envs, *envs.observation_space.shape), dtype=np.float32)
+        self._obs = np.zeros((envs.num_envs, *envs.observation_space.shape), dtype=envs.obs_dtype)
+        self._memory = policy.initial_memory(envs.num_envs)
         self._numbers = [0] * envs.num_envs
         self._returns, self._discounted = [0.0] * envs.num_envs, [0.0] * envs.num_envs
         self._lengths, self._weights = [0] * envs.num_envs, [1.0] * envs.num_envs
@@ -129,10 +137,16 @@ class _Game:
             self.playing.append(index)
             self._begin(index)
 
-    def observations(self) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
-        """What the environments at play show."""
+    def act(self, deterministic: bool) -> list[Any]:
+        """The policy's action in each environment at play."""
         everyone = len(self.playing) == len(self._obs)
-        return self._obs if everyone else self._obs[self.playing]
+        obs = self._obs if everyone else self._obs[self.playing]
+        if self._memory is None:
+            return self._policy.act(obs, deterministic)
+        memory = self._memory[self.playing]
+        actions = self._policy.act(obs, deterministic, memory)
+        self._memory[self.playing] = memory
+        return actions
 
     def step(self, actions: list[object]) -> None:
         """Take one action in each environment at play."""
@@ -154,6 +168,8 @@ class _Game:
     def _begin(self, index: int) -> None:
         number, self._begun = self._begun, self._begun + 1
         self._envs.restart(index, self._seed + number, out=self._obs)
+        if self._memory is not None:
+            self._memory[index] = self._policy.initial_memory(1)
         self._numbers[index] = number
         self._returns[index], self._discounted[index] = 0.0, 0.0
         self._lengths[index], self._weights[index] = 0, 1.0

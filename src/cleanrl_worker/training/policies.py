@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -14,58 +13,27 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cleanrl_worker.agents.continuous import Actor, QNetwork
+from cleanrl_worker.kit.policy import Floats, Policy, PolicyOutput, Spaces
 from cleanrl_worker.kit.torch_backend import load_weights
 from cleanrl_worker.training.box_actions import BoxActions
 from cleanrl_worker.training.discrete_actions import DiscreteActions, choice_slices
-from cleanrl_worker.training.normalise import FrozenNormaliser
-
-Floats = NDArray[np.float32]
 
 
-class Spaces(Protocol):
-    """What a policy must know of its environments."""
-
-    observation_space: Any
-    action_space: Any
-
-
-@dataclass(frozen=True)
-class Opinion:
-    """What a policy makes of observations, a row for each; None where it knows no such thing."""
-
-    values: Floats | None = None
-    """The return it expects."""
-    action_values: Floats | None = None
-    """The return it expects after each action."""
-    probabilities: Floats | None = None
-    """How likely it takes each action; several choices made at once stand one after the other."""
-
-
-class Policy(ABC):
-    """Chooses actions: always the best it knows, or at random as in training.
-
-    Random choices come from a generator of its own, so that playing leaves the run's numbers alone.
-    """
-
-    normaliser: FrozenNormaliser | None = None
-    notes: tuple[str, ...] = ()
-    """What a person should know of this policy before judging it, a sentence each."""
+class TorchPolicy(Policy):
+    """A policy whose networks are torch's; those without memory need say only how they choose and judge."""
 
     def __init__(self) -> None:
         self._generator = torch.Generator()
 
     def seed(self, seed: int) -> None:
-        """Let random choices begin anew from a seed."""
         self._generator.manual_seed(seed)
 
     @torch.no_grad()
-    def act(self, obs: NDArray[Any], deterministic: bool = True) -> list[Any]:
-        """An action for each observation, of the form that the environment takes."""
+    def act(self, obs: NDArray[Any], deterministic: bool = True, memory: Floats | None = None) -> list[Any]:
         return self._choose(self._prepare(obs), deterministic)
 
     @torch.no_grad()
-    def judge(self, obs: NDArray[Any]) -> Opinion:
-        """What it makes of each observation."""
+    def judge(self, obs: NDArray[Any], memory: Floats | None = None) -> PolicyOutput:
         return self._judge(self._prepare(obs))
 
     def _prepare(self, obs: NDArray[Any]) -> Tensor:
@@ -76,10 +44,10 @@ class Policy(ABC):
     def _choose(self, obs: Tensor, deterministic: bool) -> list[Any]: ...
 
     @abstractmethod
-    def _judge(self, obs: Tensor) -> Opinion: ...
+    def _judge(self, obs: Tensor) -> PolicyOutput: ...
 
 
-class CategoricalPolicy(Policy):
+class CategoricalPolicy(TorchPolicy):
     """Draws each choice from probabilities; the best is the likeliest."""
 
     def __init__(
@@ -99,13 +67,13 @@ class CategoricalPolicy(Policy):
         choices = torch.stack([logits[:, part].argmax(dim=1) for part in self._slices], dim=1)
         return self._actions.for_envs(choices.numpy())
 
-    def _judge(self, obs: Tensor) -> Opinion:
+    def _judge(self, obs: Tensor) -> PolicyOutput:
         logits = self._logits(obs)
         chances = torch.cat([logits[:, part].softmax(dim=1) for part in self._slices], dim=1)
-        return Opinion(values=self._value(obs).numpy(), probabilities=chances.numpy())
+        return PolicyOutput(values=self._value(obs).numpy(), probabilities=chances.numpy())
 
 
-class GreedyPolicy(Policy):
+class GreedyPolicy(TorchPolicy):
     """Takes the action of the highest value; else, in a share `epsilon` of all steps, any."""
 
     def __init__(self, values: Callable[[Tensor], Tensor], action_space: Any, epsilon: float) -> None:
@@ -123,12 +91,12 @@ class GreedyPolicy(Policy):
             choices = torch.where(explore, random, choices)
         return self._actions.for_envs(choices.unsqueeze(1).numpy())
 
-    def _judge(self, obs: Tensor) -> Opinion:
+    def _judge(self, obs: Tensor) -> PolicyOutput:
         values = self._values(obs)
-        return Opinion(values=values.amax(dim=1).numpy(), action_values=values.numpy())
+        return PolicyOutput(values=values.amax(dim=1).numpy(), action_values=values.numpy())
 
 
-class BoxPolicy(Policy):
+class BoxPolicy(TorchPolicy):
     """Makes real numbers within bounds out of observations and noise; the best is without noise."""
 
     def __init__(
@@ -148,8 +116,8 @@ class BoxPolicy(Policy):
         actions = self._draw(obs, noise).numpy().reshape(-1, *self._space.shape)
         return list(np.clip(actions.astype(self._space.dtype), self._space.low, self._space.high))
 
-    def _judge(self, obs: Tensor) -> Opinion:
-        return Opinion(values=None if self._value is None else self._value(obs).numpy())
+    def _judge(self, obs: Tensor) -> PolicyOutput:
+        return PolicyOutput(values=None if self._value is None else self._value(obs).numpy())
 
 
 def actor_policy(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import gymnasium
@@ -15,6 +16,7 @@ class EpisodeTape:
 
     def __init__(self) -> None:
         self.actions: list[Any] = []
+        self._marks: list[int] = []
         self.number = -1
         """How many episodes came before this one."""
         self.steps_before = 0
@@ -29,6 +31,11 @@ class EpisodeTape:
         self.number += 1
         self.steps_before += len(self.actions)
         self.actions.clear()
+        self._marks.clear()
+
+    def mark(self) -> None:
+        """The environment is reset here without a new game, as after a lost life."""
+        self._marks.append(len(self.actions))
 
     def state(self, total: float) -> State:
         """The episode, with the reward of its actions together."""
@@ -37,6 +44,7 @@ class EpisodeTape:
             "seed": self._seed,
             "random": self._random,
             "actions": np.array(self.actions),
+            "marks": list(self._marks),
             "number": self.number,
             "steps_before": self.steps_before,
         }
@@ -49,11 +57,12 @@ class EpisodeTape:
         # Single choices were plain numbers when they were taken, and an environment may tell the difference.
         whole = actions.ndim == 1 and np.issubdtype(actions.dtype, np.integer)
         self.actions = actions.tolist() if whole else list(actions)
+        self._marks = [int(mark) for mark in state.get("marks", ())]
         # A checkpoint from before episodes were counted starts counting here.
         self.number, self.steps_before = state.get("number", 0), state.get("steps_before", 0)
 
-    def replay(self, env: gymnasium.Env[Any, Any]) -> float | None:
-        """Bring `env` to where the episode was; gives the reward so far.
+    def replay(self, env: gymnasium.Env[Any, Any], count: Callable[[], float] | None = None) -> float | None:
+        """Bring `env` to where the episode was; gives the reward so far, as `count` has it if given.
 
         None when it brought another reward or an end: not everything that is random in it comes from its
         seed. What it shows does not count, which may be drawn from a generator that is restored later.
@@ -63,17 +72,25 @@ class EpisodeTape:
         else:
             set_random_state(env, self._random)
             env.reset()
-        total = 0.0
-        for action in self.actions:
+        total, marks = 0.0, set(self._marks)
+        for number, action in enumerate(self.actions, 1):
             _, reward, terminated, truncated, _ = env.step(action)
-            if terminated or truncated:
+            if number in marks:
+                env.reset()
+            elif terminated or truncated:
                 return None
             total += float(reward)
+        total = total if count is None else count()
         return total if self._total in (None, total) else None
 
 
 def random_state(env: gymnasium.Env[Any, Any]) -> State | None:
-    """The state of the environment's own generator; None when it is not one of numpy's."""
+    """The state of the environment's own generator; None when it is not one of numpy's.
+
+    Atari games draw from a generator of their emulator, which only a seed sets.
+    """
+    if hasattr(env.unwrapped, "ale"):
+        return None
     generator = getattr(env.unwrapped, "np_random", None)
     if isinstance(generator, np.random.Generator):
         return dict(generator.bit_generator.state)
