@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mosaic.cli import main
+from mosaic.cli.app import exit_code_for
 from mosaic.cli.catalog import COMMANDS
-from mosaic.cli.failures import exit_code_for
 from mosaic.cli.values import read_given
 from mosaic.contract.errors import ConflictError, NotFoundError, StorageError
 

@@ -15,8 +15,8 @@ import psutil
 import pytest
 
 from conftest import RunMosaic
-from mosaic.cli.play.keyboard import Keyboard
-from mosaic.cli.play.view import shown
+from mosaic.cli.commands.play import shown
+from mosaic.cli.player import Keyboard
 from mosaic.client.choices import Choices
 from mosaic.contract.errors import UserError
 from support.policies import save_cartpole, save_grid, save_pendulum

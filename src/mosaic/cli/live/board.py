@@ -93,7 +93,7 @@ class Row:
             return "stalled"
         if self.evaluates and self.status == "EXEC":
             return "evaluating"
-        return words.state(self.status, self.outcome)
+        return words.state(self)
 
     @property
     def starts_with(self) -> str | None:
