@@ -17,7 +17,7 @@ import pytest
 from conftest import RunMosaic
 from mosaic.cli.commands.play import shown
 from mosaic.cli.player import Keyboard
-from mosaic.client.choices import Choices
+from mosaic.client.playing import Choices
 from mosaic.contract.errors import UserError
 from support.policies import save_cartpole, save_grid, save_pendulum
 from support.terminal import PATIENCE, Terminal, at_terminal

@@ -13,8 +13,7 @@ import time
 import tty
 from typing import Any, Self
 
-from mosaic.client.choices import Choices
-from mosaic.client.playing import Message, PlaySession, Refused
+from mosaic.client.playing import Choices, Message, PlaySession, Refused
 from mosaic.contract.errors import UserError
 
 _ARROWS = {"A": "up", "B": "down", "C": "right", "D": "left"}

@@ -15,8 +15,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from mosaic.client.client import Client
-from mosaic.client.records import RunQuery, RunRecord
+from mosaic.client.records import RunRecord
 from mosaic.contract.paths import VarPaths
+from mosaic.contract.run_filter import RunQuery
 
 DAY = 86_400.0
 USUAL_AGE = 30 * DAY

@@ -21,7 +21,7 @@ from mosaic.contract.paths import VAR_VARIABLE, RunPaths, VarPaths
 from mosaic.contract.process import ProcessIdentity, family_mark, wears_mark
 from mosaic.contract.secrets import HIDDEN_VARIABLE, is_callers, referred
 from mosaic.contract.workers import find_worker
-from mosaic.trainer.crash_points import reach
+from mosaic.trainer.log import reach
 
 _GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 _RESERVED_VARIABLE = "MOSAIC_RESERVED_GPUS"
