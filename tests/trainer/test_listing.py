@@ -22,10 +22,10 @@ from gym_gui.models.filters import STATES, RunFilter, counts_by_state, in_state,
 from gym_gui.models.run_table import RunTable
 from gym_gui.models.runs import RunBook
 from mosaic.client import Client, RunQuery, RunRecord, RunRemoved
+from mosaic.contract.capabilities import parameter_defaults
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.run_filter import WHOLE
-from mosaic.contract.workers import parameter_defaults
 from mosaic.trainer.listing import Listing
 from mosaic.trainer.registry import Registry
 from support.runs import script_config

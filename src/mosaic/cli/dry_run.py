@@ -16,9 +16,8 @@ from rich.text import Text
 from mosaic.cli import words
 from mosaic.cli.output import console, facts, note, print_json
 from mosaic.cli.words import as_typed
-from mosaic.contract.capabilities import DescribingCatalog
+from mosaic.contract.capabilities import DescribingCatalog, find_worker
 from mosaic.contract.secrets import lift_secrets
-from mosaic.contract.workers import find_worker
 
 _ALIASES = {"use_cuda": "cuda", "wandb": "track", "env": "env_id"}
 

@@ -18,9 +18,8 @@ from mosaic.cli.output import note, print_json, say
 from mosaic.cli.runs import connect, run_json
 from mosaic.cli.words import program
 from mosaic.client import Client, RunRecord
-from mosaic.contract.capabilities import DescribingCatalog
+from mosaic.contract.capabilities import DescribingCatalog, find_worker
 from mosaic.contract.errors import ConflictError, MosaicError
-from mosaic.contract.workers import find_worker
 
 TERMINATED = 143
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from mosaic.cli import values
 from mosaic.cli.parser import Parser, flag, number, repeated
-from mosaic.contract.capabilities import Parameter, WorkerCatalog
-from mosaic.contract.workers import discover_workers
+from mosaic.contract.capabilities import Parameter, WorkerCatalog, discover_workers
 
 
 def train_parser(argv: Sequence[str]) -> Parser:

@@ -23,9 +23,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Self
 
+from mosaic.contract.capabilities import discover_workers
 from mosaic.contract.errors import MosaicError, UntrustedModuleError, UserError
 from mosaic.contract.paths import VAR_VARIABLE
-from mosaic.contract.workers import discover_workers
 from mosaic.worker.environment import FOLDER_VARIABLE
 
 Message = dict[str, Any]

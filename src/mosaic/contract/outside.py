@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.contract.errors import UserError
-from mosaic.contract.sizes import bytes_text
+
+
+def bytes_text(count: float) -> str:
+    """`812 B`, `3.4 MB`."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
 
 MOST_DEPTH = 64
 """Lists and objects within each other: what recurses over them must not run out of stack."""

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
-from mosaic.contract.environments import NO_ENVIRONMENT
+from mosaic.contract.capabilities import NO_ENVIRONMENT
 
 TEXTS = frozenset({"name", "algo", "env", "tag", "state", "notes", "id"})
 NUMBERS = frozenset(

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
-from mosaic.contract.environments import NO_ENVIRONMENT
+from mosaic.contract.capabilities import NO_ENVIRONMENT, parameter_defaults
 from mosaic.contract.errors import UserError
 from mosaic.contract.fsm import RunStatus
 from mosaic.contract.run_filter import (
@@ -27,7 +27,6 @@ from mosaic.contract.run_filter import (
     canonical,
     parse_terms,
 )
-from mosaic.contract.workers import parameter_defaults
 from mosaic.trainer.registry import Registry
 
 MOST_RUNS = 1000

@@ -14,7 +14,7 @@ from mosaic.cli.words import program
 from mosaic.client import Client, RunQuery, RunRecord
 from mosaic.contract.errors import ConflictError, UserError
 from mosaic.contract.fsm import LIVE, RunStatus
-from mosaic.contract.sizes import bytes_text
+from mosaic.contract.outside import bytes_text
 
 
 def run_pause(args: argparse.Namespace) -> int:

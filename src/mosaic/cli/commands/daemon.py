@@ -20,9 +20,9 @@ from mosaic.client import Client, HealthRecord, RunQuery, RunRecord
 from mosaic.client.daemon import await_daemon, ensure_daemon, find_daemon, start_daemon, stop_daemon
 from mosaic.contract.errors import ConflictError, UserError, closest
 from mosaic.contract.fsm import STARTED
+from mosaic.contract.outside import bytes_text
 from mosaic.contract.paths import VarPaths, resolve_var
 from mosaic.contract.run_filter import WHOLE
-from mosaic.contract.sizes import bytes_text
 
 _MOST_WAITING = 100
 

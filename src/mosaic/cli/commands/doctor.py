@@ -25,12 +25,19 @@ from mosaic.cli.commands.daemon import read_health, reserved_text
 from mosaic.cli.output import console, print_json, say, table
 from mosaic.cli.parsers import EXTRAS_ACTIONS
 from mosaic.cli.words import program
+from mosaic.contract.capabilities import discover_workers
 from mosaic.contract.errors import MosaicError, UserError, closest
-from mosaic.contract.extras import DISTRIBUTION, base_packages, extra_sets, install_extras, is_installed
-from mosaic.contract.libraries import absent_libraries, advice_for
+from mosaic.contract.extras import (
+    DISTRIBUTION,
+    absent_libraries,
+    advice_for,
+    base_packages,
+    extra_sets,
+    install_extras,
+    is_installed,
+)
+from mosaic.contract.outside import bytes_text
 from mosaic.contract.paths import VarPaths, resolve_var
-from mosaic.contract.sizes import bytes_text
-from mosaic.contract.workers import discover_workers
 
 _LEAST_FREE = 1_000_000_000
 _SHARED_MEMORY = Path("/dev/shm")

@@ -28,7 +28,7 @@ from mosaic.client.retention import (
     remove_leftover,
 )
 from mosaic.contract.errors import NotFoundError, UserError, closest
-from mosaic.contract.sizes import bytes_text
+from mosaic.contract.outside import bytes_text
 
 _MOST_ROWS = 50
 _LEFTOVERS = {

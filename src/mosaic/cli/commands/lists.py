@@ -20,9 +20,9 @@ from mosaic.client import Client, RunPage, RunQuery, RunRecord
 from mosaic.client.configs import each_policy
 from mosaic.contract.capabilities import PolicyFacts
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.outside import bytes_text
 from mosaic.contract.paths import VarPaths, choose_var
 from mosaic.contract.run_filter import parse_terms
-from mosaic.contract.sizes import bytes_text
 
 _PAGE = 1000
 _ROOMY = 100

@@ -11,10 +11,9 @@ from rich.text import Text
 from mosaic.cli import words
 from mosaic.cli.output import console, print_json, say, table
 from mosaic.cli.words import program
-from mosaic.contract.capabilities import ScriptCatalog
+from mosaic.contract.capabilities import ScriptCatalog, discover_workers
 from mosaic.contract.errors import UserError
 from mosaic.contract.phases import RUN_DIR_VARIABLE, announce_phase
-from mosaic.contract.workers import discover_workers
 
 
 def run_scripts(args: argparse.Namespace) -> int:

@@ -31,8 +31,8 @@ from mosaic.cli.output import (
 from mosaic.cli.runs import connect, find_run, run_json
 from mosaic.client import Client, RunRecord
 from mosaic.contract.errors import NotFoundError
+from mosaic.contract.outside import bytes_text
 from mosaic.contract.paths import VarPaths
-from mosaic.contract.sizes import bytes_text
 
 _MOST_FILES = 30
 

@@ -27,11 +27,10 @@ from mosaic.client.configs import (
     train_config,
     worker_for,
 )
-from mosaic.contract.capabilities import WorkerCatalog
+from mosaic.contract.capabilities import WorkerCatalog, find_worker
 from mosaic.contract.errors import NotFoundError, UserError
 from mosaic.contract.run_config import validate_train_run_config
 from mosaic.contract.secrets import set_secrets_apart
-from mosaic.contract.workers import find_worker
 
 Config = dict[str, Any]
 
