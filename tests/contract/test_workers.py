@@ -25,7 +25,8 @@ def install_worker(folder: Path, name: str, source: str) -> None:
 def discovered_with(folder: Path) -> list[str]:
     code = (
         f"import json, sys; sys.path.insert(0, {str(folder)!r})\n"
-        "from mosaic.contract.capabilities import discover_workers; print(json.dumps(sorted(discover_workers())))"
+        "from mosaic.contract.capabilities import discover_workers as workers; "
+        "print(json.dumps(sorted(workers())))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     found: list[str] = json.loads(done.stdout)

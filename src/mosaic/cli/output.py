@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _FILE_WIDTH = 200
 _ROOMY = 100
-"""Columns of a terminal from which on a table is less narrow."""
+"""Columns of a terminal from which a table is less narrow."""
 
 
 @contextmanager

@@ -136,7 +136,7 @@ class Parser(argparse.ArgumentParser):
         return found, rest
 
     def refuse_option(self, name: str) -> NoReturn:
-        """Say that `name` is no option, and which one is nearest."""
+        """Say that `name` is not an option, and which one is nearest."""
         hint = closest(name, self._option_string_actions)
         raise UserError(f"{self.command} has no option '{name}'{hint or self._see()}")
 

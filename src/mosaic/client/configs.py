@@ -34,7 +34,7 @@ def worker_for(algo: str, worker_type: str | None = None) -> WorkerCapabilities:
             return worker
         known += catalog.algorithms()
     raise UserError(
-        f"'{algo}' is no known algorithm{closest(algo, known) or '.'} "
+        f"'{algo}' is not a known algorithm{closest(algo, known) or '.'} "
         f"Known: {', '.join(known)}; the path of a script or a dotted module will do as well."
     )
 

@@ -185,7 +185,7 @@ class PlaySession:
             message = json.loads(line)
             message["type"]
         except (ValueError, KeyError, TypeError) as error:
-            raise SessionEnded(f"The session said {line[:80]!r}, which is no message.") from error
+            raise SessionEnded(f"The session said {line[:80]!r}, which is not a message.") from error
         return dict(message)
 
     def _ended(self) -> SessionEnded:
@@ -295,7 +295,7 @@ class Choices:
         try:
             value = json.loads(text) if text.lstrip().startswith("[") else _numbers(text)
         except ValueError as error:
-            raise UserError(f"'{text}' is no action: type numbers with spaces between.") from error
+            raise UserError(f"'{text}' is not an action: type numbers with spaces between.") from error
         return value[0] if self.discrete and isinstance(value, list) and len(value) == 1 else value
 
     def name(self, action: Any) -> str:

@@ -152,7 +152,7 @@ def find_leftovers(paths: VarPaths) -> list[Leftover]:
 
 
 def remove_leftover(item: Leftover) -> None:
-    """Remove it; that somebody else has done so already is no error."""
+    """Remove it; that somebody else has done so already is not an error."""
     with contextlib.suppress(FileNotFoundError):
         if item.kind == LeftoverKind.LOG:
             shutil.rmtree(item.path)

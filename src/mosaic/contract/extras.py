@@ -135,7 +135,9 @@ def check_names(names: Iterable[str]) -> list[str]:
     for name in names:
         plain = name.lower().replace("-", "_")
         if plain not in known:
-            raise UserError(f"'{name}' is no optional set{closest(plain, known) or '.'} {_listing(known)}")
+            raise UserError(
+                f"'{name}' is not an optional set{closest(plain, known) or '.'} {_listing(known)}"
+            )
         found[plain] = None
     if not found:
         raise UserError(f"No optional set is named. {_listing(known)}")

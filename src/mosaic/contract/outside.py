@@ -39,7 +39,7 @@ _ANY_PROBLEM = re.compile("[\0\ud800-\udfff]")
 def read_json(path: Path) -> Any:
     """The value in a JSON file; an OSError or a ValueError says why there is none.
 
-    What is no file is not waited for, and what is too large to be one of ours is not read.
+    What is not a file is not waited for, and what is too large to be one of ours is not read.
     """
     # Without O_NONBLOCK the open itself would wait for somebody to write to a pipe.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:

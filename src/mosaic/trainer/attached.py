@@ -142,7 +142,7 @@ class AttachedRun:
         self._timers.append(asyncio.get_running_loop().call_later(seconds, action))
 
     def _queue(self, event: LifecycleEvent) -> None:
-        """Heartbeats replace each other: an old pause that is read again after a restart is no pause."""
+        """Heartbeats replace each other: an old pause that is read again after a restart is not a pause."""
         if event.event == EventKind.HEARTBEAT:
             self._pending = deque(one for one in self._pending if one.event != EventKind.HEARTBEAT)
         self._pending.append(event)

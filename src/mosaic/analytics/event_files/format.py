@@ -16,7 +16,7 @@ _FIXED_SIZES = {FIXED64: 8, FIXED32: 4}
 
 
 class WireError(ValueError):
-    """The bytes are no protobuf message."""
+    """The bytes are not a protobuf message."""
 
 
 def varint(number: int) -> bytes:

@@ -120,7 +120,7 @@ class Event:
 
 
 def decode_event(data: bytes) -> Event:
-    """An event of any writer, fields in any order; values that are no scalars are left out."""
+    """An event of any writer, fields in any order; values that are not scalars are left out."""
     event = Event()
     for number, wire_type, content in fields(data):
         if (number, wire_type) == (1, FIXED64):
@@ -324,7 +324,7 @@ class EventParser:
                         step = self._step if packed == self._packed_step else self._read_step(packed)
                         return tag, step, wall_time, value
         except (IndexError, struct.error, WireError):
-            # Then it is no such record; decoding says whether it is sound.
+            # Then it is not such a record; decoding says whether it is sound.
             pass
         return None
 

@@ -227,7 +227,7 @@ def _changed_worker(asked: Config, args: argparse.Namespace, catalog: WorkerCata
 
 
 def _merged(old: Any, new: Config) -> Any:
-    """Both together; what is no object stays as it is, for the worker to refuse."""
+    """Both together; what is not an object stays as it is, for the worker to refuse."""
     return {**(old or {}), **new} if isinstance(old or {}, dict) else old
 
 
