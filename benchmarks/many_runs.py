@@ -24,7 +24,7 @@ from ulid import ULID
 from mosaic.client import train_config
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import validate_train_run_config
-from mosaic.trainer.schema import prepare
+from mosaic.trainer.storage import prepare
 
 _YEAR = 365 * 86_400.0
 _WAY = ("INIT", "HSHK", "RDY", "EXEC", "TERM")

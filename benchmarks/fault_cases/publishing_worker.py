@@ -12,9 +12,9 @@ from pathlib import Path
 from mosaic.contract.connection import DaemonAddress
 from mosaic.contract.events import EventKind, LifecycleWriter
 from mosaic.contract.paths import VarPaths, resolve_var
-from mosaic.worker.introduction import Introduction
 from mosaic.worker.link import TrainerLink
 from mosaic.worker.publisher import StepPublisher
+from mosaic.worker.telemetry import Introduction
 
 PACE_SECONDS = 0.05
 BEAT_ITEMS = 400

@@ -26,8 +26,7 @@ from fuzz_doors.shapes import as_text, damaged, json_texts, json_values, mutated
 from mosaic.analytics.artifacts import list_artifacts, read_manifest
 from mosaic.analytics.eval_summary import EvalScores, read_eval_summary
 from mosaic.analytics.event_files import EventReader, EventWriter
-from mosaic.analytics.event_files.records import frame
-from mosaic.analytics.event_files.wire import field, varint
+from mosaic.analytics.event_files.format import field, frame, varint
 from mosaic.analytics.headline import HeadlineTracker
 from mosaic.contract.errors import MosaicError
 from mosaic.contract.events import LifecycleReader, last_event_seq, tail_events

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from cleanrl_worker.config import CleanRLWorkerConfig
-from mosaic.worker.introduction import Introduction
+from mosaic.worker.telemetry import Introduction
 
 
 def introduce(config: CleanRLWorkerConfig) -> Introduction:

@@ -27,8 +27,7 @@ from mosaic.contract.paths import VarPaths
 from mosaic.contract.phases import forget_phases, read_phase
 from mosaic.worker.causes import cause_of, last_lines
 from mosaic.worker.environment import PYTHON_VARIABLE, mask_logs, user_folder
-from mosaic.worker.training_process import TrainingProcess
-from mosaic.worker.watch import Watch
+from mosaic.worker.training_process import TrainingProcess, Watch
 
 if TYPE_CHECKING:
     from cleanrl_worker.checkpoint_files import Origin

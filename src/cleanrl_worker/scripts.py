@@ -87,7 +87,7 @@ def resolve_script(
     if looks_foreign(algo):
         return foreign_module(algo, folder, python)
     raise UserError(
-        f"'{algo}' is no known algorithm{closest(algo, registry) or '.'} "
+        f"'{algo}' is not a known algorithm{closest(algo, registry) or '.'} "
         f"Known: {', '.join(registry)}; the path of a script or a dotted module will do as well."
     )
 

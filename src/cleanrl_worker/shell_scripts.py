@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.script_head import ScriptHead, read_head
-from mosaic.contract.environments import NO_ENVIRONMENT
+from mosaic.contract.capabilities import NO_ENVIRONMENT
 from mosaic.contract.errors import NotFoundError, UserError, closest
 
 SUFFIX = ".sh"

@@ -8,8 +8,8 @@ from typing import Any
 from cleanrl_worker.conditions import Counts
 from cleanrl_worker.curriculum import Schedule
 from mosaic.analytics.event_files import ScalarChunk
-from mosaic.analytics.event_files.series import Series
-from mosaic.analytics.source_progress import EpisodeLog
+from mosaic.analytics.event_files.parser import Series
+from mosaic.analytics.headline import EpisodeLog
 
 STAGE_TAG, STEPS_TAG = "curriculum/stage", "curriculum/steps"
 

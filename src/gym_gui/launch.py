@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mosaic.contract.errors import UserError
-from mosaic.contract.libraries import absent_libraries, advice_for, platform_plugins, qt_folder
+from mosaic.contract.extras import absent_libraries, advice_for, platform_plugins, qt_folder
 from mosaic.contract.paths import VarPaths, resolve_var
 
 _PACKAGES = ("PySide6", "pyqtgraph")

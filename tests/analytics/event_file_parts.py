@@ -6,7 +6,7 @@ from tensorboard.compat.proto.event_pb2 import Event
 from tensorboard.compat.proto.summary_pb2 import Summary
 
 from mosaic.analytics.event_files import ScalarChunk
-from mosaic.analytics.event_files.records import frame
+from mosaic.analytics.event_files.format import frame
 
 VERSION = frame(Event(wall_time=1.5, file_version="brain.Event:2").SerializeToString())
 NAME = "events.out.tfevents.0000000001.host.1.0"

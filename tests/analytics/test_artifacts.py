@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from mosaic.analytics.artifacts import Artifact, list_artifacts, read_manifest
+from mosaic.analytics.artifacts import Artifact, list_artifacts, read_losses, read_manifest
 from mosaic.contract.errors import MosaicError
 
 LAYOUT = {
@@ -65,3 +66,16 @@ def test_the_room_needs_nothing_heavy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_losses_tell_what_computes_them_and_why(tmp_path: Path) -> None:
+    told = {"agent": {"by": "kernel", "why": "its gradients are those of the written loss", "more": 1}}
+    (tmp_path / "provenance.json").write_text(json.dumps({"losses": told}))
+    assert read_losses(tmp_path) == {"agent": {key: told["agent"][key] for key in ("by", "why")}}
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"losses": 3}', '{"losses": {"agent": {"by": "torch"}}}'])
+def test_what_nobody_has_told_of_losses_is_nothing(text: str, tmp_path: Path) -> None:
+    assert read_losses(tmp_path) == {}
+    (tmp_path / "provenance.json").write_text(text)
+    assert read_losses(tmp_path) == {}

@@ -17,7 +17,7 @@ from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 
 from analytics.event_file_parts import NAME, VERSION, collect, scalar
 from mosaic.analytics.event_files import EventReader, EventWriter
-from mosaic.analytics.event_files.records import frame
+from mosaic.analytics.event_files.format import frame
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)

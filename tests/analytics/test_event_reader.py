@@ -9,9 +9,9 @@ from tensorboard.compat.proto.event_pb2 import Event, SessionLog
 
 from analytics.event_file_parts import NAME, VERSION, collect, scalar
 from mosaic.analytics.event_files import EventReader, EventWriter, ScalarChunk
+from mosaic.analytics.event_files.format import frame, record_header
+from mosaic.analytics.event_files.parser import EARLIEST_STEP
 from mosaic.analytics.event_files.reader import BLOCK_BYTES
-from mosaic.analytics.event_files.records import frame, record_header
-from mosaic.analytics.event_files.series import EARLIEST_STEP
 from mosaic.contract.errors import UserError
 
 

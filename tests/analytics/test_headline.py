@@ -8,8 +8,7 @@ import math
 import pytest
 
 from mosaic.analytics.event_files import ScalarChunk, Series
-from mosaic.analytics.headline import Headline, HeadlineTracker
-from mosaic.analytics.source_progress import MARKS_KEPT
+from mosaic.analytics.headline import MARKS_KEPT, Headline, HeadlineTracker
 
 
 def chunk(

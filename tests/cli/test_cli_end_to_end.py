@@ -41,8 +41,14 @@ def test_a_run_from_training_to_removal(run_mosaic: RunMosaic) -> None:
     kinds = {file["kind"] for file in shown["files"]}
     assert {"events", "model", "manifest", "log"} <= kinds
 
+    provenance = json.loads(Path(run["run_dir"], "provenance.json").read_bytes())
+    assert shown["losses"] == provenance["losses"] != {}
+    assert all(loss["by"] in ("kernel", "torch") and loss["why"] for loss in shown["losses"].values())
+
     page = run_mosaic("show", "last").stdout
     assert run_id in page
+    for loss in shown["losses"].values():
+        assert f"{loss['by']}: {loss['why']}" in " ".join(page.split())
     assert "completed" in page
     assert "ppo.cleanrl_model" in page
     assert run_id[:10] in run_mosaic("runs").stdout

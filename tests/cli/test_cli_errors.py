@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from mosaic.cli import main
+from mosaic.cli.app import exit_code_for
 from mosaic.cli.catalog import COMMANDS
-from mosaic.cli.failures import exit_code_for
 from mosaic.cli.values import read_given
 from mosaic.contract.errors import ConflictError, NotFoundError, StorageError
 
@@ -30,18 +30,18 @@ def _own_var(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["runs", "--state", "traning"], "did you mean 'training'?"),
         (["runs", "-x"], "no option '-x'"),
         (["runs", "extra-word"], "'extra-word' is one word too many"),
-        (["runs", "--limit", "none"], "--limit: 'none' is no positive whole number"),
+        (["runs", "--limit", "none"], "--limit: 'none' is not a positive whole number"),
         (["show"], "show needs RUN"),
         (["cancel"], "cancel needs RUN, or --all"),
         (["queue", "--first"], "queue needs the RUN that is to move"),
         (["queue", "01M7"], "needs --priority N, --before RUN or --first"),
-        (["queue", "01M7", "--priority", "high"], "'high' is no whole number from -1000 to 1000"),
+        (["queue", "01M7", "--priority", "high"], "'high' is not a whole number from -1000 to 1000"),
         (["queue", "01M7", "--first", "--before", "01M8"], "not allowed with"),
-        (["gc", "--older-than", "30"], "'30' is no length of time"),
+        (["gc", "--older-than", "30"], "'30' is not a length of time"),
         (["gc", "--outcome", "faild"], "did you mean 'failed'?"),
         (["gc", "--json"], "add --yes to remove"),
         (["train", "ppo", "CartPole-v1", "--gpus-mandatory"], "add --gpus N"),
-        (["train", "ppo", "CartPole-v1", "--priority", "1001"], "--priority: '1001' is no whole number"),
+        (["train", "ppo", "CartPole-v1", "--priority", "1001"], "--priority: '1001' is not a whole number"),
         (["daemon", "strat"], "did you mean 'start'?"),
         (["extras", "install", "atrai"], "did you mean 'atari'?"),
         (["extras", "install"], "No optional set is named"),
@@ -54,10 +54,10 @@ def _own_var(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["train", "ppo", "CartPole-v1", "--set", "learning_rate=fast"], "'fast'"),
         (["train", "ppo", "CartPole-v1", "--set", "gamma"], "not of the form name=value"),
         (["train", "ppo", "CartPole-v1", "--gamma", "0.9", "--set", "gamma=0.8"], "given twice"),
-        (["train", "ppo", "CartPole-v1", "--steps", "lots"], "'lots' is no positive whole number"),
-        (["train", "ppo", "CartPole-v1", "--seeds", "5-1"], "no list of seeds"),
+        (["train", "ppo", "CartPole-v1", "--steps", "lots"], "'lots' is not a positive whole number"),
+        (["train", "ppo", "CartPole-v1", "--seeds", "5-1"], "not a list of seeds"),
         (["train", "ppo", "CartPole-v1", "--seed", "1", "--seeds", "1-2"], "not both"),
-        (["train", "ppo", "CartPole-v1", "--env-kwargs", "gravity"], "no JSON object"),
+        (["train", "ppo", "CartPole-v1", "--env-kwargs", "gravity"], "not a JSON object"),
         (["train", "ppo", "CartPole-v1", "--python", "no-such-python"], "'no-such-python'"),
         (["train", "--config", "no-such-file.json"], "No such file"),
         (["train", "ppo", "CartPole-v1", "--config", "run.json"], "leave ALGO and ENV out"),

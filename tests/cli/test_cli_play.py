@@ -15,9 +15,9 @@ import psutil
 import pytest
 
 from conftest import RunMosaic
-from mosaic.cli.play.keyboard import Keyboard
-from mosaic.cli.play.view import shown
-from mosaic.client.choices import Choices
+from mosaic.cli.commands.play import shown
+from mosaic.cli.player import Keyboard
+from mosaic.client.playing import Choices
 from mosaic.contract.errors import UserError
 from support.policies import save_cartpole, save_grid, save_pendulum
 from support.terminal import PATIENCE, Terminal, at_terminal
@@ -81,7 +81,7 @@ def test_continuous_actions_are_typed(tmp_path: Path, var: Path) -> None:
         terminal.type("a9\r")
         terminal.read_until(r"out of bounds")
         terminal.type("ax\r")
-        terminal.read_until(r"'x' is no action")
+        terminal.read_until(r"'x' is not an action")
         terminal.type("a1\x1b")
         terminal.read_until(r"action: 1")
         terminal.seen = ""
@@ -156,7 +156,7 @@ def test_arrows_follow_the_words_of_the_actions() -> None:
     box = Choices({"kind": "box", "shape": [2]})
     assert box.by_key("1") is None and box.typed("0.5, -1") == [0.5, -1] and box.typed("[[1]]") == [[1]]
     assert box.name([0.12345, -1.0]) == "[0.123 -1]"
-    with pytest.raises(UserError, match="is no action"):
+    with pytest.raises(UserError, match="is not an action"):
         box.typed("up")
 
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mosaic.contract.errors import UserError
-from mosaic.contract.key_shapes import looks_secret
-from mosaic.contract.secrets import lift_secrets, references_in, set_secrets_apart
+from mosaic.contract.secrets import lift_secrets, looks_secret, references_in, set_secrets_apart
 
 HIDDEN = "hunter2-f00d"
 KEY = "sk-0123456789abcdef0123"

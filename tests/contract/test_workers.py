@@ -9,9 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mosaic.contract.capabilities import WorkerCapabilities
+from mosaic.contract.capabilities import WorkerCapabilities, discover_workers, find_worker
 from mosaic.contract.errors import NotFoundError
-from mosaic.contract.workers import discover_workers, find_worker
 
 
 def install_worker(folder: Path, name: str, source: str) -> None:
@@ -26,7 +25,8 @@ def install_worker(folder: Path, name: str, source: str) -> None:
 def discovered_with(folder: Path) -> list[str]:
     code = (
         f"import json, sys; sys.path.insert(0, {str(folder)!r})\n"
-        "from mosaic.contract.workers import discover_workers; print(json.dumps(sorted(discover_workers())))"
+        "from mosaic.contract.capabilities import discover_workers as workers; "
+        "print(json.dumps(sorted(workers())))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     found: list[str] = json.loads(done.stdout)
@@ -50,7 +50,7 @@ def test_a_new_worker_needs_only_its_entry_point(tmp_path: Path) -> None:
 from mosaic.contract.capabilities import WorkerCapabilities
 
 def describe():
-    return WorkerCapabilities("other", "Other", "other.cli", (), (), (), ())
+    return WorkerCapabilities("other", "Other", "other.cli")
 """
     install_worker(tmp_path, "other", source)
     assert discovered_with(tmp_path) == ["cleanrl", "other"]

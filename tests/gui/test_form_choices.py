@@ -10,10 +10,9 @@ import pytest
 from gym_gui.models.environments import EnvironmentList, environments_for, find_misfits, trainable
 from gym_gui.models.requirements import InstallProgress, install_command, installed_sets, missing
 from gym_gui.models.stages import NONE, OWN, StageTable
-from mosaic.contract.capabilities import FormCatalog, ScriptCatalog
+from mosaic.contract.capabilities import FormCatalog, ScriptCatalog, find_worker
 from mosaic.contract.errors import UserError
 from mosaic.contract.extras import extra_sets
-from mosaic.contract.workers import find_worker
 
 PRESETS = {"SMALL": [{"env_id": "A-v0", "steps": 1000}, {"env_id": "B-v0"}]}
 

@@ -14,10 +14,10 @@ from gym_gui.ui.presenters.form_command import command_of
 from gym_gui.ui.presenters.form_page import read_page
 from gym_gui.ui.presenters.form_registry import presenter_for
 from gym_gui.ui.presenters.train_form import TrainForm
+from mosaic.contract.capabilities import find_worker
 from mosaic.contract.errors import UserError
 from mosaic.contract.run_config import validate_train_run_config
 from mosaic.contract.secrets import lift_secrets
-from mosaic.contract.workers import find_worker
 
 
 @pytest.fixture

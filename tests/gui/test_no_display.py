@@ -16,7 +16,7 @@ import pytest
 from conftest import RunMosaic
 from gym_gui.launch import check_display
 from mosaic.contract.errors import UserError
-from mosaic.contract.libraries import absent_libraries, advice_for
+from mosaic.contract.extras import absent_libraries, advice_for
 
 ROOT = Path(__file__).parents[2]
 NONE = {"DISPLAY": "", "WAYLAND_DISPLAY": "", "QT_QPA_PLATFORM": ""}

@@ -10,8 +10,8 @@ import pytest
 
 from gym_gui.models.command_line import NotTold, command_for
 from gym_gui.ui.presenters.config import config_page
-from mosaic.cli.building import train_configs
 from mosaic.cli.commands import train
+from mosaic.cli.commands.train import train_configs
 from mosaic.client.configs import train_config
 from mosaic.contract.run_config import validate_train_run_config
 from support.gui_records import record

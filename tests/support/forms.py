@@ -19,7 +19,7 @@ from gym_gui.services.tasks import Tasks
 from gym_gui.settings import Settings
 from gym_gui.ui.widgets.form_frame import FormFrame
 from mosaic.client import RunRecord
-from mosaic.contract.workers import find_worker
+from mosaic.contract.capabilities import find_worker
 
 WAIT_MS = 60_000
 F = TypeVar("F", bound=FormFrame[Any])

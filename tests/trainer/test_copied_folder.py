@@ -22,7 +22,7 @@ from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 from mosaic.fastlane.layout import segment_path
 from mosaic.fastlane.segment import create_segment, remove_segment
-from mosaic.trainer.schema import remove_database
+from mosaic.trainer.storage import remove_database
 from support.runs import end, long_config, script_config, wait_for_status
 
 Copy = Callable[[], Client]

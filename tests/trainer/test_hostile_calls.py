@@ -135,7 +135,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("ListRuns", {"ended_before": math.nan}, "must be a finite number"),
     ("ListRuns", {"run_ids": ["a"] * 2000}, "has 2,000 entries"),
     ("StreamLogs", {"offset": -5}, "'offset' is -5"),
-    ("StreamLogs", {"stream": "etc"}, "is no log of a run"),
+    ("StreamLogs", {"stream": "etc"}, "is not a log of a run"),
     ("StreamMetrics", {"cursor": "garbage"}, "not one that a reader gave"),
     ("StreamRunSteps", {"since_seq": -1}, "'since_seq' is -1"),
     ("WatchRuns", {"since_seq": -1}, "'since_seq' is -1"),

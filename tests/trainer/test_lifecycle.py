@@ -148,7 +148,7 @@ def test_logs_are_followed_to_the_end_of_the_run(client: Client) -> None:
     run = client.submit(script_config("steps.py", steps=20, params={"pause": 0.02}))
     text = b"".join(client.logs(run.run_id, follow=True)).decode()
     assert text == "".join(f"step={step}\n" for step in range(20))
-    with pytest.raises(UserError, match="is no log of a run"):
+    with pytest.raises(UserError, match="is not a log of a run"):
         list(client.logs(run.run_id, stream="stdin"))
 
 

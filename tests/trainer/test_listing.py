@@ -22,11 +22,11 @@ from gym_gui.models.filters import STATES, RunFilter, counts_by_state, in_state,
 from gym_gui.models.run_table import RunTable
 from gym_gui.models.runs import RunBook
 from mosaic.client import Client, RunQuery, RunRecord, RunRemoved
-from mosaic.client.records import WHOLE
+from mosaic.contract.capabilities import parameter_defaults
 from mosaic.contract.paths import VarPaths
-from mosaic.contract.workers import parameter_defaults
+from mosaic.contract.proto import trainer_pb2 as pb
+from mosaic.contract.run_filter import WHOLE
 from mosaic.trainer.listing import Listing
-from mosaic.trainer.listing import RunQuery as Query
 from mosaic.trainer.registry import Registry
 from support.runs import script_config
 
@@ -108,8 +108,7 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Listing, li
 
 def read(listing: Listing, query: RunQuery, size: int = 100) -> Iterator[RunRecord]:
     """All runs of a list, page by page."""
-    from mosaic.trainer.messages import _listed
-    from mosaic.trainer.service import _query
+    from mosaic.trainer.service import _listed, _query
 
     class Alone:
         """An engine without live runs."""
@@ -120,7 +119,7 @@ def read(listing: Listing, query: RunQuery, size: int = 100) -> Iterator[RunReco
 
     cursor = ""
     while True:
-        asked = _query(query.request(size, cursor, False))
+        asked = _query(pb.ListRunsRequest(**vars(replace(query, limit=size, cursor=cursor))))
         page = asyncio.run(listing.page(asked))
         for run in page.runs:
             yield RunRecord.from_message(_listed(Alone(), run, page.ahead))  # type: ignore[arg-type]
@@ -151,14 +150,14 @@ def test_the_daemon_finds_what_the_window_finds(many: tuple[Listing, list[RunRec
         wanted = RunFilter(text=text)
         expected = [run.run_id for run in runs if wanted.finds(run, search_text(run), partial(settings, run))]
         assert [run.run_id for run in read(listing, query_for(wanted))] == expected, text
-        page = asyncio.run(listing.page(Query(filter=text, count=True, limit=1)))
+        page = asyncio.run(listing.page(RunQuery(filter=text, count=True, limit=1)))
         assert sum(page.counts.values()) == len(expected), text
     assert sum(bool(list(read(listing, query_for(RunFilter(text=text)), 1000))) for text in FILTERS) > 50
 
 
 def test_the_states_of_the_window_are_found_and_counted(many: tuple[Listing, list[RunRecord]]) -> None:
     listing, runs = many
-    counts = counts_by_state(asyncio.run(listing.page(Query(count=True))).counts)
+    counts = counts_by_state(asyncio.run(listing.page(RunQuery(count=True))).counts)
     for state in STATES:
         expected = [run.run_id for run in runs if in_state(run, state)]
         assert [run.run_id for run in read(listing, query_for(RunFilter(state)))] == expected
@@ -192,7 +191,7 @@ def test_the_queue_is_in_the_order_in_which_runs_start(many: tuple[Listing, list
     assert [run.run_id for run in read(listing, replace(query, ascending=False), size=5)] == [
         run.run_id for run in reversed(waiting)
     ]
-    page = asyncio.run(listing.page(Query(statuses=["INIT"], limit=1000)))
+    page = asyncio.run(listing.page(RunQuery(statuses=["INIT"], limit=1000)))
     assert [page.ahead[run.run_id] for run in waiting] == list(range(len(waiting)))
 
 
@@ -235,10 +234,10 @@ def test_a_page_of_large_configs_ends_early_and_the_next_goes_on(tmp_path: Path)
     database.close()
     registry = Registry(paths)
     listing = Listing(registry)
-    page = asyncio.run(listing.page(Query(fields=("config_json",))))
+    page = asyncio.run(listing.page(RunQuery(fields=("config_json",))))
     assert len(page.runs) == 2 and page.next_cursor
     assert len(list(read(listing, RunQuery(fields=("run_id", "config_json"))))) == 12
-    assert len(asyncio.run(listing.page(Query())).runs) == 12
+    assert len(asyncio.run(listing.page(RunQuery())).runs) == 12
     registry.close()
 
 
@@ -250,7 +249,12 @@ def test_what_is_no_json_in_the_database_spoils_no_list(tmp_path: Path) -> None:
         database.execute("UPDATE runs SET config = '{torn' WHERE position = 4")
     database.close()
     listing = Listing(registry)
-    for query in (Query(), Query(filter="return>1"), Query(filter="ppo"), Query(order_by="learning_rate")):
+    for query in (
+        RunQuery(),
+        RunQuery(filter="return>1"),
+        RunQuery(filter="ppo"),
+        RunQuery(order_by="learning_rate"),
+    ):
         assert asyncio.run(listing.page(query)).runs
     registry.close()
 

@@ -13,7 +13,7 @@ from mosaic.contract.errors import StorageError
 from mosaic.contract.fsm import RunStatus
 from mosaic.contract.paths import VarPaths
 from mosaic.trainer.registry import Registry
-from mosaic.trainer.schema import STEPS, VERSION
+from mosaic.trainer.storage import STEPS, VERSION
 
 STORED = sorted((Path(__file__).parent.parent / "data" / "databases").glob("v*.sqlite"))
 
@@ -74,7 +74,7 @@ def test_an_interrupted_migration_leaves_the_old_database(
     paths = _paths(tmp_path)
     shutil.copyfile(STORED[0], paths.database)
     broken = (*STEPS[:1], STEPS[1] + "SELECT * FROM no_such_table;")
-    monkeypatch.setattr("mosaic.trainer.schema.STEPS", broken)
+    monkeypatch.setattr("mosaic.trainer.storage.STEPS", broken)
     with pytest.raises(StorageError, match="no_such_table"):
         Registry(paths)
     monkeypatch.undo()

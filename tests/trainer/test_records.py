@@ -20,7 +20,7 @@ from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig
 from mosaic.trainer.registry import Registry
 from mosaic.trainer.rows import RunRow
-from mosaic.trainer.schema import remove_database
+from mosaic.trainer.storage import remove_database
 
 STORED = sorted((Path(__file__).parent.parent / "data" / "databases").glob("v*.sqlite"))
 CONFIG = TrainRunConfig.model_validate(

@@ -161,8 +161,8 @@ def test_what_does_not_fit_is_refused_before_anything_starts(model: Path, run_mo
         (["--env", "Pendulum-v1"], "ppo takes"),
         (["--env", "CartPole-v9"], "CartPole-v9"),
         (["--algo", "dqn"], "is a policy of ppo, not of dqn"),
-        (["--gamma", "2"], "--gamma: '2' is no number from 0 to 1"),
-        (["--episodes", "0"], "--episodes: '0' is no positive whole number"),
+        (["--gamma", "2"], "--gamma: '2' is not a number from 0 to 1"),
+        (["--episodes", "0"], "--episodes: '0' is not a positive whole number"),
     ]
     for options, message in cases:
         done = run_mosaic("eval", str(model), *options, "--dry-run", check=False)

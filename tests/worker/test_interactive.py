@@ -295,7 +295,7 @@ def test_a_killed_process_is_told_of_with_its_last_words(tmp_path: Path) -> None
 def test_a_command_that_is_no_player_is_refused_in_one_sentence(tmp_path: Path) -> None:
     for command, said in (
         ([str(tmp_path / "none")], "cannot be started"),
-        ([sys.executable, "-c", "print('hello')"], "which is no message"),
+        ([sys.executable, "-c", "print('hello')"], "which is not a message"),
         ([sys.executable, "-c", 'print(\'{"type": "pong"}\')'], "where 'init' was expected"),
         ([sys.executable, "-c", "raise SystemExit('not today')"], "ended with code 1: not today"),
     ):

@@ -172,7 +172,7 @@ def test_a_phase_outside_of_a_run_is_refused(run_mosaic: RunMosaic, tmp_path: Pa
     gone = run_mosaic("phase", "1", check=False, env={"MOSAIC_RUN_DIR": str(tmp_path / "gone")})
     assert (gone.returncode, "does not exist" in gone.stderr) == (2, True)
     wrong = run_mosaic("phase", "0", check=False, env={"MOSAIC_RUN_DIR": str(tmp_path)})
-    assert (wrong.returncode, "'0' is no positive whole number" in wrong.stderr) == (2, True)
+    assert (wrong.returncode, "'0' is not a positive whole number" in wrong.stderr) == (2, True)
 
 
 def test_a_program_is_not_a_script(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def test_a_dry_run_tells_what_would_run_and_writes_nothing(var: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--algo", "pop"], "'pop' is no known algorithm; did you mean 'ppo'?"),
+        (["--algo", "pop"], "'pop' is not a known algorithm; did you mean 'ppo'?"),
         (["--env-id", "CartPol-v1"], "There is no environment 'CartPol-v1'; did you mean 'CartPole-v1'?"),
         (
             ["--env-id", "Pendulum-v1"],

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mosaic.contract.workers import discover_workers
+from mosaic.contract.capabilities import discover_workers
 
 TINY = Path(__file__).parents[1] / "tiny_worker"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mosaic.contract.proto import trainer_pb2 as pb
-from mosaic.trainer.published import BATCH_BYTES, BATCH_ITEMS, Published, Ring
+from mosaic.trainer.broker import BATCH_BYTES, BATCH_ITEMS, Published, Ring
 
 
 def _items(*seqs: int, padding: int = 0) -> list[pb.Published]:

@@ -21,9 +21,9 @@ from mosaic.client import Client, PublishedItem, RunRecord
 from mosaic.contract.connection import SECRET_VARIABLE, WORKER_KEY, DaemonAddress
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.testing.live_runs import LiveRuns, wait_for
-from mosaic.worker.introduction import Introduction
 from mosaic.worker.link import TrainerLink
 from mosaic.worker.publisher import StepPublisher
+from mosaic.worker.telemetry import Introduction
 
 READER = """
 import sys

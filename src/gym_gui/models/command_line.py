@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.client.configs import again_config
-from mosaic.contract.environments import NO_ENVIRONMENT
+from mosaic.contract.capabilities import NO_ENVIRONMENT
 
 _EVAL_VALUES = {
     "eval_episodes": "--episodes",

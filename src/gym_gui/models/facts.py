@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mosaic.analytics.artifacts import list_artifacts
-from mosaic.analytics.event_files.finder import find_event_files
+from mosaic.analytics.event_files.reader import find_event_files
 from mosaic.client import RunRecord
 from mosaic.contract.paths import RunPaths
 from mosaic.fastlane.layout import segment_path

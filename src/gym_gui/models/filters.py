@@ -11,9 +11,8 @@ from gym_gui.models import words
 from gym_gui.models.compare import settings_of
 from gym_gui.models.run_values import NUMBERS, TEXTS
 from mosaic.client import RunQuery, RunRecord
-from mosaic.client.records import WHOLE
 from mosaic.contract import run_filter
-from mosaic.contract.run_filter import Term, parse_terms
+from mosaic.contract.run_filter import WHOLE, Term, parse_terms
 
 STATES = ("all", "running", "waiting", "failed")
 HINT = "Words, or: algo=ppo  env:cart  tag=x  seed=1  state=failed  return>400  age<2d  learning_rate=0.01"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from mosaic.client.choices import ARROWS, Choices
+from mosaic.client.playing import ARROWS, Choices
 
 _SLIDER_STEPS = 200
 _MOST_BUTTONS = 18

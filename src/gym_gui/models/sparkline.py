@@ -9,7 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from mosaic.analytics.event_files import ScalarChunk, Series
-from mosaic.analytics.source_progress import EVALUATION_RETURN, TRAINING_RETURN
+from mosaic.analytics.headline import EVALUATION_RETURN, TRAINING_RETURN
 
 POINTS = 40
 _BINS = 2 * POINTS

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from mosaic.client import RunRecord
-from mosaic.contract.environments import NO_ENVIRONMENT
+from mosaic.contract.capabilities import NO_ENVIRONMENT
 from mosaic.contract.phases import WAITING_FOR_SPACE
 from mosaic.contract.run_filter import kind_text
 from mosaic.fastlane.layout import START_PHASES

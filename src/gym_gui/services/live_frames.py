@@ -14,9 +14,8 @@ from PySide6.QtCore import QObject, Signal
 from gym_gui import log
 from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary
 from mosaic.contract.errors import StorageError
-from mosaic.fastlane.grid import LiveGrid, Metrics
+from mosaic.fastlane.grid import LiveGrid, Metrics, as_rgb
 from mosaic.fastlane.reader import SlotStatus
-from mosaic.fastlane.tiling import as_rgb
 
 Key = tuple[int, int]
 Prepare = Callable[[Sequence[tuple[Key, Any]]], Sequence[Any]]

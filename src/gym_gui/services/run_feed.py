@@ -9,8 +9,8 @@ from itertools import islice
 from typing import Any
 
 from mosaic.client import Client, HistoryEntry, RunHeadline, RunPage, RunQuery, RunRecord, RunRemoved
-from mosaic.client.records import WHOLE
 from mosaic.contract.errors import NotFoundError
+from mosaic.contract.run_filter import WHOLE
 
 MOST_WHOLE = 5_000
 """With more runs than this only some are known: the newest, those that live, and what was looked for."""

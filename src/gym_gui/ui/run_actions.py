@@ -18,7 +18,7 @@ from gym_gui.services.submitting import submit_all
 from gym_gui.ui.widgets.opening import open_path
 from mosaic.client import Client, RunRecord, train_config
 from mosaic.client.configs import again_config
-from mosaic.contract.sizes import bytes_text
+from mosaic.contract.outside import bytes_text
 
 FIRST_RUN = {"algo": "ppo", "env_id": "CartPole-v1", "total_timesteps": 250_000}
 _LAST = "last_configs"

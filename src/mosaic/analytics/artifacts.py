@@ -90,3 +90,12 @@ def read_manifest(run_dir: Path) -> dict[str, Any] | None:
     if not isinstance(manifest, dict):
         raise StorageError(f"The manifest {path} holds no JSON object; delete it to see the run without it.")
     return manifest
+
+
+def read_losses(run_dir: Path) -> dict[str, dict[str, str]]:
+    """What computes each loss of a run (`by` a kernel or torch) and `why`; nothing where that is not told."""
+    try:
+        told = read_json(run_dir / PROVENANCE_NAME)["losses"]
+        return {name: {"by": str(loss["by"]), "why": str(loss["why"])} for name, loss in told.items()}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return {}

@@ -98,7 +98,7 @@ def read_eval_summary(run_dir: Path) -> EvalSummary | None:
     except OSError as error:
         raise StorageError(f"{path} cannot be read: {error.strerror}.") from error
     except (ValueError, KeyError, TypeError) as error:
-        raise StorageError(f"{path} is no summary of an evaluation; delete it.") from error
+        raise StorageError(f"{path} is not the summary of an evaluation; delete it.") from error
 
 
 def _plain(value: Any) -> Any:

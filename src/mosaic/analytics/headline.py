@@ -3,12 +3,133 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from mosaic.analytics.event_files import ScalarChunk
-from mosaic.analytics.source_progress import SourceProgress
+from mosaic.analytics.event_files import ScalarChunk, Series
+
+RETURNS_KEPT = 100
+MARKS_KEPT = 4096
+RATE_WINDOW_SECONDS = 10.0
+_SAMPLES_KEPT = 256
+_SAMPLE_SECONDS = 0.25
+
+TRAINING_RETURN = "charts/episodic_return"
+EVALUATION_RETURN = "eval/episodic_return"
+
+
+class EpisodeLog:
+    """Counts episodes and keeps the last returns; takes a purge back out of both.
+
+    For a purge further back than the returns, the step of every n-th episode is kept. n doubles when they
+    become too many, and the count after such a purge is less than n too low.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.returns: deque[tuple[int, float]] = deque(maxlen=RETURNS_KEPT)
+        self._stride = 1
+        self._marks: list[int] = []
+
+    def extend(self, series: Series) -> None:
+        for step, value in zip(series.steps, series.values, strict=True):
+            self.count += 1
+            self.returns.append((step, value))
+            if self.count % self._stride == 0:
+                self._marks.append(step)
+            if len(self._marks) > MARKS_KEPT:
+                self._stride *= 2
+                self._marks = self._marks[1::2]
+
+    def purge(self, step: int) -> None:
+        kept = [entry for entry in self.returns if entry[0] < step]
+        removed = len(self.returns) - len(kept)
+        del self._marks[bisect_left(self._marks, step) :]
+        self.count = self.count - removed if kept else len(self._marks) * self._stride
+        self.returns.clear()
+        self.returns.extend(kept)
+
+    def last(self) -> float | None:
+        return self.returns[-1][1] if self.returns else None
+
+    def mean(self) -> float | None:
+        finite = [value for _, value in self.returns if math.isfinite(value)]
+        return math.fsum(finite) / len(finite) if finite else None
+
+
+class StepClock:
+    """The largest step so far, and how fast it has grown of late."""
+
+    def __init__(self) -> None:
+        self.step = 0
+        self.wall_time = -math.inf
+        self._samples: deque[tuple[float, int]] = deque(maxlen=_SAMPLES_KEPT)
+
+    def extend(self, series: Series) -> None:
+        self.step = max(self.step, max(series.steps))
+        self.wall_time = max(self.wall_time, series.wall_times[-1])
+        for wall_time, step in zip(series.wall_times, series.steps, strict=True):
+            if not self._samples or wall_time >= self._samples[-1][0] + _SAMPLE_SECONDS:
+                self._samples.append((wall_time, step))
+
+    def purge(self, step: int) -> None:
+        # Training goes on at the step of the purge, so that is where it stands.
+        self.step = max(0, min(self.step, step))
+        self._samples.clear()
+
+    def rate(self) -> float | None:
+        """Steps per second over the last ten seconds, or since a script wrote before if that is longer."""
+        if len(self._samples) < 2:
+            return None
+        end_time, end_step = self._samples[-1]
+        within = next(at for at, one in enumerate(self._samples) if one[0] >= end_time - RATE_WINDOW_SECONDS)
+        start_time, start_step = self._samples[min(within, len(self._samples) - 2)]
+        if end_time <= start_time or end_step < start_step:
+            return None
+        return (end_step - start_step) / (end_time - start_time)
+
+
+@dataclass
+class SourceProgress:
+    """The state of one source: `training` sees `charts/*` and `losses/*`, `evaluation` `eval/*`."""
+
+    training: StepClock = field(default_factory=StepClock)
+    other: StepClock = field(default_factory=StepClock)
+    evaluation: StepClock = field(default_factory=StepClock)
+    training_episodes: EpisodeLog = field(default_factory=EpisodeLog)
+    evaluation_episodes: EpisodeLog = field(default_factory=EpisodeLog)
+    latest: dict[str, float] = field(default_factory=dict)
+
+    def update(self, chunk: ScalarChunk, wanted: tuple[str, ...]) -> None:
+        """Takes in a chunk; of tags that begin with one of `wanted` the latest finite value is kept."""
+        if chunk.purge_from is not None:
+            for part in (self.training, self.other, self.evaluation):
+                part.purge(chunk.purge_from)
+            self.training_episodes.purge(chunk.purge_from)
+            self.evaluation_episodes.purge(chunk.purge_from)
+        for tag, series in chunk.series.items():
+            if not len(series):
+                continue
+            self._clock_of(tag).extend(series)
+            if tag == TRAINING_RETURN:
+                self.training_episodes.extend(series)
+            elif tag == EVALUATION_RETURN:
+                self.evaluation_episodes.extend(series)
+            elif tag.startswith(wanted) and math.isfinite(series.values[-1]):
+                self.latest[tag] = series.values[-1]
+
+    def main_clock(self) -> StepClock:
+        """The clock that tells the run's step best."""
+        return next((c for c in (self.training, self.other) if c.wall_time > -math.inf), self.evaluation)
+
+    def _clock_of(self, tag: str) -> StepClock:
+        if tag.startswith(("charts/", "losses/")):
+            return self.training
+        return self.evaluation if tag.startswith("eval/") else self.other
+
 
 STARTING, TRAINING, EVALUATING = "starting", "training", "evaluating"
 

@@ -8,17 +8,16 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
 
 from mosaic.cli import words
-from mosaic.cli.failures import as_typed
-from mosaic.cli.output import console, note, print_json
-from mosaic.contract.capabilities import DescribingCatalog
+from mosaic.cli.output import console, facts, note, print_json
+from mosaic.cli.words import as_typed
+from mosaic.contract.capabilities import DescribingCatalog, find_worker
 from mosaic.contract.secrets import lift_secrets
-from mosaic.contract.workers import find_worker
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 _ALIASES = {"use_cuda": "cuda", "wandb": "track", "env": "env_id"}
 
@@ -73,21 +72,15 @@ def _typed(args: argparse.Namespace) -> set[str]:
     return {_ALIASES.get(name, name) for name in named}
 
 
-def render(summary: Mapping[str, Any]) -> list[RenderableType]:
+def render(summary: Mapping[str, Any]) -> list[Table]:
     """A summary as tables: the run, then its parameters."""
     return [_facts(summary), *([_parameters(summary["parameters"])] if summary["parameters"] else [])]
 
 
-def _facts(summary: Mapping[str, Any]) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True, min_width=12)
-    table.add_column(overflow="fold")
+def _facts(summary: Mapping[str, Any]) -> Table:
     script = summary["script"] or {}
     device, resumed, policy = summary["device"], summary["resumed_from"], summary["policy"]
-    facts = [
+    rows = [
         ("mode", summary["mode"]),
         ("module", summary["module"]),
         ("goes on from", resumed and resumed["explanation"]),
@@ -103,10 +96,7 @@ def _facts(summary: Mapping[str, Any]) -> RenderableType:
         ("missing", ", ".join(one["install"] for one in summary["missing_extras"])),
         ("command", shlex.join(summary["command"])),
     ]
-    for label, value in facts:
-        if value:
-            table.add_row(label, Text(str(value)))
-    return table
+    return facts((label, str(value) if value else None) for label, value in rows)
 
 
 def _environment(environment: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -158,10 +148,7 @@ def _memory(parts: Mapping[str, int] | None) -> str:
     return f"about {parts['total']:,} MB ({', '.join(shown)})"
 
 
-def _parameters(parameters: Sequence[Mapping[str, Any]]) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
-
+def _parameters(parameters: Sequence[Mapping[str, Any]]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
     table.add_column("\nParameter", no_wrap=True)
     table.add_column("", overflow="fold")

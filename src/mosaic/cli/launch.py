@@ -1,25 +1,80 @@
-"""Submitting runs and staying with them: what `train`, `rerun` and `eval` share."""
+"""Submitting runs and staying with them, through Ctrl-C and SIGTERM: what train, rerun and eval share."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+import signal
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any
 
-from mosaic.cli.connecting import connect
-from mosaic.cli.failures import INTERRUPTED, TERMINATED
-from mosaic.cli.interrupt import Terminated, signals_postponed, termination_raises, wants_cancel
+from mosaic.cli.app import INTERRUPTED
 from mosaic.cli.live.board import Board
-from mosaic.cli.live.follow import View, follow
 from mosaic.cli.live.summary import print_summary
-from mosaic.cli.live.views import SilentView, view_for
+from mosaic.cli.live.views import View, follow, view_for
 from mosaic.cli.output import note, print_json, say
-from mosaic.cli.program import program
-from mosaic.cli.shapes import run_json
+from mosaic.cli.runs import connect, run_json
+from mosaic.cli.words import program
 from mosaic.client import Client, RunRecord
-from mosaic.contract.capabilities import DescribingCatalog
+from mosaic.contract.capabilities import DescribingCatalog, find_worker
 from mosaic.contract.errors import ConflictError, MosaicError
-from mosaic.contract.workers import find_worker
+
+TERMINATED = 143
+
+
+class Terminated(BaseException):
+    """SIGTERM came."""
+
+
+def _terminate(_number: int, _frame: FrameType | None) -> None:
+    raise Terminated
+
+
+@contextmanager
+def termination_raises() -> Iterator[None]:
+    """SIGTERM becomes an exception, as Ctrl-C already is."""
+    before = signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def signals_postponed() -> Iterator[None]:
+    """A signal that comes inside takes effect at the end: what was submitted is then known in full."""
+    came: list[int] = []
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda got, _: came.append(got)) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if came:
+        signal.raise_signal(came[0])
+
+
+def wants_cancel() -> bool:
+    """Ask whether to cancel. Without a terminal nobody can answer, so that means yes."""
+    if not sys.stdin.isatty():
+        return True
+    try:
+        return _answer() in ("c", "cancel")
+    except KeyboardInterrupt:
+        print(file=sys.stderr)
+        return False
+
+
+def _answer() -> str:
+    answer = "?"
+    while answer not in ("", "d", "detach", "c", "cancel"):
+        print("\n[d]etach or [c]ancel (Enter: detach)? ", end="", file=sys.stderr, flush=True)
+        answer = sys.stdin.readline().strip().lower()
+    return answer
+
 
 Report = Callable[[Client, list[RunRecord]], None]
 Shape = Callable[[RunRecord], dict[str, Any]]
@@ -76,7 +131,7 @@ class _Launch:
         return self._leave() if detach else self._report()
 
     def _view(self) -> View:
-        return SilentView() if self._json else view_for(self._board)
+        return View() if self._json else view_for(self._board)
 
     def _submit(self, configs: Sequence[Mapping[str, Any]]) -> None:
         try:

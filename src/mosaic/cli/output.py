@@ -1,22 +1,26 @@
-"""Where output goes: a console for people, JSON for programs; a terminal obeys neither."""
+"""Where output goes: a console with tables for people, JSON for programs; a terminal obeys neither."""
 
 from __future__ import annotations
 
 import json
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
 from mosaic.contract.plain import PlainStream, plain
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderableType
     from rich.segment import Segment
+    from rich.table import Table
+    from rich.text import Text
 
 _FILE_WIDTH = 200
+_ROOMY = 100
+"""Columns of a terminal from which a table is less narrow."""
 
 
 @contextmanager
@@ -54,6 +58,43 @@ def console() -> Console:
     )
 
 
+def table(
+    *titles: str, right: Collection[str] = (), fold: Collection[str] = (), gap: int = 0, least: int = 0
+) -> Table:
+    """A table without lines. Columns in `right` are numbers; those in `fold` give way on a narrow terminal:
+    they break their texts, or `cut` them. The first column keeps `least` letters."""
+    from rich.table import Table
+
+    gap = gap or (2 if console().width >= _ROOMY else 1)
+    made = Table(box=None, padding=(0, gap, 0, 0), header_style="dim", show_edge=False)
+    for title in titles:
+        justify: Literal["left", "right"] = "right" if title in right else "left"
+        made.add_column(title, justify=justify, no_wrap=title not in fold, overflow="fold")
+    made.columns[0].min_width = least or None
+    return made
+
+
+def cut(text: str, style: str = "") -> Text:
+    """A text on one line, of which a narrow terminal shows the beginning."""
+    from rich.text import Text
+
+    return Text(text, style=style, no_wrap=True, overflow="ellipsis")
+
+
+def facts(rows: Iterable[tuple[str, str | Text | None]], width: int = 12) -> Table:
+    """Labels and their values; those without a value are left out."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table.grid(padding=(0, 2, 0, 0))
+    made.add_column(style="dim", no_wrap=True, min_width=width)
+    made.add_column(overflow="fold")
+    for label, value in rows:
+        if value:
+            made.add_row(label, Text(value, overflow="fold") if isinstance(value, str) else value)
+    return made
+
+
 def say(text: str) -> None:
     """A plain line on standard output, whatever characters it holds."""
     print(text, flush=True)
@@ -79,3 +120,22 @@ def print_json(value: Any) -> None:
 def print_json_line(value: Any) -> None:
     """One JSON document on a line of its own, visible at once."""
     print(json.dumps(value), flush=True)
+
+
+def byte_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Whole lines as they come; the last one also without its end."""
+    rest = b""
+    for chunk in chunks:
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from whole
+    if rest:
+        yield rest
+
+
+def text_of(line: bytes) -> str:
+    return line.decode("utf-8", "replace").rstrip("\r")
+
+
+def as_left(line: str) -> str:
+    """What a terminal would leave of a line that is written over itself, as progress bars are."""
+    return line.rpartition("\r")[2]

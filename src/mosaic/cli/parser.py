@@ -6,14 +6,15 @@ import argparse
 import re
 import shutil
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mosaic.cli.program import program
+from mosaic.cli.words import program
 from mosaic.contract.errors import UserError, closest
 
 _WIDTH = 100
+RUN_HELP = "a run id, the beginning of one, or 'last'"
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):
@@ -45,6 +46,24 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         super().add_usage(usage, actions, groups, prefix or "Usage: ")
 
 
+def flag(group: argparse._ActionsContainer, *names: str, help: str) -> None:
+    """An option without a value."""
+    group.add_argument(*names, action="store_true", help=help)
+
+
+def number(
+    group: argparse._ActionsContainer, *names: str, type: Callable[[str], float], help: str, **more: Any
+) -> None:
+    """An option whose value is a number."""
+    group.add_argument(*names, type=type, metavar="N", help=help, **more)
+
+
+def repeated(group: argparse._ActionsContainer, name: str, metavar: str, help: str, **more: Any) -> None:
+    """An option that may be given several times; its values are a list."""
+    more = {"action": "append", "default": [], "metavar": metavar, **more}
+    group.add_argument(name, help=f"{help}; may be repeated", **more)
+
+
 class Parser(argparse.ArgumentParser):
     """The parser of one command."""
 
@@ -63,19 +82,24 @@ class Parser(argparse.ArgumentParser):
         self._positionals.title = "Arguments"
         self._optionals.title = "Options"
 
-    def add_general(self, json: str | None = None) -> None:
-        """The options of every command; `json` says what --json gives, None that there is no --json."""
+    def add_runs(self, name: str = "runs", nargs: str | None = "+") -> None:
+        """RUN, or several of them."""
+        self.add_argument(name, metavar="RUN", nargs=nargs, help=RUN_HELP)
+
+    def with_general(self, json: str | None = None) -> Parser:
+        """This parser with the options of every command; `json` says what --json gives, if there is one."""
         group = self.add_argument_group("General")
         if json is not None:
-            group.add_argument("--json", action="store_true", help=f"print JSON only: {json}")
+            flag(group, "--json", help=f"print JSON only: {json}")
         group.add_argument(
             "--var",
             type=lambda text: Path(text).expanduser(),
             metavar="PATH",
             help="the folder that holds runs and daemon (else $MOSAIC_VAR, else the usual place)",
         )
-        group.add_argument("--debug", action="store_true", help="show the traceback of an error")
+        flag(group, "--debug", help="show the traceback of an error")
         group.add_argument("-h", "--help", action="help", help="show this page")
+        return self
 
     def has_option(self, name: str) -> bool:
         return name in self._option_string_actions
@@ -112,7 +136,7 @@ class Parser(argparse.ArgumentParser):
         return found, rest
 
     def refuse_option(self, name: str) -> NoReturn:
-        """Say that `name` is no option, and which one is nearest."""
+        """Say that `name` is not an option, and which one is nearest."""
         hint = closest(name, self._option_string_actions)
         raise UserError(f"{self.command} has no option '{name}'{hint or self._see()}")
 

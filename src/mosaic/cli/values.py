@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import re
 import select
+import sys
 from argparse import ArgumentTypeError
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 from mosaic.contract.connection import LAST_PORT
 from mosaic.contract.errors import UserError
+from mosaic.contract.fsm import MOST_PRIORITY
 
 _LARGEST_FILE = 2**20
 _PIPE_SECONDS = 10
 _SCALES = {"": 1, "k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
 _MOST_SEEDS = 1000
-_MOST_PRIORITY = 1000
 _SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
@@ -32,58 +34,56 @@ def count(text: str) -> int:
     except InvalidOperation:
         value = Decimal(0)
     if value < 1 or value != value.to_integral_value():
-        raise ArgumentTypeError(f"'{text}' is no positive whole number (such as 50000, 500k or 1e6)")
+        raise ArgumentTypeError(f"'{text}' is not a positive whole number (such as 50000, 500k or 1e6)")
     return int(value)
 
 
 def port(text: str) -> int:
     """A port to listen at; 0 for any that is free."""
-    if not re.fullmatch(r"[0-9]{1,5}", text) or int(text) > LAST_PORT:
-        raise ArgumentTypeError(f"'{text}' is not a port: give 1 to {LAST_PORT}, or 0 for any that is free")
-    return int(text)
-
-
-def positive(text: str) -> float:
-    """A number above zero."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise ArgumentTypeError(f"'{text}' is no number above zero")
-    return value
-
-
-def fraction(text: str) -> float:
-    """A number from 0 to 1."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0.0 <= value <= 1.0:
-        raise ArgumentTypeError(f"'{text}' is no number from 0 to 1")
-    return value
+    return _whole(text, 0, LAST_PORT, f"a port: give 1 to {LAST_PORT}, or 0 for any that is free")
 
 
 def natural(text: str) -> int:
-    """A whole number from 0 on."""
-    if not re.fullmatch(r"\d+", text):
-        raise ArgumentTypeError(f"'{text}' is no whole number from 0 on")
-    return int(text)
+    return _whole(text, 0, sys.maxsize, "a whole number from 0")
 
 
 def priority(text: str) -> int:
     """A place in the queue."""
-    if not re.fullmatch(r"[+-]?\d+", text) or abs(int(text)) > _MOST_PRIORITY:
-        raise ArgumentTypeError(f"'{text}' is no whole number from -{_MOST_PRIORITY} to {_MOST_PRIORITY}")
-    return int(text)
+    return _whole(
+        text, -MOST_PRIORITY, MOST_PRIORITY, f"a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}"
+    )
+
+
+def _whole(text: str, least: int, most: int, what: str) -> int:
+    number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else most + 1
+    if not least <= number <= most:
+        raise ArgumentTypeError(f"'{text}' is not {what}")
+    return number
+
+
+def positive(text: str) -> float:
+    return _real(text, lambda number: 0 < number < math.inf, "a number above zero")
+
+
+def fraction(text: str) -> float:
+    return _real(text, lambda number: 0 <= number <= 1, "a number from 0 to 1")
+
+
+def _real(text: str, fits: Callable[[float], bool], what: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not fits(number):
+        raise ArgumentTypeError(f"'{text}' is not {what}")
+    return number
 
 
 def age(text: str) -> float:
     """A length of time such as `30d`, `12h`, `2w` or `0`, in seconds."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?) *(s|min|h|d|w)|0", text.strip().lower())
     if match is None:
-        raise ArgumentTypeError(f"'{text}' is no length of time (such as 30d, 12h, 2w, or 0 for any)")
+        raise ArgumentTypeError(f"'{text}' is not a length of time (such as 30d, 12h, 2w, or 0 for any)")
     return float(match[1] or 0) * _SECONDS[match[2] or "s"]
 
 
@@ -94,7 +94,7 @@ def seeds(text: str) -> list[int]:
         match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if first > last:
-            raise ArgumentTypeError(f"'{text}' is no list of seeds (such as 1-5 or 1,3,7)")
+            raise ArgumentTypeError(f"'{text}' is not a list of seeds (such as 1-5 or 1,3,7)")
         if last - first >= _MOST_SEEDS:
             raise ArgumentTypeError(f"'{text}' is more than {_MOST_SEEDS} seeds")
         for seed in range(first, last + 1):
@@ -186,5 +186,5 @@ def json_object(text: str) -> dict[str, Any]:
     """A JSON object."""
     value = literal(text)
     if not isinstance(value, dict):
-        raise ArgumentTypeError(f"{text!r} is no JSON object (such as '{{\"gravity\": 5.0}}')")
+        raise ArgumentTypeError(f"{text!r} is not a JSON object (such as '{{\"gravity\": 5.0}}')")
     return value

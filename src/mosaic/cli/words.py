@@ -3,10 +3,33 @@
 from __future__ import annotations
 
 import os
+import re
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mosaic.cli.live.board import Row
+    from mosaic.client import HistoryEntry, RunRecord
+
+
+def program() -> str:
+    """`mosaic` as the user can type it from where they are: `mosaic`, `./mosaic` or a path."""
+    launcher = Path(__file__).resolve().parents[3] / "mosaic"
+    if Path(sys.argv[0]).name == "mosaic" or not launcher.is_file():
+        return "mosaic"
+    relative = os.path.relpath(launcher)
+    if relative.startswith(".."):
+        return min(relative, str(launcher), key=len)
+    return f"./{relative}"
+
+
+def as_typed(sentence: str) -> str:
+    """The sentence with our commands as the user can type them; the daemon does not know from where."""
+    return re.sub(r"`(?:\./)?mosaic ", lambda _: f"`{program()} ", sentence)
+
 
 STATES = {
     "INIT": "waiting",
@@ -17,6 +40,18 @@ STATES = {
     "FAULT": "failed",
     "TERM": "ended",
 }
+STATES_BY_NAME: dict[str, tuple[tuple[str, ...], str | None]] = {
+    "waiting": (("INIT",), None),
+    "starting": (("HSHK", "RDY"), None),
+    "training": (("EXEC",), None),
+    "paused": (("PAUSE",), None),
+    "ended": (("TERM",), None),
+    "completed": (("TERM",), "completed"),
+    "cancelled": (("TERM",), "cancelled"),
+    "timed_out": (("TERM",), "timed_out"),
+    "failed": (("TERM", "FAULT"), "failed"),
+}
+"""What a person may type, and the statuses and the outcome that it stands for; no outcome stands for any."""
 OUTCOMES = {"completed": "completed", "cancelled": "cancelled", "timed_out": "timed out", "failed": "failed"}
 _STYLES = {
     "waiting": "dim",
@@ -35,9 +70,14 @@ _STYLES = {
 _UNITS = (("day", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
-def state(status: str, outcome: str | None) -> str:
-    """Where a run stands, in words."""
-    return OUTCOMES.get(outcome or "", STATES.get(status, status.lower()))
+def state(run: RunRecord | HistoryEntry | Row) -> str:
+    """Where a run stands, or what it became, in words."""
+    return OUTCOMES.get(run.outcome or "", STATES.get(run.status, run.status.lower()))
+
+
+def count(amount: int, name: str) -> str:
+    """`1 run`, `3 runs`."""
+    return f"{amount} {name}{'' if amount == 1 else 's'}"
 
 
 def waiting(reason: str | None) -> str:
@@ -122,6 +162,18 @@ def shares(parts: Mapping[str, Any]) -> str:
     """Where time goes, largest first: `update 52 %, env 31 %`."""
     ordered = sorted(parts.items(), key=lambda part: -part[1])
     return ", ".join(f"{name} {share * 100:.0f} %" for name, share in ordered if share >= 0.005)
+
+
+def progress(head: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """How far a run is and what it earns, each with its label; nothing before its first step."""
+    if not head.get("step"):
+        return []
+    total = f" of {whole(head['total_steps'])}" if head.get("total_steps") else ""
+    returns = f"mean {short(head.get('mean_return'))}   last {short(head.get('last_return'))}"
+    return [
+        ("steps", f"{whole(head['step'])}{total}   {whole(head.get('sps'))} per second"),
+        ("return", f"{returns}   {whole(head.get('episodes'))} episodes"),
+    ]
 
 
 def phase(told: Mapping[str, Any] | None) -> str:

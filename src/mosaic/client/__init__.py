@@ -15,10 +15,10 @@ from mosaic.client.records import (
     PublishedItem,
     RunHeadline,
     RunPage,
-    RunQuery,
     RunRecord,
     RunRemoved,
 )
+from mosaic.contract.run_filter import RunQuery
 
 __all__ = [
     "Client",

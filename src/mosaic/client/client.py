@@ -8,6 +8,7 @@ import time
 import uuid
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,11 @@ from mosaic.analytics.table import MetricTable
 from mosaic.client.connection import Connection, Listener
 from mosaic.client.daemon import start_notice
 from mosaic.client.records import (
-    WHOLE,
     HealthRecord,
     HistoryEntry,
     PublishedItem,
     RunHeadline,
     RunPage,
-    RunQuery,
     RunRecord,
     RunRemoved,
 )
@@ -32,6 +31,7 @@ from mosaic.contract.errors import NotFoundError
 from mosaic.contract.paths import VarPaths, choose_var
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.run_config import config_text
+from mosaic.contract.run_filter import WHOLE, RunQuery
 from mosaic.contract.secrets import callers_variables, lift_secrets
 
 _PAGE = 1000
@@ -114,7 +114,8 @@ class Client:
 
     def page(self, query: RunQuery, limit: int, cursor: str = "", count: bool = False) -> RunPage:
         """One page of at most `limit` runs, of which there may be 1,000; with `count` how many there are."""
-        return RunPage.from_message(self._connection.call("ListRuns", query.request(limit, cursor, count)))
+        request = pb.ListRunsRequest(**vars(replace(query, limit=limit, cursor=cursor, count=count)))
+        return RunPage.from_message(self._connection.call("ListRuns", request))
 
     def cancel(self, run_id: str, reason: str = "") -> RunRecord:
         """Ask a run to end. It ends soon after; `wait` tells when."""

@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.contract.capabilities import (
+    NO_ENVIRONMENT,
     PolicyCatalog,
     PolicyFacts,
     ResumingCatalog,
     ScriptCatalog,
     WorkerCapabilities,
+    discover_workers,
 )
-from mosaic.contract.environments import NO_ENVIRONMENT
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.paths import choose_var
 from mosaic.contract.secrets import set_secrets_apart
-from mosaic.contract.workers import discover_workers
 
 
 def worker_for(algo: str, worker_type: str | None = None) -> WorkerCapabilities:
@@ -34,7 +34,7 @@ def worker_for(algo: str, worker_type: str | None = None) -> WorkerCapabilities:
             return worker
         known += catalog.algorithms()
     raise UserError(
-        f"'{algo}' is no known algorithm{closest(algo, known) or '.'} "
+        f"'{algo}' is not a known algorithm{closest(algo, known) or '.'} "
         f"Known: {', '.join(known)}; the path of a script or a dotted module will do as well."
     )
 

@@ -9,12 +9,46 @@ from typing import Any
 
 import grpc
 
-from mosaic.client.calls import is_lost, translate
 from mosaic.client.daemon import ensure_daemon, is_alive, open_channel
 from mosaic.contract.connection import DaemonAddress
-from mosaic.contract.errors import UnavailableError
+from mosaic.contract.errors import (
+    ConflictError,
+    MosaicError,
+    NotFoundError,
+    StorageError,
+    UnavailableError,
+    UserError,
+)
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
+
+_KINDS: dict[grpc.StatusCode, type[MosaicError]] = {
+    grpc.StatusCode.INVALID_ARGUMENT: UserError,
+    grpc.StatusCode.NOT_FOUND: NotFoundError,
+    grpc.StatusCode.FAILED_PRECONDITION: ConflictError,
+    grpc.StatusCode.RESOURCE_EXHAUSTED: StorageError,
+}
+
+# The daemon went away in the middle of the call or before it, or came back with another token.
+_LOST = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAUTHENTICATED})
+
+
+def _is_lost(error: grpc.RpcError) -> bool:
+    """Whether the same call may succeed with a daemon found anew."""
+    return error.code() in _LOST
+
+
+def _translate(error: grpc.RpcError) -> MosaicError:
+    """Our exception for a failed call."""
+    code, details = error.code(), error.details() or "no details"
+    if code in _KINDS:
+        return _KINDS[code](details)
+    if code in _LOST:
+        return UnavailableError(f"The daemon cannot be reached: {details}")
+    if code == grpc.StatusCode.DEADLINE_EXCEEDED:
+        return UnavailableError("The daemon did not answer in time; `mosaic daemon status` tells how it is.")
+    return MosaicError(f"The daemon failed on this call ({code.name}): {details}")
+
 
 CALL_SECONDS = 30.0
 STREAM_SECONDS = 3600.0
@@ -62,8 +96,8 @@ class Connection:
             except ChannelClosed:
                 pass
             except grpc.RpcError as error:
-                if not is_lost(error) or attempt == _ATTEMPTS - 1:
-                    raise translate(error) from None
+                if not _is_lost(error) or attempt == _ATTEMPTS - 1:
+                    raise _translate(error) from None
             self._reconnect()
         raise UnavailableError("The daemon cannot be reached: it restarts again and again.")
 
@@ -85,8 +119,8 @@ class Connection:
             except grpc.RpcError as error:
                 if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
                     continue
-                if not is_lost(error):
-                    raise translate(error) from None
+                if not _is_lost(error):
+                    raise _translate(error) from None
             if self._closed:
                 return
             self._come_back()

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from mosaic.contract.proto import trainer_pb2 as pb
@@ -150,42 +149,6 @@ def _read(text: str) -> dict[str, Any]:
     return json.loads(text) if text else {}
 
 
-BRIEF = (
-    *("run_id", "run_name", "worker_type", "status", "outcome", "reason", "run_dir", "tags", "submitted_at"),
-    *("started_at", "ended_at", "exit_code", "supervisor_pid", "training_pid", "priority", "place", "gpus"),
-    *("headline_json", "brief_json"),
-)
-"""What lists show of a run."""
-WHOLE = (*BRIEF[:-1], "config_json", "worker_json")
-"""All that there is of a run but its history."""
-
-
-@dataclass(frozen=True)
-class RunQuery:
-    """Which runs, in which order, and what of them. What is empty narrows nothing."""
-
-    statuses: Sequence[str] = ()
-    outcomes: Sequence[str] = ()
-    """How they ended; one that has not yet fits whatever stands here."""
-    tags: Sequence[str] = ()
-    without_tags: Sequence[str] = ()
-    algo: str = ""
-    env_id: str = ""
-    run_ids: Sequence[str] = ()
-    ended_before: float | None = None
-    filter: str = ""
-    """Words and conditions as in the window: `cartpole return>400 learning_rate=0.01`."""
-    order_by: str = ""
-    """`submitted`, `ended`, `queue` or what a condition can name, such as `return`; the unknown last."""
-    ascending: bool = False
-    fields: Sequence[str] = BRIEF
-    """Fields of the message `Run`; those left out are empty in the records."""
-
-    def request(self, limit: int, cursor: str, count: bool) -> pb.ListRunsRequest:
-        asked = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        return pb.ListRunsRequest(**asked, limit=limit, cursor=cursor, count=count)
-
-
 @dataclass(frozen=True)
 class RunPage:
     """Some runs of a list."""
@@ -229,24 +192,9 @@ class HealthRecord:
 
     @classmethod
     def from_message(cls, address: str, message: pb.Health) -> HealthRecord:
-        return cls(
-            address=address,
-            version=message.version,
-            pid=message.pid,
-            uptime_seconds=message.uptime_seconds,
-            live_runs=message.live_runs,
-            waiting_runs=message.waiting_runs,
-            cpus=message.cpus,
-            cpus_reserved=message.cpus_reserved,
-            memory_mb=message.memory_mb,
-            memory_mb_reserved=message.memory_mb_reserved,
-            gpus=message.gpus,
-            gpus_reserved=message.gpus_reserved,
-            last_seq=message.last_seq,
-            disk_free_bytes=message.disk_free_bytes,
-            problems=list(message.problems),
-            notices=list(message.notices),
-        )
+        told = {one.name: getattr(message, one.name) for one in fields(cls) if one.name != "address"}
+        lists = {name: list(told[name]) for name in ("problems", "notices")}
+        return cls(address=address, **(told | lists))
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)

@@ -15,8 +15,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from mosaic.client.client import Client
-from mosaic.client.records import RunQuery, RunRecord
+from mosaic.client.records import RunRecord
 from mosaic.contract.paths import VarPaths
+from mosaic.contract.run_filter import RunQuery
 
 DAY = 86_400.0
 USUAL_AGE = 30 * DAY
@@ -151,7 +152,7 @@ def find_leftovers(paths: VarPaths) -> list[Leftover]:
 
 
 def remove_leftover(item: Leftover) -> None:
-    """Remove it; that somebody else has done so already is no error."""
+    """Remove it; that somebody else has done so already is not an error."""
     with contextlib.suppress(FileNotFoundError):
         if item.kind == LeftoverKind.LOG:
             shutil.rmtree(item.path)

@@ -1,14 +1,20 @@
-"""What a worker package says of itself, to daemon and clients."""
+"""What a worker package says of itself to daemon and clients, and finding the installed ones."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cache
 from importlib import import_module
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from mosaic.contract.errors import UserError
+from mosaic.contract.errors import NotFoundError, UserError, closest
+
+NO_ENVIRONMENT = "none"
+"""Stands for the environment of a script that names none."""
 
 
 @dataclass(frozen=True)
@@ -19,14 +25,6 @@ class WorkerCapabilities:
     display_name: str
     cli_module: str
     """Run as `python -m <cli_module> --config …` by the daemon."""
-    supported_paradigms: tuple[str, ...]
-    env_families: tuple[str, ...]
-    action_spaces: tuple[str, ...]
-    observation_spaces: tuple[str, ...]
-    max_agents: int = 1
-    supports_checkpointing: bool = False
-    requires_gpu: bool = False
-    estimated_memory_mb: int = 512
     requires_live_telemetry: bool = False
     provides_fast_analytics: bool = False
     supports_policy_load: bool = False
@@ -238,3 +236,46 @@ class BoundedParameter(Parameter, Protocol):
     def maximum(self) -> float | None: ...
     @property
     def optional(self) -> bool: ...
+
+
+ENTRY_POINT_GROUP = "mosaic.workers"
+
+_log = logging.getLogger(__name__)
+
+
+@cache
+def discover_workers() -> Mapping[str, WorkerCapabilities]:
+    """Every installed worker by its type. A broken one is logged and left out."""
+    found: dict[str, WorkerCapabilities] = {}
+    for point in entry_points(group=ENTRY_POINT_GROUP):
+        try:
+            capabilities = point.load()()
+        except Exception:
+            _log.exception("worker %s cannot be loaded", point.name)
+            continue
+        if isinstance(capabilities, WorkerCapabilities):
+            found[capabilities.worker_type] = capabilities
+        else:
+            _log.error("worker %s gives %r instead of WorkerCapabilities", point.name, type(capabilities))
+    return found
+
+
+def find_worker(worker_type: str) -> WorkerCapabilities:
+    """The worker of this type, or an error that names the nearest one."""
+    workers = discover_workers()
+    if worker_type not in workers:
+        raise NotFoundError(
+            f"No worker of type '{worker_type}' is installed{closest(worker_type, workers) or '.'} "
+            f"Installed: {', '.join(sorted(workers)) or 'none'}."
+        )
+    return workers[worker_type]
+
+
+def parameter_defaults(worker_type: str, algo: str) -> dict[str, Any]:
+    """The defaults of an algorithm's parameters; none where nobody knows them. Catalogs load slowly."""
+    try:
+        worker = find_worker(worker_type)
+    except NotFoundError:
+        return {}
+    parameters = worker.load_catalog().parameters(algo) if worker.catalog else ()
+    return {one.name: one.default for one in parameters if not one.runtime_only}

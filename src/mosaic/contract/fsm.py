@@ -34,6 +34,9 @@ LIVE = frozenset({RunStatus.INIT, RunStatus.HSHK, RunStatus.RDY, RunStatus.EXEC,
 STARTED = LIVE - {RunStatus.INIT}
 """States in which a supervisor exists, or existed a moment ago."""
 
+MOST_PRIORITY = 1000
+"""Of a waiting run, and the least with a minus: the higher starts first."""
+
 _STOPPED_BY_REQUEST = frozenset({Outcome.CANCELLED, Outcome.TIMED_OUT})
 
 # (from, to) -> the outcomes that the move may carry; None stands for a run that does not exist yet.

@@ -12,7 +12,17 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.contract.errors import UserError
-from mosaic.contract.sizes import bytes_text
+
+
+def bytes_text(count: float) -> str:
+    """`812 B`, `3.4 MB`."""
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB"):
+        if value < 1000:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000
+    return f"{value:.1f} TB"
+
 
 MOST_DEPTH = 64
 """Lists and objects within each other: what recurses over them must not run out of stack."""
@@ -29,7 +39,7 @@ _ANY_PROBLEM = re.compile("[\0\ud800-\udfff]")
 def read_json(path: Path) -> Any:
     """The value in a JSON file; an OSError or a ValueError says why there is none.
 
-    What is no file is not waited for, and what is too large to be one of ours is not read.
+    What is not a file is not waited for, and what is too large to be one of ours is not read.
     """
     # Without O_NONBLOCK the open itself would wait for somebody to write to a pipe.
     with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:

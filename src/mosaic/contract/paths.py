@@ -35,51 +35,32 @@ def choose_var(var: Path | None) -> Path:
     return place
 
 
+class _Inside:
+    """A path inside the folder that its owner is about."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __get__(self, owner: RunPaths | VarPaths, kind: type) -> Path:
+        return (owner.run_dir if isinstance(owner, RunPaths) else owner.root) / self._path
+
+
 @dataclass(frozen=True)
 class RunPaths:
     """The files of one run."""
 
     run_dir: Path
 
-    @property
-    def manifest(self) -> Path:
-        return self.run_dir / "analytics.json"
-
-    @property
-    def provenance(self) -> Path:
-        return self.run_dir / "provenance.json"
-
-    @property
-    def lock(self) -> Path:
-        return self.run_dir / "supervisor.lock"
-
-    @property
-    def logs(self) -> Path:
-        return self.run_dir / "logs"
-
-    @property
-    def events(self) -> Path:
-        return self.logs / "events.jsonl"
-
-    @property
-    def stdout(self) -> Path:
-        return self.logs / "cleanrl.stdout.log"
-
-    @property
-    def stderr(self) -> Path:
-        return self.logs / "cleanrl.stderr.log"
-
-    @property
-    def event_files(self) -> Path:
-        return self.run_dir / "runs"
-
-    @property
-    def evaluation_curves(self) -> Path:
-        return self.run_dir / "tensorboard_eval"
-
-    @property
-    def checkpoints(self) -> Path:
-        return self.run_dir / "checkpoints"
+    manifest = _Inside("analytics.json")
+    provenance = _Inside("provenance.json")
+    lock = _Inside("supervisor.lock")
+    logs = _Inside("logs")
+    events = _Inside("logs/events.jsonl")
+    stdout = _Inside("logs/cleanrl.stdout.log")
+    stderr = _Inside("logs/cleanrl.stderr.log")
+    event_files = _Inside("runs")
+    evaluation_curves = _Inside("tensorboard_eval")
+    checkpoints = _Inside("checkpoints")
 
     def full_checkpoints(self) -> list[Path]:
         """The checkpoints from which the run can go on exactly, oldest first."""
@@ -91,6 +72,16 @@ class VarPaths:
     """The files of one installation; `root` is absolute."""
 
     root: Path
+    trainer = _Inside("trainer")
+    database = _Inside("trainer/trainer.sqlite")
+    daemon_file = _Inside("trainer/daemon.json")
+    daemon_lock = _Inside("trainer/daemon.lock")
+    configs = _Inside("trainer/configs")
+    secrets = _Inside("trainer/secrets")
+    runs = _Inside("trainer/runs")
+    tensorboard = _Inside("tensorboard")
+    logs = _Inside("logs")
+    daemon_log = _Inside("logs/trainer.log")
 
     def __post_init__(self) -> None:
         if not is_text(str(self.root)):
@@ -98,46 +89,6 @@ class VarPaths:
             raise UserError(
                 f"The folder {str(self.root)!r} is not named in UTF-8: rename it, or choose another."
             )
-
-    @property
-    def trainer(self) -> Path:
-        return self.root / "trainer"
-
-    @property
-    def database(self) -> Path:
-        return self.trainer / "trainer.sqlite"
-
-    @property
-    def daemon_file(self) -> Path:
-        return self.trainer / "daemon.json"
-
-    @property
-    def daemon_lock(self) -> Path:
-        return self.trainer / "daemon.lock"
-
-    @property
-    def configs(self) -> Path:
-        return self.trainer / "configs"
-
-    @property
-    def secrets(self) -> Path:
-        return self.trainer / "secrets"
-
-    @property
-    def runs(self) -> Path:
-        return self.trainer / "runs"
-
-    @property
-    def tensorboard(self) -> Path:
-        return self.root / "tensorboard"
-
-    @property
-    def logs(self) -> Path:
-        return self.root / "logs"
-
-    @property
-    def daemon_log(self) -> Path:
-        return self.logs / "trainer.log"
 
     def run(self, run_id: str) -> RunPaths:
         return RunPaths(self.runs / run_id)

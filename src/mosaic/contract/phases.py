@@ -25,7 +25,7 @@ _TAIL_BYTES = 4096
 
 @dataclass(frozen=True)
 class Phase:
-    """Where a script is: a number from 1 on, of how many if that is known, and what it does there."""
+    """Where a script is: a number from 1, of how many if that is known, and what it does there."""
 
     number: int
     text: str
@@ -54,7 +54,7 @@ def announce_phase(run_dir: Path, number: int, text: str) -> None:
 
 
 def read_phase(run_dir: Path, of: int | None = None) -> Phase | None:
-    """The phase that was announced last; None before the first. A line that is no phase is passed over."""
+    """The phase that was announced last; None before the first. A line that is not a phase is passed over."""
     try:
         with (run_dir / _NAME).open("rb") as file:
             file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))

@@ -10,13 +10,13 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.fsm import MOST_PRIORITY
 from mosaic.contract.outside import check_plain, too_large
 
 MOST_CONFIG_BYTES = 1_000_000
 LONGEST_NAME = 200
 MOST_TAGS, LONGEST_TAG = 100, 100
 LONGEST_NOTES = 10_000
-MOST_PRIORITY = 1000
 _MOST = 2**31
 """Of anything that is counted: far beyond what there is, and the database can hold it."""
 

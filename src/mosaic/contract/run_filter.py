@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
-from mosaic.contract.environments import NO_ENVIRONMENT
+from mosaic.contract.capabilities import NO_ENVIRONMENT
 
 TEXTS = frozenset({"name", "algo", "env", "tag", "state", "notes", "id"})
 NUMBERS = frozenset(
@@ -37,6 +37,43 @@ NEUTRAL_EXTRAS = frozenset(
 _TERM = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)(?P<how>!=|>=|<=|=|>|<|:)(?P<value>.*)")
 _NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(k|m|g|s|min|h|d|%)?", re.IGNORECASE)
 _UNITS = {"k": 1e3, "m": 1e6, "g": 1e9, "s": 1, "min": 60, "h": 3600, "d": 86400, "%": 0.01}
+
+
+BRIEF = (
+    *("run_id", "run_name", "worker_type", "status", "outcome", "reason", "run_dir", "tags", "submitted_at"),
+    *("started_at", "ended_at", "exit_code", "supervisor_pid", "training_pid", "priority", "place", "gpus"),
+    *("headline_json", "brief_json"),
+)
+"""What lists show of a run."""
+WHOLE = (*BRIEF[:-1], "config_json", "worker_json")
+"""All that there is of a run but its history."""
+
+
+@dataclass(frozen=True)
+class RunQuery:
+    """Which runs, in which order, and what of them. What is empty narrows nothing."""
+
+    statuses: Sequence[str] = ()
+    outcomes: Sequence[str] = ()
+    """How they ended; one that has not yet fits whatever stands here."""
+    tags: Sequence[str] = ()
+    without_tags: Sequence[str] = ()
+    algo: str = ""
+    env_id: str = ""
+    run_ids: Sequence[str] = ()
+    ended_before: float | None = None
+    filter: str = ""
+    """Words and conditions as in the window: `cartpole return>400 learning_rate=0.01`."""
+    order_by: str = ""
+    """`submitted`, `ended`, `queue` or what a condition can name, such as `return`; the unknown last."""
+    ascending: bool = False
+    fields: Sequence[str] = BRIEF
+    """Fields of the message `Run`; those left out are empty in the records."""
+    limit: int = 0
+    """Runs of one page; 0 for the usual number."""
+    cursor: str = ""
+    count: bool = False
+    """Whether all are counted as well."""
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,7 @@ def number_variable(name: str, default: float, least: float = 0.0) -> float:
     except ValueError:
         number = math.nan
     if not least <= number <= _MOST:
-        raise UserError(
-            f"{name} is '{text:.40}', but must be a number from {least:g} on: correct or unset it."
-        )
+        raise UserError(f"{name} is '{text:.40}', but must be a number from {least:g}: correct or unset it.")
     return number
 
 
@@ -34,13 +32,13 @@ def whole_variable(name: str, default: int, least: int) -> int:
     number = _whole(text)
     if number is None or number < least:
         raise UserError(
-            f"{name} is '{text:.40}', but must be a whole number from {least} on: correct or unset it."
+            f"{name} is '{text:.40}', but must be a whole number from {least}: correct or unset it."
         )
     return number
 
 
 def list_variable(name: str) -> tuple[int, ...] | None:
-    """Whole numbers from 0 on with commas between, each once (`0,2`); None where it is not set."""
+    """Whole numbers from 0 with commas between, each once (`0,2`); None where it is not set."""
     text = os.environ.get(name)
     if text is None:
         return None

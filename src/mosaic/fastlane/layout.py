@@ -78,7 +78,7 @@ MISSION_BYTES = FRAME_HEAD - MISSION * WORD
 MODES = ("off", "single", "grid")
 IMPORTING, MAKING, FIRST_STEPS = "importing", "making environments", "first steps"
 START_PHASES = (IMPORTING, MAKING)
-"""What a training process does before its first step; `HEAD_PHASE` has the number of one, from 1 on."""
+"""What a training process does before its first step; `HEAD_PHASE` has the number of one, from 1."""
 WATCHED_SECONDS = 2.0
 """How long a viewer's mark lasts."""
 

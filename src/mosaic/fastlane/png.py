@@ -28,7 +28,7 @@ def decode_png(data: bytes) -> Any:
         size = int.from_bytes(data[33:37], "big")
         rows = np.frombuffer(zlib.decompress(data[41 : 41 + size]), np.uint8).reshape(height, 1 + width * 3)
     except (struct.error, zlib.error, ValueError) as error:
-        raise ValueError("this is no picture of ours") from error
+        raise ValueError("this is not a picture of ours") from error
     if kind != [8, 2, 0, 0, 0] or rows[:, 0].any():
         raise ValueError("this picture is of another kind than ours")
     return rows[:, 1:].reshape(height, width, 3)

@@ -26,13 +26,12 @@ from typing import Any, ClassVar
 import pytest
 
 from mosaic.client import RunRecord
-from mosaic.contract.capabilities import WorkerCapabilities
+from mosaic.contract.capabilities import WorkerCapabilities, find_worker
 from mosaic.contract.connection import SECRET_VARIABLE
 from mosaic.contract.errors import UserError
 from mosaic.contract.events import FINAL_EVENTS, EventKind
 from mosaic.contract.paths import VAR_VARIABLE
 from mosaic.contract.process import ProcessIdentity
-from mosaic.contract.workers import find_worker
 from mosaic.testing.live_runs import SECONDS, LiveRuns, wait_for
 
 _RUN_ID = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
@@ -82,7 +81,7 @@ class WorkerContract(ABC):
         worker = find_worker(self.worker_type)
         assert isinstance(worker, WorkerCapabilities)
         assert worker.worker_type == self.worker_type
-        for name in ("display_name", "cli_module", "supported_paradigms", "env_families"):
+        for name in ("display_name", "cli_module"):
             assert getattr(worker, name), f"the descriptor's {name} is empty"
         assert worker.catalog, "without a catalog no config can be checked before it is started"
         assert worker.load_catalog().algorithms()

@@ -13,8 +13,7 @@ from mosaic.contract.errors import MosaicError, UserError
 from mosaic.contract.paths import VAR_VARIABLE, VarPaths, resolve_var
 from mosaic.contract.process import open_closed_streams, wear_mark
 from mosaic.trainer import log
-from mosaic.trainer.daemon import IDLE_SECONDS, Daemon
-from mosaic.trainer.lock import single_daemon, who_holds
+from mosaic.trainer.daemon import IDLE_SECONDS, Daemon, single_daemon, who_holds
 from mosaic.trainer.log import Code
 
 

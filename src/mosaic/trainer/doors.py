@@ -1,16 +1,76 @@
-"""What may come in by a call: every message is looked at before anybody acts on it."""
+"""The doors of the daemon: who may call, what may come in by a call, and our errors as status codes."""
 
 from __future__ import annotations
 
+import functools
+import hmac
 import math
-from collections.abc import Awaitable, Callable, MutableMapping, MutableSequence
-from typing import Any
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, MutableSequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from mosaic.contract.errors import UserError
+from mosaic.contract.connection import TOKEN_KEY, DaemonAddress
+from mosaic.contract.errors import (
+    ConflictError,
+    MosaicError,
+    NotFoundError,
+    StorageError,
+    UnavailableError,
+    UserError,
+)
 from mosaic.contract.run_config import MOST_CONFIG_BYTES
+from mosaic.trainer import log
+from mosaic.trainer.log import Code
+from mosaic.trainer.storage import DamagedError
+
+if TYPE_CHECKING:
+    from mosaic.trainer.daemon import DaemonLock
+
+_OPEN_SERVICE = "/grpc.health.v1.Health/"
+
+
+class TokenInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+    """Refuses calls without the token, and those of somebody who has it from a copy of the folder."""
+
+    def __init__(self, address: DaemonAddress, lock: DaemonLock) -> None:
+        ((_, self._expected),) = address.metadata()
+        self._lock = lock
+
+    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
+        handler = await continuation(details)
+        given = dict(details.invocation_metadata).get(TOKEN_KEY)
+        if given is None and details.method.startswith(_OPEN_SERVICE):
+            return handler
+        # A folder that was moved away is not ours to serve: what we write goes to where it was.
+        if self._lock.at_home and given is not None and hmac.compare_digest(given, self._expected):
+            return handler
+        return _refuse(handler)
+
+
+def _refuse(handler: Any) -> Any:
+    """The same kind of handler, which refuses the call."""
+
+    async def unary(request: Any, context: grpc.aio.ServicerContext) -> None:
+        await context.abort(
+            grpc.StatusCode.UNAUTHENTICATED, "The call lacks the token of this daemon and folder."
+        )
+
+    async def stream(request: Any, context: grpc.aio.ServicerContext) -> Any:
+        await unary(request, context)
+        yield
+
+    if handler is None:
+        return None
+    make = (
+        grpc.unary_stream_rpc_method_handler
+        if handler.response_streaming
+        else grpc.unary_unary_rpc_method_handler
+    )
+    return make(stream if handler.response_streaming else unary)
+
 
 _LONGEST = {
     **dict.fromkeys(("run_id", "run_ids", "before_run_id"), 64),
@@ -85,3 +145,92 @@ def _check_one(name: str, value: Any) -> None:
         raise UserError(f"'{name}' is {value}: it must be {_MOST_NUMBER} or less.")
     elif isinstance(value, int | float) and value < 0 and name not in _MAY_BE_NEGATIVE:
         raise UserError(f"'{name}' is {value}: it must be 0 or more.")
+
+
+Context: TypeAlias = grpc.aio.ServicerContext
+Answer = TypeVar("Answer")
+
+
+class ForbiddenError(MosaicError):
+    """The caller is not who it says it is."""
+
+
+_CODES: dict[type[MosaicError], grpc.StatusCode] = {
+    NotFoundError: grpc.StatusCode.NOT_FOUND,
+    UserError: grpc.StatusCode.INVALID_ARGUMENT,
+    # Rebuilt in a moment: the client asks again.
+    DamagedError: grpc.StatusCode.UNAVAILABLE,
+    ConflictError: grpc.StatusCode.FAILED_PRECONDITION,
+    StorageError: grpc.StatusCode.RESOURCE_EXHAUSTED,
+    UnavailableError: grpc.StatusCode.UNAVAILABLE,
+    ForbiddenError: grpc.StatusCode.PERMISSION_DENIED,
+}
+_OF_VALUES = (OverflowError, RecursionError, UnicodeError)
+"""What Python and SQLite raise for values that they cannot hold; those have come with the call."""
+_MOST_SAID = 2000
+"""Letters of a sentence: what is longer does not fit into the end of a call."""
+
+
+class _Service(Protocol):
+    touched_at: float
+
+
+async def _abort(context: Context, method: str, error: Exception) -> None:
+    """End the call with a code; an error that is not ours goes into the log with its traceback."""
+    if isinstance(error, _OF_VALUES):
+        error = UserError(f"The call has a value that cannot be stored ({type(error).__name__}): {error}.")
+    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), grpc.StatusCode.INTERNAL)
+    if code == grpc.StatusCode.INTERNAL:
+        log.exception(Code.CALL_FAILED, method)
+        await context.abort(code, "The daemon's log has the details.")
+    said = str(error) if len(str(error)) <= _MOST_SAID else f"{str(error)[:_MOST_SAID]}…"
+    log.info(Code.CALL_REFUSED, f"{method} {code.name}: {said}")
+    await context.abort(code, said)
+
+
+def _checked(request: Any) -> Any:
+    """The message of a call, looked at; a stream of them looks at each when it comes."""
+    if not isinstance(request, AsyncIterator):
+        check(request)
+        return request
+
+    async def one_by_one() -> AsyncIterator[Any]:
+        async for message in request:
+            check(message)
+            yield message
+
+    return one_by_one()
+
+
+def unary(method: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
+    """A call with one answer."""
+
+    @functools.wraps(method)
+    async def guarded(self: _Service, request: Any, context: Context) -> Answer:
+        self.touched_at = time.monotonic()
+        try:
+            return await method(self, _checked(request), context)
+        except grpc.aio.AbortError:
+            raise
+        except Exception as error:
+            await _abort(context, method.__name__, error)
+        raise AssertionError("abort raises")
+
+    return guarded
+
+
+def streaming(method: Callable[..., AsyncIterator[Answer]]) -> Callable[..., AsyncIterator[Answer]]:
+    """A call with many answers."""
+
+    @functools.wraps(method)
+    async def guarded(self: _Service, request: Any, context: Context) -> AsyncIterator[Answer]:
+        self.touched_at = time.monotonic()
+        try:
+            async for answer in method(self, _checked(request), context):
+                yield answer
+        except (grpc.aio.AbortError, GeneratorExit):
+            raise
+        except Exception as error:
+            await _abort(context, method.__name__, error)
+
+    return guarded

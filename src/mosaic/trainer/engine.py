@@ -16,18 +16,14 @@ from mosaic.contract.fsm import STARTED, Outcome, RunStatus
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import check_priority, checked_name, checked_notes, checked_tags
 from mosaic.trainer import intake, log
-from mosaic.trainer.broker import Broker
-from mosaic.trainer.control import Control
-from mosaic.trainer.crash_points import reach
+from mosaic.trainer.broker import Broker, Control, Published
 from mosaic.trainer.lifecycle import Lifecycle
 from mosaic.trainer.listing import Listing
-from mosaic.trainer.log import Code
-from mosaic.trainer.machine import Machine
-from mosaic.trainer.published import Published
+from mosaic.trainer.log import Code, reach
 from mosaic.trainer.registry import Registry
 from mosaic.trainer.rows import RunRow
-from mosaic.trainer.scheduler import behind
-from mosaic.trainer.schema import DamagedError
+from mosaic.trainer.scheduler import Machine, behind
+from mosaic.trainer.storage import DamagedError
 from mosaic.trainer.supervisors import RunSecrets
 
 

@@ -17,16 +17,13 @@ from mosaic.contract.paths import VarPaths
 from mosaic.contract.process import NOBODY, ProcessIdentity, boot_id, process_state
 from mosaic.fastlane.segment import remove_segment
 from mosaic.trainer import intake, log, supervisors
-from mosaic.trainer.attached import SILENCE_SECONDS, AttachedRun
+from mosaic.trainer.attached import SILENCE_SECONDS, AttachedRun, judge
 from mosaic.trainer.broker import Broker
-from mosaic.trainer.crash_points import reach
-from mosaic.trainer.log import Code
-from mosaic.trainer.machine import Machine
+from mosaic.trainer.log import Code, reach
 from mosaic.trainer.registry import Registry
 from mosaic.trainer.rows import RunRow
-from mosaic.trainer.scheduler import Start, next_starts
+from mosaic.trainer.scheduler import Machine, Start, next_starts
 from mosaic.trainer.storage import RETRY_SECONDS, Storage, is_full
-from mosaic.trainer.verdict import judge
 
 _COUNT_SECONDS = 60.0
 """So often the time that a run has worked is stored, if that is limited."""

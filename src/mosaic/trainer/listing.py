@@ -8,25 +8,25 @@ import re
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
-from mosaic.contract.environments import NO_ENVIRONMENT
+from mosaic.contract.capabilities import NO_ENVIRONMENT, parameter_defaults
 from mosaic.contract.errors import UserError
 from mosaic.contract.fsm import RunStatus
 from mosaic.contract.run_filter import (
     NEUTRAL_EXTRAS,
     NUMBERS,
     TEXTS,
+    RunQuery,
     Term,
     canonical,
     parse_terms,
 )
-from mosaic.contract.workers import parameter_defaults
 from mosaic.trainer.registry import Registry
 
 MOST_RUNS = 1000
@@ -112,31 +112,9 @@ COLUMNS: Mapping[str, str] = {
     "worker_json": "worker",
 }
 """What gives each field of a listed run."""
-USUAL_FIELDS = frozenset(COLUMNS) - {"config_json", "worker_json"}
 
 Counts = Mapping[tuple[str, str | None], int]
 """How many runs there are of each status and outcome."""
-
-
-@dataclass(frozen=True)
-class RunQuery:
-    """Which runs, what of them, and in which order."""
-
-    statuses: Sequence[str] = ()
-    outcomes: Sequence[str] = ()
-    tags: Sequence[str] = ()
-    without_tags: Sequence[str] = ()
-    algo: str = ""
-    env_id: str = ""
-    run_ids: Sequence[str] = ()
-    ended_before: float | None = None
-    filter: str = ""
-    order_by: str = ""
-    ascending: bool = False
-    fields: Iterable[str] = USUAL_FIELDS
-    limit: int = 0
-    cursor: str = ""
-    count: bool = False
 
 
 @dataclass(frozen=True)

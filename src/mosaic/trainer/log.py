@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 from enum import StrEnum
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -61,3 +63,12 @@ def warning(code: Code, text: str, run_id: str = "-") -> None:
 def exception(code: Code, text: str, run_id: str = "-") -> None:
     """Log an error with the traceback of the exception being handled."""
     _logger.exception("%s run=%s %s", code, run_id, text)
+
+
+CRASH_VARIABLE = "MOSAIC_CRASH_POINT"
+
+
+def reach(name: str) -> None:
+    """Be killed here, as by `kill -9`, when $MOSAIC_CRASH_POINT says so."""
+    if os.environ.get(CRASH_VARIABLE) == name:
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -16,12 +16,12 @@ from mosaic.contract.fsm import LIVE, STARTED, Outcome, RunStatus, check_transit
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig
 from mosaic.trainer import log
-from mosaic.trainer.crash_points import reach
-from mosaic.trainer.log import Code
+from mosaic.trainer.log import Code, reach
 from mosaic.trainer.rebuild import restore, runs_beside, runs_with_files, write_record
 from mosaic.trainer.rows import QueuedRun, RunRow, TransitionRow, encode, new_row
-from mosaic.trainer.schema import (
+from mosaic.trainer.storage import (
     DamagedError,
+    JournalRoom,
     database_files,
     is_damage,
     is_empty,
@@ -29,7 +29,6 @@ from mosaic.trainer.schema import (
     remove_database,
     set_aside,
 )
-from mosaic.trainer.storage import JournalRoom
 
 Row = TypeVar("Row")
 

@@ -6,7 +6,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from mosaic.contract.fsm import Outcome, RunStatus
@@ -31,7 +31,7 @@ class QueuedRun:
 
     @classmethod
     def columns(cls) -> str:
-        return ", ".join(field.name for field in fields(cls))
+        return ", ".join(one.name for one in fields(cls))
 
     @classmethod
     def from_columns(cls, row: Sequence[Any]) -> QueuedRun:
@@ -45,34 +45,34 @@ class QueuedRun:
 class RunRow(QueuedRun):
     """A run as it is stored."""
 
-    position: int
     request_id: str
     run_name: str
     worker_type: str
     config: dict[str, Any]
     tags: list[str]
-    outcome: Outcome | None
     reason: str | None
     submitted_at: float
-    started_at: float | None
-    ended_at: float | None
-    exit_code: int | None
-    supervisor_pid: int | None
-    supervisor_start: int | None
-    boot_id: str | None
-    training_pid: int | None
-    events_offset: int
-    session_hash: str | None
-    worker: dict[str, Any]
-    headline: dict[str, Any]
-    stop_outcome: Outcome | None
-    stop_reason: str | None
     priority: int
-    place: float
+    position: int = 0
+    outcome: Outcome | None = None
+    started_at: float | None = None
+    ended_at: float | None = None
+    exit_code: int | None = None
+    supervisor_pid: int | None = None
+    supervisor_start: int | None = None
+    boot_id: str | None = None
+    training_pid: int | None = None
+    events_offset: int = 0
+    session_hash: str | None = None
+    worker: dict[str, Any] = field(default_factory=dict)
+    headline: dict[str, Any] = field(default_factory=dict)
+    stop_outcome: Outcome | None = None
+    stop_reason: str | None = None
+    place: float = 0.0
     """Order among waiting runs of one priority; the lower starts first."""
-    pause_wanted: bool
-    worked_seconds: float
-    works_since: float | None
+    pause_wanted: bool = False
+    worked_seconds: float = 0.0
+    works_since: float | None = None
     """On the monotonic clock of its boot, which no change of the time of day moves."""
 
     def worked(self) -> float:
@@ -123,33 +123,14 @@ def new_row(run_id: str, request_id: str, config: TrainRunConfig, reason: str, s
         gpus=resources.gpus.requested,
         gpus_mandatory=resources.gpus.mandatory,
         gpu_ids=[],
-        position=0,
         request_id=request_id,
         run_name=config.run_name,
         worker_type=config.metadata.worker.type,
         config=config.as_json(),
         tags=config.tags,
-        outcome=None,
         reason=reason,
         submitted_at=submitted_at,
-        started_at=None,
-        ended_at=None,
-        exit_code=None,
-        supervisor_pid=None,
-        supervisor_start=None,
-        boot_id=None,
-        training_pid=None,
-        events_offset=0,
-        session_hash=None,
-        worker={},
-        headline={},
-        stop_outcome=None,
-        stop_reason=None,
         priority=config.schedule.priority,
-        place=0.0,
-        pause_wanted=False,
-        worked_seconds=0.0,
-        works_since=None,
     )
 
 

@@ -1,4 +1,4 @@
-"""TrainerService as clients see it: calls about runs, thin over the engine."""
+"""TrainerService as clients see it: calls about runs, thin over the engine, and rows as messages."""
 
 from __future__ import annotations
 
@@ -7,20 +7,91 @@ import json
 import os
 import shutil
 import time
-from collections.abc import AsyncIterator, Collection, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, MutableSequence, Sequence
+from dataclasses import fields
+from typing import Any
 
 from mosaic import __version__
 from mosaic.contract.errors import UnavailableError, UserError
 from mosaic.contract.fsm import Outcome, RunStatus
 from mosaic.contract.outside import take_json
+from mosaic.contract.paths import VarPaths
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.run_config import MOST_CONFIG_BYTES
-from mosaic.trainer import streams
-from mosaic.trainer.calls import Context, streaming, unary
+from mosaic.contract.run_filter import BRIEF, RunQuery
+from mosaic.trainer.doors import Context, streaming, unary
 from mosaic.trainer.engine import Engine
-from mosaic.trainer.listing import COLUMNS, MOST_RUNS, USUAL_FIELDS, RunQuery
-from mosaic.trainer.messages import page_message, run_message, transition_message
-from mosaic.trainer.worker_service import WorkerService
+from mosaic.trainer.listing import COLUMNS, MOST_RUNS, RunPage
+from mosaic.trainer.rows import RunRow, TransitionRow
+from mosaic.trainer.worker_service import WorkerService, stream_logs, stream_metrics
+
+
+def run_message(engine: Engine, run: RunRow, history: Sequence[TransitionRow] = ()) -> pb.Run:
+    """What clients are told of a run."""
+    paths: VarPaths = engine.paths
+    waits = run.status == RunStatus.INIT
+    told = engine.waits_for(run.run_id, engine.registry.ahead(run)) if waits else None
+    return pb.Run(
+        run_id=run.run_id,
+        run_name=run.run_name,
+        worker_type=run.worker_type,
+        status=run.status,
+        outcome=run.outcome or "",
+        reason=told or run.reason or "",
+        run_dir=str(paths.run(run.run_id).run_dir),
+        tags=run.tags,
+        submitted_at=run.submitted_at,
+        started_at=run.started_at or 0.0,
+        ended_at=run.ended_at or 0.0,
+        exit_code=run.exit_code,
+        supervisor_pid=run.supervisor_pid or 0,
+        training_pid=run.training_pid or 0,
+        config_json=json.dumps(run.config),
+        headline_json=json.dumps(engine.live_headline(run.run_id) or run.headline),
+        worker_json=json.dumps(run.worker),
+        priority=run.priority,
+        place=run.place,
+        gpus=run.gpu_ids,
+        history=[transition_message(row) for row in history],
+    )
+
+
+def page_message(engine: Engine, page: RunPage) -> pb.ListRunsResponse:
+    """A page of a list."""
+    counts = [
+        pb.StateCount(status=status, outcome=outcome or "", runs=runs)
+        for (status, outcome), runs in page.counts.items()
+    ]
+    runs = [_listed(engine, run, page.ahead) for run in page.runs]
+    return pb.ListRunsResponse(runs=runs, next_cursor=page.next_cursor, counts=counts)
+
+
+def _listed(engine: Engine, run: dict[str, Any], ahead: Mapping[str, int]) -> pb.Run:
+    """A run with those of its fields that were asked for. What is JSON in the database goes as it is."""
+    run_id, ended = run["run_id"], run["status"] == RunStatus.TERM
+    if "run_dir" in run:
+        run["run_dir"] = str(engine.paths.run(run_id).run_dir)
+    for name in ("tags", "gpus"):
+        if name in run:
+            run[name] = json.loads(run[name])
+    if "reason" in run and run["status"] == RunStatus.INIT:
+        run["reason"] = engine.waits_for(run_id, ahead.get(run_id, 0)) or run["reason"]
+    newest = None if ended or "headline_json" not in run else engine.live_headline(run_id)
+    if newest is not None:
+        run["headline_json"] = json.dumps(newest)
+    return pb.Run(**{name: value for name, value in run.items() if value is not None})
+
+
+def transition_message(row: TransitionRow) -> pb.Transition:
+    return pb.Transition(
+        seq=row.seq,
+        run_id=row.run_id,
+        status=row.status,
+        outcome=row.outcome or "",
+        reason=row.reason or "",
+        at=row.at,
+    )
+
 
 _PAUSE_SECONDS = 20.0
 
@@ -151,12 +222,12 @@ class TrainerService(WorkerService):
     async def StreamMetrics(
         self, request: pb.StreamMetricsRequest, context: Context
     ) -> AsyncIterator[pb.MetricBatch]:
-        async for batch in streams.metrics(self._engine, request, self._stop):
+        async for batch in stream_metrics(self._engine, request, self._stop):
             yield batch
 
     @streaming
     async def StreamLogs(self, request: pb.StreamLogsRequest, context: Context) -> AsyncIterator[pb.LogChunk]:
-        async for chunk in streams.logs(self._engine, request, self._stop):
+        async for chunk in stream_logs(self._engine, request, self._stop):
             yield chunk
 
 
@@ -167,23 +238,10 @@ def _query(request: pb.ListRunsRequest) -> RunQuery:
     _check_known("field of a listed run", request.fields, COLUMNS)
     if request.limit > MOST_RUNS:
         raise UserError(f"A page has at most {MOST_RUNS} runs, not {request.limit}: ask for several pages.")
-    return RunQuery(
-        statuses=list(request.statuses),
-        outcomes=list(request.outcomes),
-        tags=list(request.tags),
-        without_tags=list(request.without_tags),
-        algo=request.algo,
-        env_id=request.env_id,
-        run_ids=list(request.run_ids),
-        ended_before=request.ended_before if request.HasField("ended_before") else None,
-        filter=request.filter,
-        order_by=request.order_by,
-        ascending=request.ascending,
-        fields=list(request.fields) or USUAL_FIELDS,
-        limit=request.limit,
-        cursor=request.cursor,
-        count=request.count,
-    )
+    asked = {one.name: getattr(request, one.name) for one in fields(RunQuery)}
+    lists = {name: list(value) for name, value in asked.items() if isinstance(value, MutableSequence)}
+    before = request.ended_before if request.HasField("ended_before") else None
+    return RunQuery(**(asked | lists | {"ended_before": before, "fields": lists["fields"] or BRIEF}))
 
 
 def _check_known(what: str, names: Sequence[str], known: Collection[str]) -> None:

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.contract.atomic import write_json
+from mosaic.contract.capabilities import find_worker
 from mosaic.contract.connection import FOLDER_VARIABLE, RUN_VARIABLE, SECRET_VARIABLE, folder_identity
 from mosaic.contract.paths import VAR_VARIABLE, RunPaths, VarPaths
 from mosaic.contract.process import ProcessIdentity, family_mark, wears_mark
 from mosaic.contract.secrets import HIDDEN_VARIABLE, is_callers, referred
-from mosaic.contract.workers import find_worker
-from mosaic.trainer.crash_points import reach
+from mosaic.trainer.log import reach
 
 _GPU_VARIABLE = "CUDA_VISIBLE_DEVICES"
 _RESERVED_VARIABLE = "MOSAIC_RESERVED_GPUS"

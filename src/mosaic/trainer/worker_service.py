@@ -1,21 +1,140 @@
-"""TrainerService as workers see it: handshake, heartbeats, control, and what they publish."""
+"""TrainerService as workers see it, and what clients follow: metrics, logs and what workers publish."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TypeVar
 
+from mosaic.analytics.event_files import EventReader, ScalarChunk
 from mosaic.contract.connection import WORKER_KEY
-from mosaic.contract.errors import UnavailableError
+from mosaic.contract.errors import UnavailableError, UserError
 from mosaic.contract.fsm import RunStatus
 from mosaic.contract.outside import take_json
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 from mosaic.contract.run_config import MOST_CONFIG_BYTES
-from mosaic.trainer import streams
-from mosaic.trainer.calls import Context, ForbiddenError, streaming, unary
+from mosaic.trainer.broker import Subscriber
+from mosaic.trainer.doors import Context, ForbiddenError, streaming, unary
 from mosaic.trainer.engine import Engine
+
+_METRICS_SECONDS = 2.0
+_LOGS_SECONDS = 0.3
+"""A followed file is looked at this often, and at each heartbeat."""
+_CHUNK_BYTES = 256 * 1024
+_RECORDS = 20_000
+
+Found = TypeVar("Found")
+
+
+async def stream_metrics(
+    engine: Engine, request: pb.StreamMetricsRequest, stop: asyncio.Event
+) -> AsyncIterator[pb.MetricBatch]:
+    """Scalars from the cursor on; with `follow` until the run has ended."""
+    run_id = engine.registry.resolve(request.run_id).run_id
+    reader = EventReader(engine.paths.run(run_id).run_dir, cursor=request.cursor or None)
+
+    async def look() -> pb.MetricBatch | None:
+        chunks = await asyncio.to_thread(reader.poll, _RECORDS)
+        return pb.MetricBatch(chunks=map(_chunk, chunks), cursor=reader.cursor()) if chunks else None
+
+    with engine.broker.subscribe(run_id) as subscriber:
+        async for batch in _follow(engine, subscriber, request.follow, stop, look, _METRICS_SECONDS):
+            yield batch
+
+
+def _chunk(chunk: ScalarChunk) -> pb.MetricChunk:
+    series = [
+        pb.Series(tag=tag, steps=one.steps, wall_times=one.wall_times, values=one.values)
+        for tag, one in chunk.series.items()
+    ]
+    return pb.MetricChunk(source=chunk.source, purge_from=chunk.purge_from, series=series)
+
+
+async def stream_logs(
+    engine: Engine, request: pb.StreamLogsRequest, stop: asyncio.Event
+) -> AsyncIterator[pb.LogChunk]:
+    """Bytes of a log from the offset on; with `follow` until the run has ended."""
+    run_id, offset = engine.registry.resolve(request.run_id).run_id, request.offset
+    known = engine.paths.run_logs(run_id)
+    if request.stream not in known:
+        raise UserError(f"'{request.stream}' is not a log of a run: it is one of {', '.join(known)}.")
+
+    async def look() -> pb.LogChunk | None:
+        nonlocal offset
+        data = _read(known[request.stream], offset)
+        offset += len(data)
+        return pb.LogChunk(data=data, offset=offset) if data else None
+
+    with engine.broker.subscribe(run_id) as subscriber:
+        async for chunk in _follow(engine, subscriber, request.follow, stop, look, _LOGS_SECONDS):
+            yield chunk
+
+
+async def _stream_published(
+    engine: Engine, stream: str, request: pb.StreamPublishedRequest, stop: asyncio.Event
+) -> AsyncIterator[pb.PublishedBatch]:
+    """Items after the cursor, as far as they are kept; with `follow` until the run has ended."""
+    run_id, seen = engine.registry.resolve(request.run_id).run_id, request.since_seq
+    ring = engine.published.ring(run_id, stream)
+
+    async def look() -> pb.PublishedBatch | None:
+        nonlocal seen
+        batch = ring.since(seen)
+        seen = batch.items[-1].seq if batch is not None else seen
+        return batch
+
+    with ExitStack() as stack:
+        subscriber = stack.enter_context(engine.broker.subscribe(run_id))
+        stack.enter_context(engine.published.reading(run_id, subscriber))
+        if request.follow:
+            # One glance is not a reason for a worker to hurry.
+            stack.enter_context(engine.control.reading(run_id))
+        async for batch in _follow(engine, subscriber, request.follow, stop, look):
+            yield batch
+
+
+async def _follow(
+    engine: Engine,
+    subscriber: Subscriber,
+    follow: bool,
+    stop: asyncio.Event,
+    look: Callable[[], Awaitable[Found | None]],
+    seconds: float | None = None,
+) -> AsyncIterator[Found]:
+    """What `look` finds, until it finds nothing more; with `follow` until the run has ended as well.
+
+    It looks when the run has news, and every so many seconds.
+    """
+    while True:
+        # Asked first: what was written before the end is found after it.
+        ended = engine.registry.get(subscriber.run_id).status == RunStatus.TERM
+        found = await look()
+        if found is not None:
+            yield found
+        elif ended or not follow:
+            return
+        else:
+            await subscriber.wait(seconds)
+        if stop.is_set():
+            raise UnavailableError("The daemon is stopping.")
+
+
+def _read(path: Path, offset: int) -> bytes:
+    try:
+        with path.open("rb") as file:
+            # No file is so long, and some file systems refuse the place.
+            if offset > file.seek(0, os.SEEK_END):
+                return b""
+            file.seek(offset)
+            return file.read(_CHUNK_BYTES)
+    except FileNotFoundError:
+        return b""
+
 
 _INTRODUCTION = (
     *("worker_id", "worker_kind", "proto_version", "schema_id", "schema_version"),
@@ -86,14 +205,14 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
     async def StreamRunSteps(
         self, request: pb.StreamPublishedRequest, context: Context
     ) -> AsyncIterator[pb.PublishedBatch]:
-        async for batch in streams.published(self._engine, "steps", request, self._stop):
+        async for batch in _stream_published(self._engine, "steps", request, self._stop):
             yield batch
 
     @streaming
     async def StreamRunEpisodes(
         self, request: pb.StreamPublishedRequest, context: Context
     ) -> AsyncIterator[pb.PublishedBatch]:
-        async for batch in streams.published(self._engine, "episodes", request, self._stop):
+        async for batch in _stream_published(self._engine, "episodes", request, self._stop):
             yield batch
 
     async def _publish(

@@ -1,4 +1,4 @@
-"""Lifecycle events of a run, as JSON lines on the supervisor's stdout."""
+"""What a worker says of itself at the handshake, and a run's lifecycle events on its supervisor's stdout."""
 
 from __future__ import annotations
 
@@ -8,11 +8,28 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from mosaic.contract.atomic import insist, is_full
 from mosaic.contract.events import EventKind, LifecycleEvent, LifecycleWriter, last_event_seq
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """One run's worker, as the daemon keeps it with the run."""
+
+    run_id: str
+    worker_id: str
+    worker_kind: str
+    schema_id: str = ""
+    schema_version: int = 1
+    supports_pause: bool = False
+    supports_checkpoint: bool = False
+    details: Mapping[str, Any] = field(default_factory=dict)
+    """Anything else worth keeping (algorithm, environment, …), as JSON can hold it."""
+
 
 _ROOM_BYTES = 128 * 2**10
 """Behind the event file's end, so much room is kept for what must be said on a full disk."""

@@ -11,11 +11,6 @@ def get_worker_metadata() -> WorkerCapabilities:
         worker_type="tiny",
         display_name="Tiny Worker",
         cli_module="tiny_worker.cli",
-        supported_paradigms=("sequential",),
-        env_families=("none",),
-        action_spaces=("discrete",),
-        observation_spaces=("vector",),
-        estimated_memory_mb=64,
         requires_live_telemetry=True,
         catalog="tiny_worker.catalog:CATALOG",
     )

@@ -14,10 +14,8 @@ from mosaic.contract.errors import MosaicError
 from mosaic.contract.paths import VarPaths
 from mosaic.worker.causes import cause_of, last_lines
 from mosaic.worker.environment import surroundings
-from mosaic.worker.introduction import Introduction
-from mosaic.worker.telemetry import LifecycleEmitter
-from mosaic.worker.training_process import TrainingProcess
-from mosaic.worker.watch import Watch
+from mosaic.worker.telemetry import Introduction, LifecycleEmitter
+from mosaic.worker.training_process import TrainingProcess, Watch
 from tiny_worker.config import TinyConfig
 from tiny_worker.pipe import PublishingPipe
 

@@ -10,7 +10,7 @@ from typing import Any
 from gym_gui.models import words
 from gym_gui.models.compare import Group, differences
 from mosaic.client import RunRecord
-from mosaic.contract.workers import parameter_defaults
+from mosaic.contract.capabilities import parameter_defaults
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from mosaic.client import HealthRecord
-from mosaic.contract.sizes import bytes_text
+from mosaic.contract.outside import bytes_text
 
 _REASON = 56
 """So many letters of a reason stand in the bar; all of it is in the tooltip, and in the middle."""

@@ -23,7 +23,7 @@ from gym_gui.ui.widgets.splitting import gap_splitter
 from gym_gui.ui.widgets.video_player import VideoPlayer
 from mosaic.analytics.artifacts import list_artifacts
 from mosaic.client import RunRecord
-from mosaic.contract.sizes import bytes_text
+from mosaic.contract.outside import bytes_text
 
 _LOOK_MS = 3000
 

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHeaderView, QTreeView
 
 from gym_gui.models import words
 from gym_gui.models.artifact_tree import Node
-from mosaic.contract.sizes import bytes_text
+from mosaic.contract.outside import bytes_text
 
 _NODE = Qt.ItemDataRole.UserRole
 _WIDE = 430

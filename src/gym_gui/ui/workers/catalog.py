@@ -6,9 +6,8 @@ from importlib import import_module
 from typing import Any
 
 from gym_gui.ui.workers.worker_form import WorkerForm
-from mosaic.contract.capabilities import WorkerCapabilities
+from mosaic.contract.capabilities import WorkerCapabilities, discover_workers, find_worker
 from mosaic.contract.errors import MosaicError, UserError
-from mosaic.contract.workers import discover_workers, find_worker
 
 
 def workers_for(purpose: str) -> list[WorkerCapabilities]:

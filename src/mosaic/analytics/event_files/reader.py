@@ -2,15 +2,89 @@
 
 from __future__ import annotations
 
+import json
 import os
 import zlib
+from dataclasses import dataclass
 from pathlib import Path
 
-from mosaic.analytics.event_files.cursor import FilePosition, dump_cursor, load_cursor
-from mosaic.analytics.event_files.finder import Signature, find_event_files
-from mosaic.analytics.event_files.parser import CorruptRecord, EventParser, Scalars
-from mosaic.analytics.event_files.records import FRAME_BYTES, HEADER_BYTES
-from mosaic.analytics.event_files.series import EARLIEST_STEP, ScalarChunk
+from mosaic.analytics.event_files.format import FRAME_BYTES, HEADER_BYTES
+from mosaic.analytics.event_files.parser import (
+    EARLIEST_STEP,
+    CorruptRecord,
+    EventParser,
+    ScalarChunk,
+    Scalars,
+)
+from mosaic.contract.errors import UserError
+
+SKIPPED_FOLDERS = frozenset({"wandb", "checkpoints", "videos", "bridge"})
+
+Signature = tuple[int, int]
+"""Size and time of change: as long as both stay, a file is taken to be unchanged."""
+
+
+def find_event_files(folder: Path) -> dict[str, dict[str, Signature]]:
+    """The event files under `folder`: source (the folder they lie in) → relative path → signature.
+
+    They stand in the order they are to be read. Links are not followed; what cannot be listed is left out.
+    """
+    found: dict[str, dict[str, Signature]] = {}
+    waiting = [""]
+    while waiting:
+        place = waiting.pop()
+        try:
+            with os.scandir(folder / place) as listing:
+                entries = sorted(listing, key=lambda entry: entry.name)
+        except OSError:
+            continue
+        for entry in entries:
+            path = f"{place}/{entry.name}" if place else entry.name
+            if entry.is_dir(follow_symlinks=False):
+                if entry.name not in SKIPPED_FOLDERS:
+                    waiting.append(path)
+            elif "tfevents" in entry.name and entry.is_file(follow_symlinks=False):
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except OSError:
+                    continue
+                found.setdefault(place or ".", {})[path] = (status.st_size, status.st_mtime_ns)
+    return dict(sorted(found.items()))
+
+
+@dataclass(slots=True)
+class FilePosition:
+    """How far one file has been read; `head` is a checksum of its first bytes, 0 while unknown."""
+
+    offset: int = 0
+    head: int = 0
+    read_to_end_at: Signature | None = None
+
+
+def dump_cursor(positions: dict[str, FilePosition]) -> str:
+    """The positions as compact JSON: path → [offset, head]."""
+    known = {path: [place.offset, place.head] for path, place in positions.items() if place.offset}
+    return json.dumps(known, separators=(",", ":"))
+
+
+def load_cursor(text: str) -> dict[str, FilePosition]:
+    """The positions that `dump_cursor` wrote; UserError when the text is something else."""
+    try:
+        entries = json.loads(text)
+        return {path: FilePosition(*_checked(entry)) for path, entry in entries.items()}
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        shown = text if len(text) <= 60 else text[:60] + "…"
+        raise UserError(
+            f"The cursor {shown!r} is not one that a reader gave; leave it out to read from the beginning."
+        ) from error
+
+
+def _checked(entry: object) -> tuple[int, int]:
+    match entry:
+        case [int(offset), int(head)] if offset >= 0 and head >= 0 and not isinstance(offset, bool):
+            return offset, head
+    raise ValueError("an entry is not a pair of whole numbers")
+
 
 BLOCK_BYTES = 1 << 20
 # The first record holds the time the file was made, so these bytes tell one file from another.

@@ -14,15 +14,17 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-from mosaic.analytics.event_files.records import (
+from mosaic.analytics.event_files.format import (
     CRC_START,
     CRC_TABLE,
     extend_crc,
+    field,
     finish_crc,
     frame,
     record_header,
+    scalar_prefix,
+    varint,
 )
-from mosaic.analytics.event_files.wire import field, scalar_prefix, varint
 
 FILE_VERSION = b"brain.Event:2"
 FLUSH_BYTES = 64 * 1024

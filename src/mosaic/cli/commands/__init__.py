@@ -1,1 +1,1 @@
-"""One module for each command: `parser(argv)` and `run(args)`."""
+"""What commands do: `run_NAME(args)` for each, imported when it is used."""

@@ -1,63 +1,57 @@
-"""`mosaic daemon start|stop|status`."""
+"""`daemon` and `queue`: how the daemon is, what runs hold of the machine, and who waits for it."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
 
-from mosaic.cli import values, words
-from mosaic.cli.output import console, print_json, say
-from mosaic.cli.parser import Parser
-from mosaic.cli.program import program
-from mosaic.contract.errors import UserError, closest
+from rich.table import Table
+from rich.text import Text
+
+from mosaic.cli import words
+from mosaic.cli.live.board import Row
+from mosaic.cli.output import console, cut, facts, print_json, say, table
+from mosaic.cli.parsers import DAEMON_ACTIONS
+from mosaic.cli.runs import connect, find_run, holds_runs, run_json
+from mosaic.cli.words import program
+from mosaic.client import Client, HealthRecord, RunQuery, RunRecord
+from mosaic.client.daemon import await_daemon, ensure_daemon, find_daemon, start_daemon, stop_daemon
+from mosaic.contract.errors import ConflictError, UserError, closest
+from mosaic.contract.fsm import STARTED
+from mosaic.contract.outside import bytes_text
 from mosaic.contract.paths import VarPaths, resolve_var
-from mosaic.contract.sizes import bytes_text
+from mosaic.contract.run_filter import WHOLE
 
-if TYPE_CHECKING:
-    from mosaic.client import HealthRecord
-
-_ACTIONS = ("start", "stop", "status")
+_MOST_WAITING = 100
 
 
-def parser(argv: Sequence[str]) -> Parser:
-    parser = Parser(
-        "daemon",
-        "[start|stop|status] [options]",
-        "The daemon queues runs and keeps their state. It starts by itself when it is needed, and stopping\n"
-        "it ends no run.",
-        examples=("status", "stop", "start --port 50060"),
-    )
-    parser.add_argument(
-        "action", metavar="ACTION", nargs="?", default="status", help=f"{', '.join(_ACTIONS)} (status)"
-    )
-    parser.add_argument(
-        "--port", type=values.port, metavar="N", help="start: listen on this port only; 0 takes any free one"
-    )
-    parser.add_general(json="whether it runs, its address, version and load")
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
-    if args.action not in _ACTIONS:
-        hint = closest(args.action, _ACTIONS) or f"; it takes {', '.join(_ACTIONS)}."
+def run_daemon(args: argparse.Namespace) -> int:
+    if args.action not in DAEMON_ACTIONS:
+        hint = closest(args.action, DAEMON_ACTIONS) or f"; it takes {', '.join(DAEMON_ACTIONS)}."
         raise UserError(f"daemon cannot '{args.action}'{hint}")
     paths = VarPaths((args.var or resolve_var()).resolve())
     said = ""
     if args.action == "start":
         said = _start(paths, args.port)
     elif args.action == "stop":
-        said = _stop(paths)
+        said = "The daemon has ended; runs go on." if stop_daemon(paths) else "No daemon was running."
     if said and not args.json:
         say(said)
+        return 0
+    health = read_health(paths)
+    if args.json:
+        known = {} if health is None else health.as_json()
+        print_json({"running": health is not None, "var": str(paths.root), **known})
+    elif health is None:
+        say(f"No daemon runs for {words.place(paths.root)}; the next command that needs one starts it.")
     else:
-        _status(paths, args.json)
+        _print_health(health, paths)
     return 0
 
 
 def _start(paths: VarPaths, port: int | None) -> str:
-    from mosaic.client.daemon import ensure_daemon, find_daemon, start_daemon
-
     running = find_daemon(paths)
     if running is not None and port and not running.address.endswith(f":{port}"):
         raise UserError(
@@ -67,60 +61,182 @@ def _start(paths: VarPaths, port: int | None) -> str:
     return f"The daemon listens at {address.address} (pid {address.pid})."
 
 
-def _stop(paths: VarPaths) -> str:
-    from mosaic.client.daemon import stop_daemon
-
-    return "The daemon has ended; runs go on." if stop_daemon(paths) else "No daemon was running."
-
-
-def _status(paths: VarPaths, as_json: bool) -> None:
-    health = read_health(paths)
-    if as_json:
-        facts = {} if health is None else health.as_json()
-        print_json({"running": health is not None, "var": str(paths.root), **facts})
-    elif health is None:
-        say(f"No daemon runs for {words.place(paths.root)}; the next command that needs one starts it.")
-    else:
-        _print(health, paths)
-
-
-def _print(health: HealthRecord, paths: VarPaths) -> None:
-    from rich.table import Table
-    from rich.text import Text
-
-    from mosaic.cli.reserved import totals
-
-    since = words.duration(health.uptime_seconds)
-    console().print(
-        Text.assemble(
-            ("The daemon runs", "green"), f" at {health.address} for {since}, version {health.version}"
-        )
+def _print_health(health: HealthRecord, paths: VarPaths) -> None:
+    place = f" at {health.address} for {words.duration(health.uptime_seconds)}, version {health.version}"
+    console().print(Text.assemble(("The daemon runs", "green"), place))
+    gpus = f"{health.gpus_reserved} of {health.gpus} reserved" if health.gpus else "none"
+    listed = facts(
+        [
+            ("pid", str(health.pid)),
+            ("runs", f"{health.live_runs} live, {health.waiting_runs} waiting"),
+            ("CPUs", f"{health.cpus_reserved} of {health.cpus} reserved"),
+            ("memory", f"{health.memory_mb_reserved:,} of {health.memory_mb:,} MB reserved"),
+            ("GPUs", gpus),
+            ("folder", f"{words.place(paths.root)}, {bytes_text(health.disk_free_bytes)} free"),
+            ("log", words.place(paths.daemon_log)),
+        ],
+        width=8,
     )
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True, min_width=8)
-    table.add_column(overflow="fold")
-    rows = [
-        ("pid", str(health.pid)),
-        ("runs", f"{health.live_runs} live, {health.waiting_runs} waiting"),
-        *totals(health),
-        ("folder", f"{words.place(paths.root)}, {bytes_text(health.disk_free_bytes)} free"),
-        ("log", words.place(paths.daemon_log)),
-    ]
-    for label, value in rows:
-        table.add_row(label, Text(value))
     for problem in health.problems:
-        table.add_row(Text("problem", style="red"), Text(problem, style="red"))
+        listed.add_row(Text("problem", style="red"), Text(problem, style="red"))
     for notice in health.notices:
-        table.add_row(Text("note", style="yellow"), Text(notice))
-    console().print(table)
+        listed.add_row(Text("note", style="yellow"), Text(notice))
+    console().print(listed)
 
 
 def read_health(paths: VarPaths) -> HealthRecord | None:
     """How the daemon is; None when none runs. Starts nothing."""
-    from mosaic.client import Client
-    from mosaic.client.daemon import await_daemon
-
     if await_daemon(paths) is None:
         return None
     with Client.connect(paths.root) as client:
         return client.health()
+
+
+def reserved_text(health: HealthRecord) -> str:
+    """What is reserved of the machine: `1 of 2 CPUs, 0 of 16,000 MB and 0 of 1 GPU reserved`."""
+    parts = [
+        f"{health.cpus_reserved} of {words.count(health.cpus, 'CPU')}",
+        f"{health.memory_mb_reserved:,} of {health.memory_mb:,} MB",
+    ]
+    if health.gpus:
+        parts.append(f"{health.gpus_reserved} of {words.count(health.gpus, 'GPU')}")
+    return f"{', '.join(parts[:-1])} and {parts[-1]} reserved"
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run asked for, and the GPUs that it holds."""
+
+    cpus: int
+    memory_mb: int | None
+    gpus_requested: int
+    gpus_mandatory: bool
+    gpus: list[int]
+
+    @classmethod
+    def of(cls, run: RunRecord) -> Request:
+        asked = run.config["resources"]
+        gpus = asked["gpus"]
+        return cls(asked["cpus"], asked["memory_mb"], gpus["requested"], gpus["mandatory"], list(run.gpus))
+
+    def needs(self) -> str:
+        """What it must get to start: `2 CPUs, 4,096 MB, 1 GPU`."""
+        free = "" if self.gpus_mandatory else " if free"
+        return self._listed(f"{words.count(self.gpus_requested, 'GPU')}{free}" if self.gpus_requested else "")
+
+    def holds(self) -> str:
+        """What others cannot have while it lives: `2 CPUs, 4,096 MB, GPU 0 3`."""
+        return self._listed(f"GPU {' '.join(map(str, self.gpus))}" if self.gpus else "")
+
+    def _listed(self, gpus: str) -> str:
+        memory = f"{self.memory_mb:,} MB" if self.memory_mb else ""
+        return ", ".join(filter(None, [words.count(self.cpus, "CPU"), memory, gpus]))
+
+
+def run_queue(args: argparse.Namespace) -> int:
+    moves = args.priority is not None or args.before is not None or args.first
+    if args.run is None and moves:
+        raise UserError("queue needs the RUN that is to move, in front of --priority, --before or --first.")
+    if args.run is not None and not moves:
+        raise UserError("queue RUN needs --priority N, --before RUN or --first.")
+    live: list[RunRecord] = []
+    waiting: list[RunRecord] = []
+    health: HealthRecord | None = None
+    # Where no run ever was there is no daemon either.
+    if args.run is not None or holds_runs(args):
+        with connect(args) as client:
+            if args.run is not None:
+                _reorder(client, args)
+            live = sorted(client.runs(sorted(STARTED)), key=lambda run: run.started_at or 0.0)
+            waiting, health = _waiting(client, 0 if args.json else _MOST_WAITING), client.health()
+    if args.json:
+        print_json(_queue_json(live, waiting, health))
+    else:
+        _print_queue(live, waiting, health)
+    return 0
+
+
+def _waiting(client: Client, most: int) -> list[RunRecord]:
+    """Those that wait in the order in which they will start; with `most` only the first of them."""
+    query = RunQuery(statuses=("INIT",), order_by="queue", ascending=True, fields=WHOLE)
+    return list(client.each(query, most))
+
+
+def _reorder(client: Client, args: argparse.Namespace) -> None:
+    """Give a waiting run the place that the options say."""
+    run = _find_waiting(client, args.run)
+    if args.priority is not None:
+        client.reorder(run.run_id, priority=args.priority)
+        return
+    other = _waiting(client, 1)[0] if args.first else _find_waiting(client, args.before)
+    if other.run_id != run.run_id:
+        client.reorder(run.run_id, before=other.run_id)
+    elif not args.first:
+        raise UserError(f"Run {run.run_id} cannot stand before itself: name another run with --before.")
+
+
+def _find_waiting(client: Client, name: str) -> RunRecord:
+    run = find_run(client, name)
+    if run.status != "INIT":
+        state = words.state(run)
+        raise ConflictError(f"Run {run.run_id} is {state}: only a waiting run has a place in the queue.")
+    return run
+
+
+def _queue_json(
+    live: list[RunRecord], waiting: list[RunRecord], health: HealthRecord | None
+) -> dict[str, Any]:
+    def of(run: RunRecord) -> dict[str, Any]:
+        return {**run_json(run), **vars(Request.of(run))}
+
+    return {
+        "live": [of(run) for run in live],
+        "waiting": [{**of(run), "waits_for": run.reason} for run in waiting],
+        **{
+            name: {"reserved": getattr(health, f"{name}_reserved"), "total": getattr(health, name)}
+            if health is not None
+            else None
+            for name in ("cpus", "memory_mb", "gpus")
+        },
+    }
+
+
+def _print_queue(live: list[RunRecord], waiting: list[RunRecord], health: HealthRecord | None) -> None:
+    reserved = reserved_text(health) if health else ""
+    if not live and not waiting:
+        say(f"No run lives or waits{f'; {reserved}' if reserved else ''}.")
+        return
+    ids = words.unique_prefixes([run.run_id for run in [*live, *waiting]])
+    if live:
+        console().print(_live_table(live, ids))
+        say("")
+    if waiting:
+        console().print(_waiting_table(waiting, ids))
+        more = health.waiting_runs - len(waiting) if health else 0
+        say(f"\nand {more:,} more that wait; --json lists all.\n" if more > 0 else "")
+    say(f"{reserved}.")
+
+
+def _live_table(runs: list[RunRecord], ids: Mapping[str, str]) -> Table:
+    titles = ("live", "run", "state", "done", "holds")
+    listed = table(*titles, right=("done",), fold=("run", "holds"), least=max(map(len, ids.values())))
+    for run in runs:
+        row = Row.from_record(run)
+        listed.add_row(
+            ids[run.run_id],
+            cut(row.name),
+            Text(row.state, style=words.style(row.state)),
+            words.percent(row.headline.get("progress")),
+            Request.of(run).holds(),
+        )
+    return listed
+
+
+def _waiting_table(runs: list[RunRecord], ids: Mapping[str, str]) -> Table:
+    titles, least = ("waiting", "run", "priority", "needs"), max(map(len, ids.values()))
+    listed = table(*titles, right=("priority",), fold=("run", "needs"), least=least)
+    for run in runs:
+        reason = words.with_short_ids((run.reason or "").removeprefix("waits "), ids)
+        name = Text.assemble(Row.from_record(run).name, "\n", (reason, "dim"))
+        listed.add_row(ids[run.run_id], name, str(run.priority), Request.of(run).needs())
+    return listed

@@ -1,25 +1,11 @@
-"""`mosaic gui`."""
+"""`gui`, the only command that may reach Qt."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 
-from mosaic.cli.parser import Parser
-
-
-def parser(argv: Sequence[str]) -> Parser:
-    parser = Parser(
-        "gui",
-        "[options]",
-        "Open the window: train, watch, compare, resume and play. Closing it stops no run.",
-        examples=("", "--var ~/experiments"),
-    )
-    parser.add_general()
-    return parser
+from gym_gui.launch import launch
 
 
-def run(args: argparse.Namespace) -> int:
-    from gym_gui.launch import launch
-
+def run_gui(args: argparse.Namespace) -> int:
     return launch(args.var)

@@ -1,63 +1,37 @@
-"""`mosaic scripts`."""
+"""`scripts` and `phase`: training scripts of several phases."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+import os
+from pathlib import Path
+
+from rich.text import Text
 
 from mosaic.cli import words
-from mosaic.cli.output import console, print_json, say
-from mosaic.cli.parser import Parser
-from mosaic.cli.program import program
-from mosaic.contract.capabilities import ScriptCatalog
-from mosaic.contract.workers import discover_workers
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from mosaic.cli.output import console, print_json, say, table
+from mosaic.cli.words import program
+from mosaic.contract.capabilities import ScriptCatalog, discover_workers
+from mosaic.contract.errors import UserError
+from mosaic.contract.phases import RUN_DIR_VARIABLE, announce_phase
 
 
-def parser(argv: Sequence[str]) -> Parser:
-    parser = Parser(
-        "scripts",
-        "[options]",
-        "List the shell scripts that train by name: those that come with MOSAIC, and those in the folder "
-        "that $MOSAIC_CUSTOM_SCRIPTS_DIR names. Any other script trains by its path.",
-        examples=("", "--json"),
-    )
-    parser.add_general(json="a list of scripts with what their heads say")
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
+def run_scripts(args: argparse.Namespace) -> int:
     catalogs = [worker.load_catalog() for worker in discover_workers().values() if worker.catalog]
     found = [entry for one in catalogs if isinstance(one, ScriptCatalog) for entry in one.scripts()]
     if args.json:
         print_json(found)
-    elif not found:
+        return 0
+    if not found:
         say("There is no script yet.")
-    else:
-        console().print(_table(found))
-        say(f"\n  {program()} train {found[0]['name']}")
-    return 0
-
-
-def _table(scripts: Sequence[dict[str, Any]]) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
-    table.add_column("script", no_wrap=True)
-    table.add_column("what it does", overflow="fold")
-    table.add_column("environments", no_wrap=True)
-    for title in ("phases", "steps"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("by", overflow="fold")
-    for script in scripts:
+        return 0
+    titles = ("script", "what it does", "environments", "phases", "steps", "by")
+    listed = table(*titles, right=("phases", "steps"), fold=("what it does", "by"), gap=2)
+    for script in found:
         if script["problem"]:
-            table.add_row(script["name"], Text(script["problem"], style="red"))
+            listed.add_row(script["name"], Text(script["problem"], style="red"))
             continue
-        table.add_row(
+        listed.add_row(
             script["name"],
             Text(script["description"] or "–"),
             Text(script["env_family"] or "–"),
@@ -65,4 +39,18 @@ def _table(scripts: Sequence[dict[str, Any]]) -> Table:
             words.whole(script["total_timesteps"]),
             Text(script["author"] or "–"),
         )
-    return table
+    console().print(listed)
+    say(f"\n  {program()} train {found[0]['name']}")
+    return 0
+
+
+def run_phase(args: argparse.Namespace) -> int:
+    named = os.environ.get(RUN_DIR_VARIABLE)
+    if not named:
+        raise UserError(
+            "There is no run here: `mosaic phase` is for scripts that `mosaic train script.sh` runs."
+        )
+    if not Path(named).is_dir():
+        raise UserError(f"The run's folder {named} in ${RUN_DIR_VARIABLE} does not exist.")
+    announce_phase(Path(named), args.number, " ".join(args.text))
+    return 0

@@ -1,65 +1,70 @@
-"""`mosaic show RUN`."""
+"""`show` and `logs`: one run in full, and what it has printed."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from rich.table import Table
+from rich.text import Text
+
+from mosaic.analytics.artifacts import Artifact, read_losses
 from mosaic.cli import words
-from mosaic.cli.finding import RUN_HELP
-from mosaic.cli.output import console, print_json
-from mosaic.cli.parser import Parser
-from mosaic.cli.reserved import Request
-from mosaic.contract.outside import read_json
-from mosaic.contract.paths import RunPaths
-from mosaic.contract.sizes import bytes_text
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from mosaic.analytics.artifacts import Artifact
-    from mosaic.client import RunRecord
+from mosaic.cli.commands.daemon import Request
+from mosaic.cli.live.board import Row
+from mosaic.cli.output import (
+    as_left,
+    byte_lines,
+    console,
+    facts,
+    print_json,
+    print_json_line,
+    say,
+    say_raw,
+    text_of,
+)
+from mosaic.cli.runs import connect, find_run, run_json
+from mosaic.client import Client, RunRecord
+from mosaic.contract.errors import NotFoundError
+from mosaic.contract.outside import bytes_text
+from mosaic.contract.paths import VarPaths
 
 _MOST_FILES = 30
 
 
-def parser(argv: Sequence[str]) -> Parser:
-    parser = Parser(
-        "show",
-        "RUN [options]",
-        "Everything about one run: how it stands, its numbers, its history, its files.",
-        examples=("last", "01K9ZW --json"),
-    )
-    parser.add_argument("run", metavar="RUN", help=RUN_HELP)
-    parser.add_general(json="the run with history, headline, process ids and files")
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
-    from mosaic.cli.connecting import connect
-    from mosaic.cli.finding import find_run
-    from mosaic.cli.shapes import full_run_json
-
+def run_show(args: argparse.Namespace) -> int:
     with connect(args) as client:
         found = find_run(client, args.run)
         files = client.artifacts(found.run_id)
     if args.json:
-        print_json(full_run_json(found, files))
+        print_json(_json(found, files))
     else:
         for part in (_facts(found), _history(found), _files(files)):
             console().print(part)
     return 0
 
 
-def _facts(run: RunRecord) -> RenderableType:
-    from rich.text import Text
+def _json(run: RunRecord, files: Sequence[Artifact]) -> dict[str, Any]:
+    entries = ("seq", "status", "outcome", "at", "reason")
+    return {
+        **run_json(run),
+        "history": [{name: getattr(entry, name) for name in entries} for entry in run.history],
+        "supervisor_pid": run.supervisor_pid,
+        "training_pid": run.training_pid,
+        "worker": run.worker,
+        "config": run.config,
+        "losses": read_losses(Path(run.run_dir)),
+        "files": [asdict(file) for file in files],
+    }
 
-    from mosaic.cli.live.board import Row
 
-    row, extras = Row.from_record(run), run.worker_config.get("extras") or {}
+def _facts(run: RunRecord) -> Table:
+    row, extras, head = Row.from_record(run), run.worker_config.get("extras") or {}, run.headline
     elapsed = row.elapsed()
     shown = words.waiting(run.reason) if row.state == "waiting" else row.starting
     state = Text(shown, style=words.style(row.state))
@@ -67,40 +72,31 @@ def _facts(run: RunRecord) -> RenderableType:
         state.append(f"  {run.reason.removeprefix(f'{row.state} ')}", style="default")
     if row.stall is not None:
         state.append(f"  {row.stall}", style="default")
-    facts: list[tuple[str, Any]] = [
+    params = extras.get("algo_params") or {}
+    processes = {"supervisor": run.supervisor_pid, "training": run.training_pid} if not run.ended else {}
+    losses = dict.fromkeys(f"{loss['by']}: {loss['why']}" for loss in read_losses(Path(run.run_dir)).values())
+    rows: list[tuple[str, str | Text | None]] = [
         ("run", f"{run.run_id}  {run.run_name}"),
         ("trains", row.name),
         ("state", state),
         ("submitted", f"{words.moment(run.submitted_at)} ({words.age(run.submitted_at)})"),
         ("time", None if elapsed is None else words.duration(elapsed)),
-        ("stack", "\n".join((run.headline.get("stall") or {}).get("stack", ()))),
-        ("phase", words.phase(run.headline.get("script_phase"))),
-        ("stage", words.stage(run.headline.get("curriculum"))),
-        *_numbers(run),
-        ("parameters", _settings(extras.get("algo_params"))),
-        ("computed by", _computed(run)),
+        ("stack", "\n".join((head.get("stall") or {}).get("stack", ()))),
+        ("phase", words.phase(head.get("script_phase"))),
+        ("stage", words.stage(head.get("curriculum"))),
+        *words.progress(head),
+        ("time goes to", words.shares(head.get("time_shares") or {}) if head.get("step") else ""),
+        ("parameters", ", ".join(f"{name}={json.dumps(value)}" for name, value in params.items())),
+        ("computed by", "; ".join(losses)),
         ("goes on from", words.place(extras["checkpoint_path"]) if extras.get("checkpoint_path") else None),
         ("tags", ", ".join(run.tags)),
         ("notes", run.notes),
         *_place(run),
         ("exit code", str(run.exit_code) if run.exit_code else None),
-        ("processes", _processes(run)),
+        ("processes", ", ".join(f"{name} {pid}" for name, pid in processes.items() if pid)),
         ("folder", words.place(run.run_dir)),
     ]
-    return _grid([(label, value) for label, value in facts if value])
-
-
-def _numbers(run: RunRecord) -> list[tuple[str, str]]:
-    head = run.headline
-    if not head.get("step"):
-        return []
-    total = f" of {words.whole(head['total_steps'])}" if head.get("total_steps") else ""
-    returns = f"mean {words.short(head.get('mean_return'))}   last {words.short(head.get('last_return'))}"
-    return [
-        ("steps", f"{words.whole(head['step'])}{total}   {words.whole(head.get('sps'))} per second"),
-        ("return", f"{returns}   {words.whole(head.get('episodes'))} episodes"),
-        ("time goes to", words.shares(head.get("time_shares") or {})),
-    ]
+    return facts(rows)
 
 
 def _place(run: RunRecord) -> list[tuple[str, str]]:
@@ -110,7 +106,7 @@ def _place(run: RunRecord) -> list[tuple[str, str]]:
     request, schedule = Request.of(run), run.config["schedule"]
     minutes, restarts = schedule["max_wallclock_minutes"], schedule["max_restarts"]
     limits = [f"{minutes:g} minutes of work"] if minutes else []
-    limits += [f"{restarts} restart{'s' * (restarts > 1)}"] if restarts else []
+    limits += [words.count(restarts, "restart")] if restarts else []
     waits = run.status == "INIT"
     return [
         ("needs" if waits else "holds", request.needs() if waits else request.holds()),
@@ -119,43 +115,7 @@ def _place(run: RunRecord) -> list[tuple[str, str]]:
     ]
 
 
-def _settings(params: dict[str, Any] | None) -> str:
-    return ", ".join(f"{name}={json.dumps(value)}" for name, value in (params or {}).items())
-
-
-def _computed(run: RunRecord) -> str:
-    """What computes the losses, a kernel or torch, and why."""
-    try:
-        losses = read_json(RunPaths(Path(run.run_dir)).provenance)["losses"]
-        said = dict.fromkeys(f"{loss['by']}: {loss['why']}" for loss in losses.values())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return ""
-    return "; ".join(said)
-
-
-def _processes(run: RunRecord) -> str:
-    if run.ended:
-        return ""
-    known = {"supervisor": run.supervisor_pid, "training": run.training_pid}
-    return ", ".join(f"{name} {pid}" for name, pid in known.items() if pid)
-
-
-def _grid(rows: list[tuple[str, Any]]) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True, min_width=12)
-    table.add_column(overflow="fold")
-    for label, value in rows:
-        table.add_row(label, Text(value) if isinstance(value, str) else value)
-    return table
-
-
-def _history(run: RunRecord) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
-
+def _history(run: RunRecord) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
     table.add_column("\nHistory", no_wrap=True)
     table.add_column("", justify="right", no_wrap=True, style="dim")
@@ -166,25 +126,74 @@ def _history(run: RunRecord) -> RenderableType:
         table.add_row(
             words.moment(entry.at),
             f"+{words.duration(entry.at - before)}",
-            f"{entry.status:<5} {words.state(entry.status, entry.outcome)}",
+            f"{entry.status:<5} {words.state(entry)}",
             Text(entry.reason or ""),
         )
         before = entry.at
     return table
 
 
-def _files(files: Sequence[Artifact]) -> RenderableType:
-    from rich.table import Table
-    from rich.text import Text
-
+def _files(files: Sequence[Artifact]) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
     table.add_column("\nFiles", justify="left", overflow="fold")
     table.add_column("", justify="right", no_wrap=True)
     for file in files[:_MOST_FILES]:
         table.add_row(Text(file.path), bytes_text(file.size))
-    if len(files) > _MOST_FILES:
-        rest = files[_MOST_FILES:]
+    if rest := files[_MOST_FILES:]:
         table.add_row(f"and {len(rest)} more", bytes_text(sum(file.size for file in rest)))
     if not files:
         table.add_row("none", "")
     return table
+
+
+def run_logs(args: argparse.Namespace) -> int:
+    with connect(args) as client:
+        try:
+            run_id = find_run(client, args.run).run_id
+        except NotFoundError:
+            removed = _find_removed(client.paths, args.run)
+            if removed is None:
+                raise
+            kept = client.paths.run_logs(removed)[args.stream]
+            return _tell(removed, [kept.read_bytes()] if kept.exists() else [], args)
+        if not args.follow:
+            return _tell(run_id, client.logs(run_id, args.stream), args)
+        show = _printer(args)
+        for line in _followed(client, run_id, args):
+            show(line)
+    return 0
+
+
+def _printer(args: argparse.Namespace) -> Callable[[bytes], None]:
+    """What shows a line."""
+    if args.json:
+        return lambda line: print_json_line({"stream": args.stream, "line": text_of(line)})
+    return say_raw if args.raw else lambda line: say(as_left(text_of(line)))
+
+
+def _tell(run_id: str, log: Iterable[bytes], args: argparse.Namespace) -> int:
+    """What a log has now."""
+    lines = deque(byte_lines(log), maxlen=args.lines) if args.json or args.lines else byte_lines(log)
+    if args.json:
+        print_json({"run_id": run_id, "stream": args.stream, "lines": list(map(text_of, lines))})
+        return 0
+    show = _printer(args)
+    for line in lines:
+        show(line)
+    return 0
+
+
+def _find_removed(paths: VarPaths, name: str) -> str | None:
+    """The id of the only removed run that begins so and whose logs were kept."""
+    found = [folder.name for folder in paths.kept_logs("").iterdir() if folder.name.startswith(name.upper())]
+    return found[0] if len(found) == 1 else None
+
+
+def _followed(client: Client, run_id: str, args: argparse.Namespace) -> Iterator[bytes]:
+    """All lines, or the last ones there are now; then new ones, with no line cut at the seam."""
+    offset = 0
+    if args.lines is not None:
+        so_far = b"".join(client.logs(run_id, args.stream))
+        offset = so_far.rfind(b"\n") + 1
+        yield from deque(byte_lines([so_far[:offset]]), maxlen=args.lines)
+    yield from byte_lines(client.logs(run_id, args.stream, follow=True, offset=offset))

@@ -1,4 +1,4 @@
-"""`mosaic tensorboard RUN…`."""
+"""`tensorboard`: the curves of runs in TensorBoard."""
 
 from __future__ import annotations
 
@@ -11,43 +11,22 @@ import time
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO
 
-from mosaic.cli import values, words
-from mosaic.cli.finding import RUN_HELP
+from mosaic.cli import words
+from mosaic.cli.launch import Terminated, termination_raises
 from mosaic.cli.output import say
-from mosaic.cli.parser import Parser
+from mosaic.cli.parsers import USUAL_PORT
+from mosaic.cli.runs import connect, find_runs
+from mosaic.client import RunRecord
 from mosaic.contract.errors import MosaicError, UserError
 
-if TYPE_CHECKING:
-    from mosaic.client import RunRecord
-
 _HOST = "127.0.0.1"
-_USUAL_PORT = 6006
 _START_SECONDS = 60.0
 _PAUSE_SECONDS = 0.05
 
 
-def parser(argv: Sequence[str]) -> Parser:
-    parser = Parser(
-        "tensorboard",
-        "RUN... [options]",
-        "Show the curves of runs in TensorBoard, also while they train. Ctrl-C ends it.",
-        examples=("last", "01K9ZW 01K9ZX --port 6007"),
-    )
-    parser.add_argument("runs", metavar="RUN", nargs="+", help=RUN_HELP)
-    parser.add_argument(
-        "--port", type=values.port, metavar="N", help=f"{_USUAL_PORT} or a free one by default"
-    )
-    parser.add_general()
-    return parser
-
-
-def run(args: argparse.Namespace) -> int:
-    from mosaic.cli.connecting import connect
-    from mosaic.cli.finding import find_runs
-    from mosaic.cli.interrupt import Terminated, termination_raises
-
+def run_tensorboard(args: argparse.Namespace) -> int:
     if find_spec("tensorboard") is None:
         raise UserError(f"TensorBoard is not installed: `{sys.executable} -m pip install tensorboard`.")
     with connect(args) as client:
@@ -63,7 +42,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _choose_port(wanted: int | None) -> int:
-    for port in [wanted] if wanted else [_USUAL_PORT, 0]:
+    for port in [wanted] if wanted else [USUAL_PORT, 0]:
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
@@ -84,17 +63,8 @@ def _link(folder: Path, runs: Sequence[RunRecord]) -> None:
 
 
 def _serve(folder: str, port: int) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "tensorboard.main",
-        "--logdir",
-        folder,
-        "--host",
-        _HOST,
-        "--port",
-        str(port),
-    ]
+    command = [sys.executable, "-m", "tensorboard.main", "--logdir", folder]
+    command += ["--host", _HOST, "--port", str(port)]
     with tempfile.TemporaryFile() as words_of_it:
         process = subprocess.Popen(command, stdout=words_of_it, stderr=subprocess.STDOUT)
         try:

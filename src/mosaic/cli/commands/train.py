@@ -1,133 +1,313 @@
-"""`mosaic train ALGO ENV`."""
+"""`train`, `rerun` and `eval`: from what the options say to the configs of the runs that they start."""
 
 from __future__ import annotations
 
 import argparse
-import re
-from collections.abc import Sequence
+import json
+import os
+import shutil
+from copy import deepcopy
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from mosaic.cli import values
-from mosaic.cli.parser import Parser
-from mosaic.cli.run_options import ParameterAction, add_run_options
-from mosaic.contract.capabilities import Parameter, WorkerCatalog
-from mosaic.contract.workers import discover_workers
+from mosaic.cli.launch import launch
+from mosaic.cli.live.summary import evaluation_json, print_evaluation
+from mosaic.cli.output import note
+from mosaic.cli.runs import connect, find_run
+from mosaic.cli.words import program
+from mosaic.client import RunRecord
+from mosaic.client.configs import (
+    again_config,
+    eval_config,
+    resume_config,
+    resuming_worker,
+    takes_no_env,
+    train_config,
+    worker_for,
+)
+from mosaic.contract.capabilities import WorkerCatalog, find_worker
+from mosaic.contract.errors import NotFoundError, UserError
+from mosaic.contract.run_config import validate_train_run_config
+from mosaic.contract.secrets import set_secrets_apart
+
+Config = dict[str, Any]
+
+_JSON_WORDS = {"true": True, "false": False, "null": None}
 
 
-def parser(argv: Sequence[str]) -> Parser:
-    """With an algorithm among the words, its own parameters are options too."""
-    catalogs = [worker.load_catalog() for worker in discover_workers().values() if worker.catalog]
-    known = [name for catalog in catalogs for name in catalog.algorithms()]
-    parser = Parser(
-        "train",
-        "ALGO ENV [options] | --resume CHECKPOINT",
-        "Train an algorithm on an environment, watch it learn, find the results in the run's folder.\n"
-        "Ctrl-C asks whether to leave the run going or to cancel it.",
-        examples=(
-            "ppo CartPole-v1",
-            "ppo CartPole-v1 --steps 50k --seeds 1-5 --tag baseline",
-            "ppo Acrobot-v1 --learning-rate 1e-3 --set num_envs=8",
-            "my_script.py CartPole-v1 --python ~/other-venv/bin/python",
-            "--config run.json --seed 7",
-            "--resume last --extend 200k",
-            "ppo --curriculum BABYAI_DOORKEY_CURRICULUM --steps 2M --set num_envs=16",
-        ),
-    )
-    parser.add_argument(
-        "algo", metavar="ALGO", nargs="?", help=f"{', '.join(known)}; or a script's path, or a dotted module"
-    )
-    parser.add_argument("env", metavar="ENV", nargs="?", help="an environment id; your own as module:EnvId")
-    parser.add_argument("--env-id", metavar="ID", help="another way to say ENV")
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE.json", help="a whole run config instead of ALGO and ENV"
-    )
-    parser.add_argument(
-        "--resume",
-        metavar="CHECKPOINT",
-        help="a new run that goes on from a full checkpoint, the newest one of a run (its id, its folder, "
-        "'last') or the weights of a .cleanrl_model file; algorithm, environment and parameters are its own",
-    )
-    parser.add_argument(
-        "--extend",
-        type=values.count,
-        metavar="N",
-        help="with --resume: so many steps more than the budget was; else the run finishes its old budget",
-    )
-    place = parser.add_argument_group("Parameters")
-    add_run_options(parser)
-    parser.add_general(json="at the end an object with run_id, status, outcome, run_dir")
-    algo = _typed_algorithm(parser, argv)
-    if algo is not None and not any(catalog.knows(algo) for catalog in catalogs):
-        from mosaic.client.configs import worker_for
-
-        worker_for(algo)
-    if algo is None:
-        place.description = f"`{parser.prog} ALGO --help` lists the parameters of an algorithm."
-    else:
-        place.title = f"Parameters of {algo}"
-        catalog = next(catalog for catalog in catalogs if catalog.knows(algo))
-        _add_parameters(parser, place, catalog, algo)
-        if algo not in known:
-            _add_typed(parser, place, argv[list(argv).index(algo) + 1 :])
-    return parser
-
-
-def _typed_algorithm(parser: Parser, argv: Sequence[str]) -> str | None:
-    """The first word that is neither an option nor the value of one; none after an unknown option."""
-    for before, word in zip(["", *argv], argv, strict=False):
-        if parser.takes_value(before):
-            continue
-        if not word.startswith("-"):
-            return word
-        if not parser.has_option(word.partition("=")[0]):
-            return None
-    return None
-
-
-def _add_parameters(
-    parser: Parser, group: argparse._ArgumentGroup, catalog: WorkerCatalog, algo: str
-) -> None:
-    for parameter in catalog.parameters(algo):
-        flag = f"--{parameter.name.replace('_', '-')}"
-        if parameter.runtime_only or parser.has_option(flag):
-            continue
-        text = _explain(parameter).replace("%", "%%")
-        if parameter.type == "bool":
-            off = f"--no-{flag.removeprefix('--')}"
-            group.add_argument(flag, off, dest="set", action=ParameterAction, nargs=0, help=text)
-        else:
-            group.add_argument(
-                flag, dest="set", action=ParameterAction, metavar=parameter.type.upper(), help=text
-            )
-
-
-def _add_typed(parser: Parser, group: argparse._ArgumentGroup, words: Sequence[str]) -> None:
-    """Options after a script's name that nobody knows: they are its own, and what checks it checks them."""
-    for word, after in zip(words, [*words[1:], ""], strict=False):
-        name, equals, _ = word.partition("=")
-        if word == "--":
-            break
-        if not re.match(r"--[A-Za-z]", word) or parser.has_option(parser.spelled([name])[0]):
-            continue
-        if equals or re.match(r"[^-]|-[\d.]", after):
-            group.add_argument(name, dest="set", action=ParameterAction, help=argparse.SUPPRESS)
-        else:
-            names = [f"--{name.removeprefix('--').removeprefix('no-')}"]
-            names += [name] if name not in names else [f"--no-{name[2:]}"]
-            group.add_argument(*names, dest="set", action=ParameterAction, nargs=0, help=argparse.SUPPRESS)
-
-
-def _explain(parameter: Parameter) -> str:
-    default = parameter.default
-    if isinstance(default, bool):
-        default = "on" if default else "off"
-    shown = "none" if default is None else default if default != "" else "empty"
-    return f"{parameter.help} (default {shown})"
-
-
-def run(args: argparse.Namespace) -> int:
+def run_train(args: argparse.Namespace) -> int:
     """Check everything, then start."""
-    from mosaic.cli.building import train_configs
-    from mosaic.cli.launch import launch
-
     return launch(train_configs(args), args)
+
+
+def run_rerun(args: argparse.Namespace) -> int:
+    with connect(args) as client:
+        earlier = find_run(client, args.run)
+    return launch(rerun_configs(earlier, args), args)
+
+
+def run_eval(args: argparse.Namespace) -> int:
+    """Check everything, play, and tell how it went."""
+    config = eval_config(
+        args.policy,
+        episodes=args.episodes,
+        batch_size=args.batch_size,
+        repeat=args.repeat,
+        deterministic=not args.stochastic,
+        gamma=args.gamma,
+        seed=args.seed,
+        env_id=args.env,
+        env_kwargs=args.env_kwargs,
+        algo=args.algo,
+        capture_video=args.video,
+        num_envs=args.num_envs,
+        max_episode_steps=args.max_episode_steps,
+        max_seconds=args.max_seconds,
+        tags=args.tag,
+        run_name=args.name,
+        var=args.var,
+        secrets=args.secrets,
+        plain=args.plain,
+        extras={"trust_modules": args.trust} if args.trust else None,
+    )
+    return launch([config], args, print_evaluation, evaluation_json)
+
+
+def train_configs(args: argparse.Namespace) -> list[Config]:
+    """What `mosaic train` was asked for: a config for each seed."""
+    _check_combination(args)
+    if args.emit_summary and not args.dry_run:
+        raise UserError("--emit-summary tells of a run that is not started: add --dry-run.")
+    if args.resume is not None:
+        return [_resumed(args)]
+    if args.config is not None:
+        return _for_seeds(changed(_load(args.config), args), args)
+    config = train_config(
+        args.algo,
+        args.env,
+        total_timesteps=args.total_timesteps,
+        seed=first_seed(args, default=1),
+        params=params_of(args, worker_for(args.algo).load_catalog(), args.algo),
+        extras=extras_of(args),
+        tags=args.tag,
+        run_name=args.name,
+        python=interpreter_of(args),
+        **declared_of(args),
+    )
+    add_resources(config, args)
+    add_limits(config, args)
+    validate_train_run_config(config)
+    return _for_seeds(config, args)
+
+
+def _resumed(args: argparse.Namespace) -> Config:
+    """A new run that goes on from the checkpoint, model or run that --resume names."""
+    checkpoint = args.resume
+    if not Path(checkpoint).expanduser().exists():
+        try:
+            with connect(args) as client:
+                checkpoint = find_run(client, checkpoint).run_dir
+        except NotFoundError as error:
+            raise NotFoundError(
+                f"There is no file, folder or run '{checkpoint}': `{program()} runs` lists the runs."
+            ) from error
+    config = resume_config(
+        checkpoint,
+        total_timesteps=args.total_timesteps,
+        extend=args.extend,
+        algo=args.algo,
+        env_id=args.env,
+        params=values.settings(args.set),
+        seed=args.seed,
+        extras=extras_of(args),
+        tags=args.tag,
+        run_name=args.name,
+        python=interpreter_of(args),
+        **declared_of(args),
+    )
+    add_resources(config, args)
+    add_limits(config, args)
+    validate_train_run_config(config)
+    note(resuming_worker()[1].explain_resume(config["metadata"]["worker"]["config"]))
+    return config
+
+
+def rerun_configs(run: RunRecord, args: argparse.Namespace) -> list[Config]:
+    """The config of an earlier run with changes: a config for each seed."""
+    return _for_seeds(changed(again_config(run.config, run.run_id), args), args)
+
+
+def _check_combination(args: argparse.Namespace) -> None:
+    if args.env_id is not None:
+        if args.env not in (None, args.env_id):
+            raise UserError(f"ENV is {args.env} and --env-id is {args.env_id}: name one environment.")
+        args.env = args.env_id
+    if args.resume is not None and (args.config is not None or args.seeds is not None):
+        raise UserError(
+            "--resume is one run with the settings of its checkpoint: leave --config and --seeds out."
+        )
+    if args.extend is not None and args.resume is None:
+        raise UserError("--extend adds steps to a run that is resumed: add --resume RUN.")
+    if args.resume is not None:
+        return
+    if args.config is not None and args.algo is not None:
+        raise UserError("--config names algorithm and environment itself: leave ALGO and ENV out.")
+    needs_env = args.curriculum is None or args.algo is None
+    if args.config is None and args.env is None and needs_env and not (args.algo and takes_no_env(args.algo)):
+        missing = "ENV" if args.algo else "ALGO and ENV"
+        example = f"{program()} train {args.algo or 'ppo'} CartPole-v1"
+        raise UserError(f"train needs {missing}, such as in `{example}`.")
+
+
+def _load(path: Path) -> Config:
+    try:
+        payload = json.loads(values.read_given(path))
+    except OSError as error:
+        raise UserError(f"The run config {path} cannot be read: {error.strerror}.") from error
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"The run config {path} is not valid JSON: {error}.") from error
+    if isinstance(payload, dict):
+        # What is told of a mistake tells no secret.
+        payload = set_secrets_apart(payload)
+    return validate_train_run_config(payload).as_json()
+
+
+def _for_seeds(config: Config, args: argparse.Namespace) -> list[Config]:
+    configs = []
+    for seed in args.seeds or [config["metadata"]["worker"]["config"].get("seed")]:
+        one = deepcopy(config)
+        one["metadata"]["worker"]["config"]["seed"] = seed
+        configs.append(one)
+    return configs
+
+
+def changed(config: Config, args: argparse.Namespace) -> Config:
+    """A config with what the options say on top, checked by its worker."""
+    request = config["metadata"]["worker"]
+    worker = find_worker(request["type"])
+    catalog = worker.load_catalog() if worker.catalog else None
+    asked = _changed_worker(request["config"], args, catalog)
+    if ((config.get("artifacts") or {}).get("wandb") or {}).get("enabled"):
+        asked = worker.told_to_track(asked)
+    request["config"] = asked
+    request["python"] = interpreter_of(args) or request.get("python")
+    for name, said in declared_of(args).items():
+        old = config.get(name) or type(said)()
+        config[name] = {**old, **said} if isinstance(said, dict) else list(dict.fromkeys([*old, *said]))
+    config = set_secrets_apart(config)
+    request = config["metadata"]["worker"]
+    config["tags"] = list(dict.fromkeys([*config["tags"], *args.tag]))
+    config["run_name"] = args.name or config["run_name"]
+    add_resources(config, args)
+    add_limits(config, args)
+    search_path = config["metadata"]["ui"].setdefault("python_path", str(Path.cwd()))
+    folder = Path(str(search_path).partition(os.pathsep)[0])
+    if catalog:
+        request["config"] = catalog.check(request["config"], request["python"], folder)
+    validate_train_run_config(config)
+    return config
+
+
+def _changed_worker(asked: Config, args: argparse.Namespace, catalog: WorkerCatalog | None) -> Config:
+    # A new run gets an id of its own, also when the file was left by an earlier one.
+    changes: Config = {"run_id": "${RUN_ID}"}
+    if args.total_timesteps is not None:
+        changes["total_timesteps"] = args.total_timesteps
+    seed = first_seed(args, default=None)
+    if seed is not None:
+        changes["seed"] = seed
+    params = params_of(args, catalog, str(asked.get("algo", "")))
+    extras = extras_of(args)
+    old = asked.get("extras") or {}
+    if params and isinstance(old, dict):
+        extras["algo_params"] = _merged(old.get("algo_params"), params)
+    return {**asked, **changes, "extras": _merged(old, extras)}
+
+
+def _merged(old: Any, new: Config) -> Any:
+    """Both together; what is not an object stays as it is, for the worker to refuse."""
+    return {**(old or {}), **new} if isinstance(old or {}, dict) else old
+
+
+def add_resources(config: Config, args: argparse.Namespace) -> None:
+    """What is reserved for the run."""
+    resources = config["resources"]
+    if args.cpus is not None:
+        resources["cpus"] = args.cpus
+    if args.memory_mb is not None:
+        resources["memory_mb"] = args.memory_mb
+    gpus = resources.get("gpus") or {"requested": 0}
+    # A run sees only the GPUs that are reserved for it, so to train on one it needs one.
+    wanted = max(1, gpus["requested"]) if args.cuda and args.gpus is None else args.gpus
+    if wanted is not None:
+        gpus = {**gpus, "requested": wanted}
+    if args.gpus_mandatory:
+        if not gpus["requested"]:
+            raise UserError("--gpus-mandatory says how GPUs are reserved: add --gpus N.")
+        gpus = {**gpus, "mandatory": True}
+    if gpus["requested"] or "gpus" in resources:
+        resources["gpus"] = gpus
+
+
+def add_limits(config: Config, args: argparse.Namespace) -> None:
+    """Limits, priority and tracking, which stand beside the worker's config."""
+    schedule = config.setdefault("schedule", {})
+    if args.max_minutes is not None:
+        schedule["max_wallclock_minutes"] = args.max_minutes
+    if args.max_restarts is not None:
+        schedule["max_restarts"] = args.max_restarts
+    if args.priority is not None:
+        schedule["priority"] = args.priority
+    if args.wandb:
+        config.setdefault("artifacts", {})["wandb"] = {"enabled": True}
+
+
+def params_of(args: argparse.Namespace, catalog: WorkerCatalog | None, algo: str) -> Config:
+    """The algorithm's parameters. The worker types those that it knows; of others JSON's words are taken."""
+    known = {parameter.name for parameter in catalog.parameters(algo)} if catalog is not None else set()
+    pairs = [(name, text if name in known else _JSON_WORDS.get(text, text)) for name, text in args.set]
+    return values.settings(pairs)
+
+
+def extras_of(args: argparse.Namespace) -> Config:
+    """The worker's settings."""
+    extras = values.settings((name, values.literal(text)) for name, text in args.extra)
+    if args.env_kwargs is not None:
+        extras["env_kwargs"] = args.env_kwargs
+    if args.curriculum is not None:
+        extras["curriculum_schedule"] = args.curriculum
+    if args.cuda:
+        extras["cuda"] = True
+    if args.trust:
+        extras["trust_modules"] = args.trust
+    if args.wandb:
+        if args.python is None and find_spec("wandb") is None:
+            raise UserError(f"Weights & Biases is not installed: `{program()} extras install wandb`.")
+        extras["track_wandb"] = True
+    return extras
+
+
+def declared_of(args: argparse.Namespace) -> Config:
+    """The variables of the run, and what is a secret or only looks like one."""
+    return {"environment": dict(args.variables), "secrets": args.secrets, "plain": args.plain}
+
+
+def interpreter_of(args: argparse.Namespace) -> str | None:
+    """An absolute path that is not resolved further: a venv's interpreter is a link, and must stay one."""
+    if args.python is None:
+        return None
+    found = shutil.which(str(Path(args.python).expanduser()))
+    if found is None:
+        raise UserError(f"--python: '{args.python}' is not a program that can be run.")
+    return str(Path(found).absolute())
+
+
+def first_seed(args: argparse.Namespace, default: int | None) -> int | None:
+    """The seed of the first run."""
+    if args.seed is not None and args.seeds is not None:
+        raise UserError("Give --seed or --seeds, not both.")
+    if args.seeds is not None:
+        return int(args.seeds[0])
+    return default if args.seed is None else int(args.seed)

@@ -11,7 +11,7 @@ from typing import Any
 
 from mosaic.cli import words
 from mosaic.client import HistoryEntry, RunHeadline, RunRecord
-from mosaic.contract.environments import NO_ENVIRONMENT
+from mosaic.contract.capabilities import NO_ENVIRONMENT
 from mosaic.contract.phases import WAITING_FOR_SPACE
 from mosaic.fastlane.layout import START_PHASES
 
@@ -93,7 +93,7 @@ class Row:
             return "stalled"
         if self.evaluates and self.status == "EXEC":
             return "evaluating"
-        return words.state(self.status, self.outcome)
+        return words.state(self)
 
     @property
     def starts_with(self) -> str | None:

@@ -1,21 +1,127 @@
-"""The live panel of one run with the pictures of its environments above it."""
+"""Pictures of a run in a terminal: waited for, shown in character cells, and above the live panel."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from types import TracebackType
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from rich.console import Group, RenderableType
+from rich.segment import Segment
+from rich.style import Style
 from rich.text import Text
 
 from mosaic.cli import words
-from mosaic.cli.failures import as_typed
 from mosaic.cli.live.board import Board
-from mosaic.cli.live.picture import Picture
 from mosaic.cli.live.views import LiveView
-from mosaic.cli.looking import reason_of
 from mosaic.cli.output import console
+from mosaic.cli.words import as_typed, program
+from mosaic.contract.errors import MosaicError, UserError
+from mosaic.contract.extras import install_advice
 from mosaic.fastlane.grid import LiveGrid
+from mosaic.fastlane.layout import lacking_package
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+
+    from mosaic.client import RunRecord
+    from mosaic.fastlane.grid import LiveGrid
+    from mosaic.fastlane.reader import SlotStatus
+
+UPPER_HALF = "▀"
+
+
+class Picture:
+    """Pixels as a renderable that keeps their shape and fits the width, and `most_rows` of the terminal."""
+
+    def __init__(self, pixels: Any, most_rows: int) -> None:
+        self._pixels = pixels
+        self._most_rows = most_rows
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
+        small = shrink(self._pixels, options.max_width, 2 * self._most_rows)
+        for upper, lower in zip(small[::2].tolist(), small[1::2].tolist(), strict=True):
+            for above, below in zip(upper, lower, strict=True):
+                yield Segment(UPPER_HALF, _style(*above, *below))
+            yield Segment.line()
+
+
+@lru_cache(maxsize=4096)
+def _style(red: int, green: int, blue: int, red2: int, green2: int, blue2: int) -> Style:
+    return Style.parse(f"rgb({red},{green},{blue}) on rgb({red2},{green2},{blue2})")
+
+
+def shrink(pixels: Any, width: int, height: int) -> Any:
+    """The picture within so many pixels, an even number of rows; each new pixel is a mean of old ones."""
+    rows, columns = pixels.shape[:2]
+    scale = min(width / columns, height / rows)
+    new_columns = max(1, int(columns * scale))
+    new_rows = max(2, int(rows * scale) // 2 * 2)
+    sums = pixels.astype(np.float32)
+    for axis, (old, new) in enumerate(((rows, new_rows), (columns, new_columns))):
+        starts = np.arange(new) * old // new
+        counts = np.maximum(1, np.diff(np.append(starts, old)))
+        sums = np.add.reduceat(sums, starts, axis=axis) / counts.reshape(
+            (-1, 1, 1) if axis == 0 else (1, -1, 1)
+        )
+    # Fewer shades look the same here and are cheaper to draw.
+    return sums.astype(np.uint8) & 0xF8
+
+
+WAIT_SECONDS = 20.0
+"""The first picture may take a while: a renderer has to start, and an update may lie between two steps."""
+PATIENCE_SECONDS = 6.0
+"""For the next environment's first: those of one process draw theirs one by one, at most 5 s apart."""
+_PAUSE_SECONDS = 0.01
+
+
+@contextmanager
+def looking_at(run: RunRecord) -> Iterator[LiveGrid]:
+    """The pictures of a run that trains now; for another one, UserError says what to do."""
+    from mosaic.fastlane.grid import LiveGrid
+
+    if run.status == "TERM":
+        raise UserError(
+            f"Run {run.run_id} has ended, so there is no live picture; "
+            f"`{program()} show {run.run_id}` lists what it left."
+        )
+    with LiveGrid(run.run_id) as grid:
+        yield grid
+
+
+def reason_of(status: SlotStatus, python: str | None) -> str:
+    """Why there is no live picture, and what to do where a package is missing in the run's interpreter."""
+    package = lacking_package(status.reason)
+    if not package:
+        return status.reason
+    return f"{status.reason}; {install_advice(package, python)}, then it comes by itself"
+
+
+def first_picture(grid: LiveGrid, run: RunRecord) -> Any:
+    """The picture of all environments, or of those that drew when no other comes any more."""
+    deadline = time.monotonic() + WAIT_SECONDS
+    seen = 0
+    while time.monotonic() < deadline:
+        grid.look()
+        if len(grid.shown) > seen:
+            seen, deadline = len(grid.shown), time.monotonic() + PATIENCE_SECONDS
+        if seen and not grid.awaited:
+            break
+        status = grid.status()
+        if status.state in ("no picture", "ended") and not seen:
+            why = reason_of(status, run.python)
+            raise MosaicError(f"There is no picture of run {run.run_id}: {why}.")
+        time.sleep(_PAUSE_SECONDS)
+    if seen:
+        return grid.picture()
+    status = grid.status()
+    raise MosaicError(
+        f"Run {run.run_id} gave no picture within {WAIT_SECONDS:.0f} s: {status.reason or status.state}."
+    )
+
 
 _PANEL_ROWS = 9
 _MOST_MISSIONS = 4
@@ -32,10 +138,8 @@ class FramesView(LiveView):
         self._grid, self._python = LiveGrid(run_id), row.python
         super().__init__(board)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, *error: object) -> None:
+        super().__exit__()
         self._grid.close()
 
     def draw(self) -> RenderableType:

@@ -12,7 +12,8 @@ from rich.text import Text
 
 from mosaic.cli import words
 from mosaic.cli.live.board import Board, Row
-from mosaic.cli.program import program
+from mosaic.cli.output import facts
+from mosaic.cli.words import program
 
 _MOST_RESTARTS = 3
 _BY_WEIGHT = ("done", "mean return", "left", "steps/s", "last")
@@ -141,46 +142,26 @@ def _state_in_full(row: Row) -> Text:
 
 
 def _numbers(row: Row) -> RenderableType:
-    head = row.headline
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True, min_width=8)
-    table.add_column(overflow="fold")
-    phase = words.phase(head.get("script_phase"))
-    if phase:
-        table.add_row("phase", Text(phase, overflow="fold"))
-    curriculum = head.get("curriculum")
-    if curriculum:
-        done = f"{words.stage(curriculum)}   {words.percent(curriculum.get('progress'))}"
-        table.add_row("stage", Text(done, overflow="fold"))
-    if head.get("evaluation"):
-        batch = head["evaluation"]
-        table.add_row("played", words.evaluation(head))
-        table.add_row(
-            "batch",
-            f"{words.whole(batch['batch'])}   mean {words.short(batch['mean'])} ± "
-            f"{words.short(batch['std'])}   {words.short(batch['min'])} to {words.short(batch['max'])}",
-        )
-    if head.get("step"):
-        total = f" of {words.whole(head['total_steps'])}" if head.get("total_steps") else ""
-        table.add_row(
-            "steps", f"{words.whole(head['step'])}{total}   {words.whole(head.get('sps'))} per second"
-        )
-        table.add_row(
-            "return",
-            f"mean {words.short(head.get('mean_return'))}   last {words.short(head.get('last_return'))}   "
-            f"{words.whole(head.get('episodes'))} episodes",
-        )
-    elapsed = row.elapsed()
+    head, elapsed = row.headline, row.elapsed()
+    stage, shares = head.get("curriculum"), words.shares(head.get("time_shares") or {})
+    rows: list[tuple[str, str | Text | None]] = [("phase", words.phase(head.get("script_phase")))]
+    if stage:
+        rows.append(("stage", f"{words.stage(stage)}   {words.percent(stage.get('progress'))}"))
+    if batch := head.get("evaluation"):
+        scores = f"mean {words.short(batch['mean'])} ± {words.short(batch['std'])}"
+        spread = f"{words.short(batch['min'])} to {words.short(batch['max'])}"
+        rows.append(("played", words.evaluation(head)))
+        rows.append(("batch", f"{words.whole(batch['batch'])}   {scores}   {spread}"))
+    rows += words.progress(head)
     if elapsed is not None:
-        shares = words.shares(head.get("time_shares") or {})
-        table.add_row("time", f"{words.clock(elapsed)}{'   ' if shares else ''}{shares}")
+        rows.append(("time", f"{words.clock(elapsed)}{'   ' if shares else ''}{shares}"))
     if row.restart and row.state != "restarting" and not row.ended:
         again = row.restart.removeprefix("restart ")
-        table.add_row("restart", Text(again, style=words.style("restarting"), overflow="fold"))
+        rows.append(("restart", Text(again, style=words.style("restarting"), overflow="fold")))
     if row.state == "paused":
-        table.add_row("to go on", Text(f"{program()} resume {row.run_id}", style="cyan", overflow="fold"))
-    table.add_row("folder", Text(words.place(row.run_dir), overflow="fold"))
-    return table
+        command = f"{program()} resume {row.run_id}"
+        rows.append(("to go on", Text(command, style="cyan", overflow="fold")))
+    return facts([*rows, ("folder", words.place(row.run_dir))], width=8)
 
 
 def _state(row: Row) -> Text:

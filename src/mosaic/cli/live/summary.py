@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 from rich.text import Text
 
+from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary
 from mosaic.cli import words
-from mosaic.cli.lines import as_left, last_lines
 from mosaic.cli.live.board import Row
-from mosaic.cli.output import console, say
-from mosaic.cli.program import program
+from mosaic.cli.output import as_left, byte_lines, console, cut, facts, say, table, text_of
+from mosaic.cli.runs import run_json
+from mosaic.cli.words import program
+from mosaic.contract.errors import StorageError
 from mosaic.contract.paths import RunPaths
 
 if TYPE_CHECKING:
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from mosaic.client import Client, RunRecord
 
 _STDERR_LINES = 12
+_LABELS = 13
+"""How wide labels are."""
 _MARKS = {"completed": "✓", "cancelled": "■"}
 
 
@@ -35,26 +40,23 @@ def print_summary(client: Client, runs: Sequence[RunRecord]) -> None:
 
 def _print_one(client: Client, run: RunRecord) -> None:
     row = Row.from_record(run)
-    console().print(verdict(row))
+    console().print(_verdict(row))
     if run.reason and run.outcome != "cancelled":
         console().print(Text(run.reason, style="red"))
-    table = facts_table()
     head = run.headline
-    if head.get("mean_return") is not None:
-        table.add_row("mean return", words.short(head["mean_return"]))
-    if head.get("script_phase"):
-        table.add_row("phase", Text(words.phase(head["script_phase"]), overflow="fold"))
-    if head.get("curriculum"):
-        table.add_row("stage", Text(words.stage(head["curriculum"]), overflow="fold"))
-    if head.get("step"):
-        table.add_row("steps", f"{words.whole(head['step'])}   {words.whole(head.get('sps'))} per second")
-    if row.restart:
-        table.add_row("restarts", row.restart.removeprefix("restart ").partition(" after:")[0])
-    table.add_row("run", run.run_id)
-    table.add_row("folder", _path(run.run_dir))
-    for label, path in _results(client.artifacts(run.run_id)):
-        table.add_row(label, _path(path))
-    console().print(table)
+    mean, restarts = head.get("mean_return"), (row.restart or "").removeprefix("restart ")
+    steps = f"{words.whole(head.get('step'))}   {words.whole(head.get('sps'))} per second"
+    told = [
+        ("mean return", None if mean is None else words.short(mean)),
+        ("phase", words.phase(head.get("script_phase"))),
+        ("stage", words.stage(head.get("curriculum"))),
+        ("steps", steps if head.get("step") else None),
+        ("restarts", restarts.partition(" after:")[0]),
+        ("run", run.run_id),
+        ("folder", words.place(run.run_dir)),
+        *_results(client.artifacts(run.run_id)),
+    ]
+    console().print(facts(told, _LABELS))
     if run.outcome == "failed":
         _print_stderr(client, run)
     # With a full checkpoint a run that was stopped goes on exactly where it was.
@@ -69,13 +71,13 @@ def _print_many(client: Client, runs: Sequence[RunRecord]) -> None:
     if same:
         console().print(Text(rows[0].title, style="bold"))
     console().print(_outcomes(rows, short, same))
-    facts = facts_table()
-    returns = [row.headline["mean_return"] for row in rows if row.outcome == "completed" and _has_return(row)]
+    means = [row.headline.get("mean_return") for row in rows if row.outcome == "completed"]
+    returns = [mean for mean in means if mean is not None]
+    spread = None
     if same and len(returns) > 1:
         spread = f"{words.short(fmean(returns))} ± {words.short(stdev(returns))} over {len(returns)} runs"
-        facts.add_row("mean return", spread)
-    facts.add_row("folders", _path(Path(rows[0].run_dir).parent))
-    console().print(facts)
+    folders = words.place(Path(rows[0].run_dir).parent)
+    console().print(facts([("mean return", spread), ("folders", folders)], _LABELS))
     failed = next((run for run in runs if run.outcome == "failed"), None)
     if failed is None:
         _print_next("completed", list(short.values()))
@@ -86,29 +88,21 @@ def _print_many(client: Client, runs: Sequence[RunRecord]) -> None:
 
 
 def _outcomes(rows: Sequence[Row], short: Mapping[str, str], same: bool) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", show_edge=False)
-    table.add_column("", no_wrap=True)
-    table.add_column("seed" if same else "run", overflow="ellipsis", no_wrap=True)
-    for title in ("time", "mean return"):
-        table.add_column(title, justify="right", no_wrap=True)
-    table.add_column("id", no_wrap=True)
+    who = "seed" if same else "run"
+    listed = table("", who, "time", "mean return", "id", right=("time", "mean return"), gap=2)
     for row in rows:
         elapsed = row.elapsed()
-        table.add_row(
+        listed.add_row(
             _state(row),
-            str(row.seed) if same else row.name,
+            cut(str(row.seed) if same else row.name),
             "–" if elapsed is None else words.duration(elapsed),
             words.short(row.headline.get("mean_return")),
             short[row.run_id],
         )
-    return table
+    return listed
 
 
-def _has_return(row: Row) -> bool:
-    return row.headline.get("mean_return") is not None
-
-
-def verdict(row: Row) -> Text:
+def _verdict(row: Row) -> Text:
     """How a run ended, after how long, and which it is."""
     elapsed = row.elapsed()
     took = f" after {words.duration(elapsed)}" if elapsed is not None else ""
@@ -117,14 +111,6 @@ def verdict(row: Row) -> Text:
 
 def _state(row: Row) -> Text:
     return Text(f"{_MARKS.get(row.outcome or '', '✗')} {row.state}", style=words.style(row.state))
-
-
-def facts_table() -> Table:
-    """A grid of labels and values."""
-    table = Table.grid(padding=(0, 2, 0, 0))
-    table.add_column(style="dim", no_wrap=True, min_width=13)
-    table.add_column(overflow="fold")
-    return table
 
 
 def _results(files: Iterable[Artifact]) -> list[tuple[str, str]]:
@@ -139,12 +125,8 @@ def _results(files: Iterable[Artifact]) -> list[tuple[str, str]]:
     return [(labels[kind], path) for kind, paths in by_kind.items() for path in paths]
 
 
-def _path(path: str | Path) -> Text:
-    return Text(words.place(path) if Path(path).is_absolute() else str(path), overflow="fold")
-
-
 def _print_stderr(client: Client, run: RunRecord) -> None:
-    lines = last_lines(client.logs(run.run_id, "stderr"), _STDERR_LINES)
+    lines = deque(map(text_of, byte_lines(client.logs(run.run_id, "stderr"))), maxlen=_STDERR_LINES)
     if lines:
         console().print(Text("last lines of its stderr:", style="dim"))
         for line in lines:
@@ -153,10 +135,74 @@ def _print_stderr(client: Client, run: RunRecord) -> None:
 
 
 def _print_next(outcome: str | None, ids: list[str], again: str = "rerun") -> None:
-    name, last = program(), f"{again} {ids[0]}"
+    last = f"{again} {ids[0]}"
     first = {"failed": f"logs {ids[0]} --stderr", "cancelled": last, "timed_out": last}
-    commands = [f"{name} {first.get(outcome or '', 'tensorboard ' + ' '.join(ids))}", f"{name} show {ids[0]}"]
-    table = facts_table()
-    for at, command in enumerate(commands):
-        table.add_row("" if at else "next", Text(command, style="cyan", overflow="fold"))
-    console().print(table)
+    usual = f"tensorboard {' '.join(ids)}"
+    console().print(facts(_next(first.get(outcome or "", usual), f"show {ids[0]}"), _LABELS))
+
+
+def _next(*commands: str) -> list[tuple[str, str | Text | None]]:
+    made = [Text(f"{program()} {command}", style="cyan", overflow="fold") for command in commands]
+    return [("" if at else "next", command) for at, command in enumerate(made)]
+
+
+def evaluation_json(run: RunRecord) -> dict[str, Any]:
+    """A run with all its scores."""
+    found = read_eval_summary(Path(run.run_dir))
+    return {**run_json(run), "evaluation": found.as_json() if found else None}
+
+
+def print_evaluation(client: Client, runs: list[RunRecord]) -> None:
+    """The scores of an evaluation; one without any is told of as every run."""
+    (run,) = runs
+    try:
+        found = read_eval_summary(Path(run.run_dir))
+    except StorageError:
+        found = None
+    if found is None or run.outcome == "failed":
+        print_summary(client, runs)
+        return
+    console().print(_verdict(Row.from_record(run)))
+    films = [file for file in client.artifacts(run.run_id) if file.kind == "video"]
+    told: list[tuple[str, str | Text | None]] = [
+        *_score_facts(found),
+        *_manner(found),
+        ("run", run.run_id),
+        ("folder", words.place(run.run_dir)),
+        ("  videos", str(Path(films[0].path).parent) if films else None),
+        *_next(f"tensorboard {run.run_id}", f"show {run.run_id}"),
+    ]
+    console().print(facts(told, _LABELS))
+
+
+def _score_facts(found: EvalSummary) -> list[tuple[str, str]]:
+    scores, number = found.overall, words.measured
+    low, high = scores.interval
+    return [
+        ("mean return", f"{number(scores.mean)} ± {number(scores.std)}"),
+        ("  95 % interval", f"{number(low)} to {number(high)}"),
+        ("  IQM", number(scores.iqm)),
+        ("  median", number(scores.median)),
+        ("  min, max", f"{number(scores.min)}, {number(scores.max)}"),
+        (f"  γ = {found.policy['gamma']:g}", number(scores.discounted_mean)),
+    ]
+
+
+def _manner(found: EvalSummary) -> list[tuple[str, str]]:
+    scores, policy = found.overall, found.policy
+    last = policy["first_seed"] + scores.episodes - 1
+    cut = f", {words.whole(scores.cut_off)} cut off" if scores.cut_off else ""
+    batches = f" in {words.whole(scores.batch)} batches" if scores.batch > 1 else ""
+    speed = scores.steps / scores.duration_seconds if scores.duration_seconds else None
+    step = f" (step {words.whole(policy['step'])})" if policy["step"] is not None else ""
+    return [
+        (
+            "episodes",
+            f"{words.whole(scores.episodes)}{batches}{cut}, {words.short(scores.mean_length)} steps each",
+        ),
+        ("actions", "the best known" if policy["deterministic"] else "drawn as in training"),
+        ("seeds", f"{policy['first_seed']} to {last}"),
+        ("speed", f"{words.whole(speed)} steps per second, {policy['num_envs']} environments together"),
+        ("policy", f"{words.place(policy['path'])}{step}"),
+        *(("mind", note) for note in policy.get("notes", ())),
+    ]

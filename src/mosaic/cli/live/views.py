@@ -1,51 +1,50 @@
-"""The ways to show a board: a live panel, plain lines, JSON lines, nothing."""
+"""Following runs, and the ways to show them: a live panel, plain lines, JSON lines, nothing."""
 
 from __future__ import annotations
 
 import time
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from collections.abc import Generator
+from contextlib import closing
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Self, cast
 
 from mosaic.cli import words
 from mosaic.cli.live.board import Board, Row
 from mosaic.cli.output import console, print_json_line, say
-from mosaic.cli.program import program
-from mosaic.cli.shapes import update_json
+from mosaic.cli.words import program
 from mosaic.contract.errors import UserError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.live_render import VerticalOverflowMethod
 
-    from mosaic.cli.live.follow import View
-    from mosaic.client import HistoryEntry, RunHeadline
+    from mosaic.client import Client, HistoryEntry, RunHeadline
 
 _LINE_SECONDS = 10.0
 
 
-class SilentView:
-    """Shows nothing."""
+class View:
+    """Shows a board while it is entered; this one shows nothing."""
 
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         return None
 
     def show(self, row: Row, update: HistoryEntry | RunHeadline) -> None:
-        return None
+        """`row` has taken in `update`."""
 
 
-class JsonView(SilentView):
+class JsonView(View):
     """A JSON line for each update."""
 
     def show(self, row: Row, update: HistoryEntry | RunHeadline) -> None:
-        print_json_line(update_json(update))
+        # A state change has `status`, a new headline has `headline`.
+        print_json_line(asdict(update))
 
 
-class PlainView(SilentView):
+class PlainView(View):
     """A line at each state change, and one every ten seconds while a run trains."""
 
     def __init__(self, board: Board) -> None:
@@ -117,7 +116,7 @@ def plain_line(row: Row, several: bool) -> str:
     return f"{start}  {', '.join(parts)}"
 
 
-class LiveView(SilentView):
+class LiveView(View):
     """A panel that is redrawn in place a few times a second, and wiped at the end."""
 
     redraws_per_second = 4
@@ -159,9 +158,7 @@ class LiveView(SilentView):
         self._live.start(refresh=True)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._live.stop()
 
 
@@ -182,3 +179,26 @@ def _frames_view(board: Board, able: bool) -> View:
     from mosaic.cli.live.frames import FramesView
 
     return FramesView(board)
+
+
+def follow(client: Client, board: Board, view: View) -> None:
+    """Keep the board up to date until each of its runs has ended."""
+    from mosaic.client import RunRecord, RunRemoved
+
+    only = next(iter(board.rows)) if len(board.rows) == 1 else ""
+    with view:
+        if board.all_ended():
+            return
+        updates = cast(
+            "Generator[HistoryEntry | RunHeadline | RunRecord | RunRemoved, Any, None]",
+            client.watch(only, board.last_seq, headlines=True),
+        )
+        with closing(updates):
+            for update in updates:
+                if isinstance(update, RunRecord | RunRemoved):
+                    continue
+                row = board.apply(update)
+                if row is not None:
+                    view.show(row, update)
+                if board.all_ended():
+                    return

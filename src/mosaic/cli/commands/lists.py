@@ -1,24 +1,29 @@
-"""`mosaic runs`."""
+"""`runs` and `policies`: lists, newest first."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from mosaic.cli import values, words
-from mosaic.cli.output import console, print_json, say
-from mosaic.cli.parser import Parser
-from mosaic.cli.program import program
+from rich.cells import cell_len, set_cell_size
+from rich.table import Table
+from rich.text import Text
+
+from mosaic.cli import words
+from mosaic.cli.live.board import Row
+from mosaic.cli.output import console, cut, print_json, say, table
+from mosaic.cli.runs import connect, holds_runs, run_json
+from mosaic.cli.words import program
+from mosaic.client import Client, RunPage, RunQuery, RunRecord
+from mosaic.client.configs import each_policy
+from mosaic.contract.capabilities import PolicyFacts
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.outside import bytes_text
+from mosaic.contract.paths import VarPaths, choose_var
+from mosaic.contract.run_filter import parse_terms
 
-if TYPE_CHECKING:
-    from rich.text import Text
-
-    from mosaic.client import Client, RunPage, RunQuery, RunRecord
-
-_LIMIT = 20
 _PAGE = 1000
 _ROOMY = 100
 _TO_THE_RIGHT = frozenset({"seed", "done", "mean return", "age"})
@@ -28,58 +33,7 @@ _LEAST = {"name": 12, "algo": 12, "environment": 14}
 """How short these may become first."""
 
 
-def parser(argv: Sequence[str]) -> Parser:
-    parser = Parser(
-        "runs",
-        "[options]",
-        "List runs, newest first.",
-        examples=("", "--state training", "--algo ppo --filter 'return>400'", "--tag baseline --json"),
-    )
-    parser.add_argument(
-        "--state",
-        "--status",
-        action="append",
-        default=[],
-        metavar="STATE",
-        help=f"only these: {', '.join(dict.fromkeys(_STATES))}; may be repeated",
-    )
-    parser.add_argument("--tag", action="append", default=[], help="only with this tag; may be repeated")
-    parser.add_argument("--algo", help="only of this algorithm")
-    parser.add_argument("--env", help="only on this environment")
-    parser.add_argument(
-        "--filter",
-        action="append",
-        default=[],
-        metavar="TEXT",
-        help="words and conditions as in the window: 'cart return>400 learning_rate=0.01 age<2d'; may be "
-        "repeated",
-    )
-    parser.add_argument(
-        "--limit", type=values.count, default=_LIMIT, metavar="N", help=f"at most so many ({_LIMIT})"
-    )
-    parser.add_argument("--all", action="store_true", help="without a limit")
-    parser.add_general(json="a list of runs")
-    return parser
-
-
-# What a person may type, and the (status, outcome) pairs it stands for; no outcome stands for any.
-_STATES: dict[str, tuple[tuple[str, ...], str | None]] = {
-    "waiting": (("INIT",), None),
-    "starting": (("HSHK", "RDY"), None),
-    "training": (("EXEC",), None),
-    "paused": (("PAUSE",), None),
-    "ended": (("TERM",), None),
-    "completed": (("TERM",), "completed"),
-    "cancelled": (("TERM",), "cancelled"),
-    "timed_out": (("TERM",), "timed_out"),
-    "failed": (("TERM", "FAULT"), "failed"),
-}
-
-
-def run(args: argparse.Namespace) -> int:
-    from mosaic.cli.connecting import connect, holds_runs
-    from mosaic.cli.shapes import run_json
-
+def run_runs(args: argparse.Namespace) -> int:
     limit, query = 0 if args.all else args.limit, _query(args)
     if not holds_runs(args):
         if args.json:
@@ -104,9 +58,6 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _query(args: argparse.Namespace) -> RunQuery:
-    from mosaic.client import RunQuery
-    from mosaic.contract.run_filter import parse_terms
-
     for term in parse_terms(" ".join(args.filter)):
         if term.problem:
             raise UserError(f"--filter: {term.problem}")
@@ -134,10 +85,11 @@ def _pages(client: Client, query: RunQuery, first: RunPage, limit: int) -> Itera
 
 
 def _pairs(name: str) -> tuple[tuple[str, ...], str | None]:
-    known = {**_STATES, **{status: ((status,), None) for status in words.STATES}}
+    names = words.STATES_BY_NAME
+    known = {**names, **{status: ((status,), None) for status in words.STATES}}
     key = name.upper() if name.upper() in words.STATES else name.lower().replace(" ", "_")
     if key not in known:
-        raise UserError(f"'{name}' is no state{closest(name, known) or '.'} Known: {', '.join(_STATES)}.")
+        raise UserError(f"'{name}' is not a state{closest(name, known) or '.'} Known: {', '.join(names)}.")
     return known[key]
 
 
@@ -153,13 +105,8 @@ def _lines(runs: Sequence[RunRecord], widths: dict[str, int]) -> Text:
 
     All is padded by hand: a table of rich measures each cell several times, and there may be very many.
     """
-    from rich.cells import cell_len, set_cell_size
-    from rich.text import Text
-
-    from mosaic.cli.live.board import Row
-
     ids = words.unique_prefixes([run.run_id for run in runs])
-    rows = [_cells(run, ids[run.run_id], Row.from_record(run).state) for run in runs]
+    rows = [_cells(run, ids[run.run_id]) for run in runs]
     gap = " " * (2 if console().width >= _ROOMY else 1)
     first = not widths
     if first:
@@ -182,7 +129,7 @@ def _lines(runs: Sequence[RunRecord], widths: dict[str, int]) -> Text:
     return made
 
 
-def _cells(run: RunRecord, short_id: str, state: str) -> dict[str, str]:
+def _cells(run: RunRecord, short_id: str) -> dict[str, str]:
     asked = run.worker_config
     seed = asked.get("seed")
     return {
@@ -191,7 +138,7 @@ def _cells(run: RunRecord, short_id: str, state: str) -> dict[str, str]:
         "algo": Path(str(asked.get("algo") or "–")).name,
         "environment": str(asked.get("env_id") or "–"),
         "seed": "–" if seed is None else str(seed),
-        "state": state,
+        "state": Row.from_record(run).state,
         "done": words.percent(run.headline.get("progress")),
         "mean return": words.short(run.headline.get("mean_return")),
         "age": words.age(run.submitted_at).removesuffix(" ago"),
@@ -210,3 +157,54 @@ def _make_fit(widths: dict[str, int], gap: int, room: int) -> None:
             return
         if column is not None:
             del widths[column]
+
+
+def run_policies(args: argparse.Namespace) -> int:
+    # No more folders are looked into than are needed: there may be very many.
+    fitting = (facts for facts in each_policy(args.var, (args.run or "").upper()) if _matches(facts, args))
+    found = list(fitting if args.all else islice(fitting, args.limit + 1))
+    shown = found if args.all else found[: args.limit]
+    if args.json:
+        print_json([facts.as_json() for facts in shown])
+    elif shown:
+        console().print(_policies(shown))
+        if len(shown) < len(found):
+            say(f"These are the newest {len(shown)}; --all lists all.")
+        # Of some files nobody can tell what made them.
+        more = "" if shown[0].algo and shown[0].env_id else " --algo NAME --env ID"
+        say(f"To see how good one is: {program()} eval {shown[0].run_id or shown[0].path}{more}")
+        runs = words.place(VarPaths(choose_var(args.var)).runs)
+        say(f"The files lie in the folders of their runs, in {runs}.")
+    elif next(each_policy(args.var), None):
+        say(f"No policy fits. `{program()} policies` lists all.")
+    else:
+        say(f"There is no policy yet. Train the first:\n  {program()} train ppo CartPole-v1")
+    return 0
+
+
+def _matches(facts: PolicyFacts, args: argparse.Namespace) -> bool:
+    return (
+        args.algo in (None, facts.algo) and args.env in (None, facts.env_id) and (facts.best or not args.best)
+    )
+
+
+def _policies(policies: Sequence[PolicyFacts]) -> Table:
+    ids = words.unique_prefixes([facts.run_id or "" for facts in policies])
+    numbers = ("seed", "step", "mean return", "size", "age")
+    titles, fold = ("run", "kind", "algo", "environment", *numbers, "file"), ("environment", "file")
+    listed = table(*titles, right=numbers, fold=fold, least=max(map(len, ids.values())))
+    for facts in policies:
+        kind = "model" if facts.is_model else "checkpoint"
+        listed.add_row(
+            ids[facts.run_id or ""],
+            f"best {kind}" if facts.best else kind,
+            Text(facts.algo or "–"),
+            cut(facts.env_id or "–"),
+            "–" if facts.seed is None else str(facts.seed),
+            words.whole(facts.step),
+            words.short(facts.mean_return),
+            bytes_text(facts.size),
+            words.age(facts.modified).removesuffix(" ago"),
+            cut(Path(facts.path).name),
+        )
+    return listed

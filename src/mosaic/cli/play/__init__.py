@@ -1,1 +1,0 @@
-"""`mosaic play`: a trained policy at the terminal, step by step."""
