@@ -10,7 +10,7 @@ from tables import Row
 
 from gui_cases.stalls import StallMeter, Stalls
 from gui_cases.using import mark, scroll, show_tab, spend, wait_until
-from gym_gui.ui.views.live import LiveView
+from gym_gui.ui.views.overview import LiveView
 from gym_gui.ui.window import Window
 from mosaic.client import RunRecord
 

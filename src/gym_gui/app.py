@@ -16,11 +16,10 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QApplication
 
 from gym_gui import log
+from gym_gui.context import Settings
 from gym_gui.services.daemon_link import DaemonLink
-from gym_gui.services.notifications import Notifications
-from gym_gui.services.tasks import Tasks
-from gym_gui.settings import Settings
-from gym_gui.stylesheet import ASSETS
+from gym_gui.services.tasks import Notifications, Tasks
+from gym_gui.theme import ASSETS
 from gym_gui.ui.appearance import put_on
 from gym_gui.ui.views import RUN_VIEWS
 from gym_gui.ui.views.compare import CompareView

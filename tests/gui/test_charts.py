@@ -17,8 +17,7 @@ from PySide6.QtWidgets import QApplication, QVBoxLayout, QWidget
 from pytestqt.qtbot import QtBot
 
 from gym_gui.context import Context
-from gym_gui.models.charting import ChartOptions, Line, line_of
-from gym_gui.models.metrics import Section
+from gym_gui.models.charting import ChartOptions, Line, Section, line_of
 from gym_gui.models.series import Curve
 from gym_gui.theme import theme
 from gym_gui.ui.widgets.chart import Chart, LargeChart

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pytestqt.qtbot import QtBot
 
-from gym_gui.ui.widgets.draw_queue import DrawQueue
+from gym_gui.ui.widgets.plot_area import DrawQueue
 
 
 class Drawing:

@@ -7,9 +7,19 @@ from pathlib import Path
 
 import pytest
 
-from gym_gui.models.environments import EnvironmentList, environments_for, find_misfits, trainable
-from gym_gui.models.requirements import InstallProgress, install_command, installed_sets, missing
-from gym_gui.models.stages import NONE, OWN, StageTable
+from gym_gui.models.form_choices import (
+    NONE,
+    OWN,
+    EnvironmentList,
+    InstallProgress,
+    StageTable,
+    environments_for,
+    find_misfits,
+    install_command,
+    installed_sets,
+    missing,
+    trainable,
+)
 from mosaic.contract.capabilities import FormCatalog, ScriptCatalog, find_worker
 from mosaic.contract.errors import UserError
 from mosaic.contract.extras import extra_sets

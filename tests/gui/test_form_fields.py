@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from gym_gui.models.form_state import Field, FormState
-from gym_gui.models.parsing import parse, show
-from gym_gui.models.seeds import about_seeds, parse_seeds, seeds_problem, show_seeds
+from gym_gui.models.form_state import (
+    Field,
+    FormState,
+    about_seeds,
+    parse,
+    parse_seeds,
+    seeds_problem,
+    show,
+    show_seeds,
+)
 from mosaic.contract.errors import UserError
 
 STEPS = Field("steps", "count", 500_000, minimum=1)

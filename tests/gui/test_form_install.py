@@ -10,8 +10,8 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from gym_gui.context import Context
-from gym_gui.services.installer import Installer
 from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
+from gym_gui.ui.widgets.form_install import Installer
 from support.forms import WAIT_MS, Told, form_context, open_form
 
 PIP_MS = 180_000

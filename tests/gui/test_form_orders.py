@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from gym_gui.models.command_line import command_of
 from gym_gui.ui.presenters.cleanrl_forms import CleanRLForms
 from gym_gui.ui.presenters.form_check import check_order
-from gym_gui.ui.presenters.form_command import command_of
 from gym_gui.ui.presenters.form_page import read_page
-from gym_gui.ui.presenters.form_registry import presenter_for
 from gym_gui.ui.presenters.train_form import TrainForm
+from gym_gui.ui.workers import presenter_for
 from mosaic.contract.capabilities import find_worker
 from mosaic.contract.errors import UserError
 from mosaic.contract.run_config import validate_train_run_config

@@ -14,20 +14,19 @@ from pytestqt.qtbot import QtBot
 
 from gym_gui.app import Desktop
 from gym_gui.context import Context
-from gym_gui.models.metrics import Section as MetricSection
+from gym_gui.models.charting import Section as MetricSection
 from gym_gui.ui.presenters.overview import Headline
 from gym_gui.ui.presenters.play import PlayPresenter
+from gym_gui.ui.views.play import PlayStart
+from gym_gui.ui.widgets.basics import elide_parts, elide_title
 from gym_gui.ui.widgets.chart_grid import ChartGrid
 from gym_gui.ui.widgets.cleanrl_policy_form import CleanRLPolicyForm
 from gym_gui.ui.widgets.cleanrl_resume_form import CleanRLResumeForm
 from gym_gui.ui.widgets.cleanrl_script_form import CleanRLScriptForm
 from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
-from gym_gui.ui.widgets.elided import elide_parts, elide_title
-from gym_gui.ui.widgets.fields.layouts import ScrollColumn
-from gym_gui.ui.widgets.fields.section import Section
+from gym_gui.ui.widgets.fields.layouts import ScrollColumn, Section
 from gym_gui.ui.widgets.form_frame import FormFrame
-from gym_gui.ui.widgets.headline_cards import HeadlineCards
-from gym_gui.ui.widgets.play_start import PlayStart
+from gym_gui.ui.widgets.overview_charts import HeadlineCards
 from gym_gui.ui.widgets.run_header import RunHeader
 from gym_gui.ui.window import LEAST, inside
 from support.forms import check, form_context, open_form, pick

@@ -11,9 +11,8 @@ from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from gym_gui.models.facts import RunFacts
-from gym_gui.ui.views.live import LiveView
-from gym_gui.ui.views.overview import OverviewView
+from gym_gui.models.run_files import RunFacts
+from gym_gui.ui.views.overview import LiveView, OverviewView
 from gym_gui.ui.widgets.frame_view import FrameView
 from mosaic.analytics.eval_summary import EvalScores, EvalSummary
 from mosaic.fastlane import slots

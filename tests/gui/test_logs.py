@@ -10,9 +10,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from gym_gui.models.log_lines import MOST_LINES
-from gym_gui.ui.views.logs import LogsView
-from gym_gui.ui.widgets.log_view import LogView
+from gym_gui.services.log_stream import MOST_LINES
+from gym_gui.ui.views.logs import LogsView, LogView
 from mosaic.client import Client
 from support.gui_context import shown, view_context
 from support.runs import end, script_config, wait_for_status

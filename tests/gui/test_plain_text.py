@@ -6,8 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QAbstractItemView, QLabel, QTextEdit, QToolTip, QWidget
 
-from gym_gui.ui.widgets.basics import tip
-from gym_gui.ui.widgets.elided import ElidedLabel
+from gym_gui.ui.widgets.basics import ElidedLabel, tip
 from mosaic.client import Client
 from support.gui_context import shown
 from support.runs import script_config

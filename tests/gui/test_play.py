@@ -14,18 +14,15 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QCheckBox, QPushButton, QSlider
 from pytestqt.qtbot import QtBot
 
-from gym_gui.context import Context
-from gym_gui.models.facts import read_facts
-from gym_gui.models.playing import Closed, News, Opened, Refusal, Seen
-from gym_gui.models.policies import policies_of
+from gym_gui.context import Context, Settings
+from gym_gui.models.run_files import policies_of, read_facts
 from gym_gui.models.runs import RunBook
 from gym_gui.services.daemon_link import DaemonLink
-from gym_gui.services.notifications import Notifications
 from gym_gui.services.play_session import Play
-from gym_gui.services.tasks import Tasks
-from gym_gui.settings import Settings
+from gym_gui.services.tasks import Notifications, Tasks
+from gym_gui.ui.presenters.play import Closed, News, Opened, Refusal, Seen
 from gym_gui.ui.views.play import PlayView
-from gym_gui.ui.widgets.play_choice import ChoiceButton
+from gym_gui.ui.widgets.play_actions import ChoiceButton
 from mosaic.client import RunRecord
 from support.policies import STEP, save_cartpole, save_pendulum
 from support.records import plain_record

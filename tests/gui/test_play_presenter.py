@@ -6,10 +6,18 @@ from typing import Any
 
 import pytest
 
-from gym_gui.models.play_actions import ActionSpace
-from gym_gui.models.playing import Closed, Opened, Refusal, Running, Seen
-from gym_gui.ui.presenters.play import Command, PlayPresenter
-from gym_gui.ui.presenters.play_values import bars, observation_rows
+from gym_gui.ui.presenters.play import (
+    ActionSpace,
+    Closed,
+    Command,
+    Opened,
+    PlayPresenter,
+    Refusal,
+    Running,
+    Seen,
+    bars,
+    observation_rows,
+)
 
 CART = {"kind": "discrete", "n": 2, "meanings": ["left", "right"]}
 

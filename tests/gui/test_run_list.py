@@ -10,11 +10,11 @@ from PySide6.QtTest import QAbstractItemModelTester
 from pytestqt.qtbot import QtBot
 
 from gym_gui.models.filters import RunFilter
-from gym_gui.models.labels import Labels, changes_for, shared_labels
 from gym_gui.models.listing import Listing
 from gym_gui.models.runs import RunBook
-from gym_gui.models.sparkline import POINTS, Sketch, mean_curve, sketch_returns
-from gym_gui.ui.widgets.run_list_model import RunListModel
+from gym_gui.services.sparklines import POINTS, Sketch, mean_curve, sketch_returns
+from gym_gui.ui.presenters.window import Labels, changes_for, shared_labels
+from gym_gui.ui.widgets.run_list import RunListModel
 from mosaic.analytics.event_files import ScalarChunk, Series
 from mosaic.client import RunRecord
 from support.window import live, made_run

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 from gym_gui.models.filters import RunFilter
 from gym_gui.models.run_table import RunTable, before_in_queue
 from gym_gui.models.runs import RunBook
-from gym_gui.ui.widgets.run_asking import run_menu
+from gym_gui.ui.widgets.run_header import run_menu
 from gym_gui.ui.widgets.run_table import RunTableModel, RunTableView
 from mosaic.client import Client
 from support.runs import end, long_config

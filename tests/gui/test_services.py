@@ -16,15 +16,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
+from gym_gui.context import Settings
+from gym_gui.services.curves import RunMetrics
 from gym_gui.services.daemon_link import DaemonLink
-from gym_gui.services.follower import Follower, close_followers
-from gym_gui.services.machine import read_usage
-from gym_gui.services.notifications import Notification, Notifications
-from gym_gui.services.run_metrics import RunMetrics
 from gym_gui.services.sparklines import Sparklines
-from gym_gui.services.tasks import Tasks
-from gym_gui.settings import Settings
+from gym_gui.services.tasks import Follower, Notification, Notifications, Tasks, close_followers
 from gym_gui.ui.appearance import put_on
+from gym_gui.ui.presenters.window import read_usage
 from gym_gui.ui.widgets.notification_area import NotificationArea, NotificationHistory
 from mosaic.client import Client, train_config
 from mosaic.contract.errors import UnavailableError, UserError

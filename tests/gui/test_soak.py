@@ -22,10 +22,8 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from gym_gui.app import Collector
-from gym_gui.services.notifications import Notification, Notifications
-from gym_gui.services.tasks import Tasks
-from gym_gui.ui.widgets.choosing_form import ChoosingFrame
-from gym_gui.ui.widgets.form_frame import FormFrame
+from gym_gui.services.tasks import Notification, Notifications, Tasks
+from gym_gui.ui.widgets.form_frame import ChoosingFrame, FormFrame
 from mosaic.contract.paths import VarPaths
 from support.policies import save_cartpole
 from support.window import PATIENCE_MS, Driver, made_run

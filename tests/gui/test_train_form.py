@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from gym_gui.context import Context
-from gym_gui.models.stages import NONE, OWN
+from gym_gui.models.form_choices import NONE, OWN
 from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
 from gym_gui.ui.widgets.form_side import RESULT
 from mosaic.client import Client

@@ -11,7 +11,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from pytestqt.qtbot import QtBot
 
-from gym_gui.ui.widgets.video_player import VideoPlayer
+from gym_gui.ui.widgets.frame_view import VideoPlayer
 from mosaic.analytics.film import Film
 from support.gui_context import shown
 

@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from gym_gui.app import Desktop, catch_faults
-from gym_gui.models.facts import RunFacts
-from gym_gui.settings import Settings
+from gym_gui.context import Settings
+from gym_gui.models.run_files import RunFacts
 from gym_gui.theme import theme
 from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
 from mosaic.client import Client

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gym_gui.models.artifact_tree import MOST_IN_FOLDER, Node, tree_of
+from gym_gui.models.run_files import MOST_IN_FOLDER, Node, tree_of
 from mosaic.analytics.artifacts import list_artifacts
 
 

@@ -15,17 +15,21 @@ from gym_gui.models.charting import (
     ChartOptions,
     above_zero,
     batches_line,
+    beside_main,
     common_window,
     drawings,
     full_range,
+    head_note,
     in_powers,
     keys_of,
     line_of,
+    main_tag,
     readings,
+    reward_per_step,
+    sections,
     to_csv,
     value_range,
 )
-from gym_gui.models.metrics import beside_main, head_note, main_tag, reward_per_step, sections
 from gym_gui.models.series import Curve
 from mosaic.analytics.eval_summary import EvalScores, EvalSummary
 from support.gui_records import record

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from gym_gui.models.command_line import NotTold, command_for
-from gym_gui.ui.presenters.config import config_page
+from gym_gui.models.command_line import NotTold, command_for, config_page
 from mosaic.cli.commands import train
 from mosaic.cli.commands.train import train_configs
 from mosaic.client.configs import train_config

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gym_gui.models.compare import differences, group_runs
-from gym_gui.ui.presenters.compare import defaults_for, note_of, table_of
+from gym_gui.models.compare import defaults_for, differences, group_runs, note_of, table_of
 from mosaic.client import RunRecord
 from support.gui_records import record
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gym_gui.models.frame_layout import arrange, crisp
 from gym_gui.models.hud import absence_of, batch_line, caption, hud_of, staleness
+from gym_gui.ui.widgets.frame_view import arrange, crisp
 from mosaic.analytics.eval_summary import EvalScores, EvalSummary
 from mosaic.fastlane.grid import Metrics
 from mosaic.fastlane.reader import SlotStatus

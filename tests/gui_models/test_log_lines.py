@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gym_gui.models.log_lines import LONGEST_LINE, LogLines, tail_offset
+from gym_gui.services.log_stream import LONGEST_LINE, LogLines, tail_offset
 
 
 def test_lines_are_whole_however_the_bytes_come() -> None:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gym_gui.models.charting import ChartOptions, line_of, mean_line
-from gym_gui.models.series import Curve, Pyramid, curve_of, nearest, thin
-from gym_gui.models.smoothing import trend_of, window_of
+from gym_gui.models.series import Curve, Pyramid, curve_of, nearest, thin, trend_of, window_of
 from mosaic.analytics.event_files import ScalarChunk, Series
 from mosaic.analytics.table import MetricTable
 

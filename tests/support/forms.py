@@ -11,12 +11,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QLineEdit, QWidget
 from pytestqt.qtbot import QtBot
 
-from gym_gui.context import Context
+from gym_gui.context import Context, Settings
 from gym_gui.models.runs import RunBook
 from gym_gui.services.daemon_link import DaemonLink
-from gym_gui.services.notifications import Notification, Notifications
-from gym_gui.services.tasks import Tasks
-from gym_gui.settings import Settings
+from gym_gui.services.tasks import Notification, Notifications, Tasks
 from gym_gui.ui.widgets.form_frame import FormFrame
 from mosaic.client import RunRecord
 from mosaic.contract.capabilities import find_worker

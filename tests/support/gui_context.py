@@ -9,12 +9,10 @@ from typing import Any
 
 from PySide6.QtWidgets import QApplication, QWidget
 
-from gym_gui.context import Context
+from gym_gui.context import Context, Settings
 from gym_gui.models.runs import RunBook
 from gym_gui.services.daemon_link import DaemonLink
-from gym_gui.services.notifications import Notifications
-from gym_gui.services.tasks import Tasks
-from gym_gui.settings import Settings
+from gym_gui.services.tasks import Notifications, Tasks
 
 
 class Told:

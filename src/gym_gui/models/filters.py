@@ -2,17 +2,68 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from pathlib import PurePath
 from typing import Any
 
 from gym_gui.models import words
 from gym_gui.models.compare import settings_of
-from gym_gui.models.run_values import NUMBERS, TEXTS
 from mosaic.client import RunQuery, RunRecord
 from mosaic.contract import run_filter
 from mosaic.contract.run_filter import WHOLE, Term, parse_terms
+
+Known = str | float | None
+
+
+def elapsed(run: RunRecord, now: float) -> float | None:
+    """Seconds since the run was started, up to its end, without pauses."""
+    if run.started_at is None:
+        return None
+    paused = sum(after.at - entry.at for entry, after in pairwise(run.history) if entry.status == "PAUSE")
+    until = run.ended_at or now
+    if run.status == "PAUSE" and run.history:
+        until = run.history[-1].at
+    return max(0.0, until - run.started_at - paused)
+
+
+def _asked(run: RunRecord) -> Mapping[str, Any]:
+    asked: Mapping[str, Any] = run.config.get("metadata", {}).get("worker", {}).get("config", {})
+    return asked
+
+
+def _headline(name: str) -> Callable[[RunRecord], Known]:
+    return lambda run: run.headline.get(name)
+
+
+def _asked_text(name: str) -> Callable[[RunRecord], Known]:
+    return lambda run: str(_asked(run).get(name) or "")
+
+
+TEXTS: dict[str, Callable[[RunRecord], Known]] = {
+    "name": lambda run: run.run_name,
+    "algo": lambda run: PurePath(str(_asked(run).get("algo") or "")).name,
+    "env": _asked_text("env_id"),
+    "tag": lambda run: ", ".join(run.tags),
+    "state": lambda run: words.state_of(run).word,
+    "notes": lambda run: run.notes,
+    "id": lambda run: run.run_id,
+}
+NUMBERS: dict[str, Callable[[RunRecord], Known]] = {
+    "return": _headline("mean_return"),
+    "steps": _headline("step"),
+    "speed": _headline("sps"),
+    "episodes": _headline("episodes"),
+    "progress": _headline("progress"),
+    "seed": lambda run: _asked(run).get("seed"),
+    "priority": lambda run: run.priority,
+    "duration": lambda run: elapsed(run, time.time()),
+    "age": lambda run: time.time() - run.submitted_at,
+}
+
 
 STATES = ("all", "running", "waiting", "failed")
 HINT = "Words, or: algo=ppo  env:cart  tag=x  seed=1  state=failed  return>400  age<2d  learning_rate=0.01"

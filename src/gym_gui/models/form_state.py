@@ -1,13 +1,109 @@
-"""The fields of a form: what is typed into each, whether that is right, and whether it is a change."""
+"""The fields of a form: what is typed into each, what it means, and whether that is right and a change."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal, InvalidOperation
 
-from gym_gui.models.parsing import Value, parse, show
 from mosaic.contract.capabilities import BoundedParameter, Parameter
 from mosaic.contract.errors import UserError
+
+Value = bool | int | float | str | None
+
+_SCALES = {"": 1, "k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
+_WORDS = dict.fromkeys(("on", "true", "yes", "1"), True) | dict.fromkeys(("off", "false", "no", "0"), False)
+_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
+_NUMBER = re.compile(r"([+-]?[\d_]*\.?[\d_]*(?:e[+-]?\d{1,3})?)([kmb]?)")
+_KIND_WORDS = {
+    "bool": "on or off",
+    "int": "a whole number",
+    "count": "a whole number",
+    "float": "a number",
+    "json": "a JSON object",
+}
+_EXAMPLES = {"count": "50,000 or 500k", "json": '{"gravity": 5.0}'}
+
+
+def parse(field: Field, text: str) -> Value:
+    """The value in a text; a UserError says what the field takes."""
+    plain = text.strip()
+    if not plain:
+        if field.optional or field.kind in ("str", "secret", "json"):
+            return None if field.optional else ""
+        raise UserError(f"{field.title} is empty, but must be {allowed(field)}.")
+    try:
+        value = _convert(field.kind, plain)
+    except ValueError:
+        raise UserError(f"{field.title} is '{plain}', but must be {allowed(field)}.") from None
+    if field.choices and value not in field.choices:
+        raise UserError(f"{field.title} is '{plain}', but must be {allowed(field)}.")
+    if isinstance(value, int | float) and not isinstance(value, bool) and not _inside(field, value):
+        raise UserError(f"{field.title} is {plain}, but must be {allowed(field)}.")
+    return value
+
+
+def show(value: Value, kind: str = "str") -> str:
+    """A value as a field shows it."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, int) and kind == "count":
+        return f"{value:,}"
+    return str(value)
+
+
+def allowed(field: Field) -> str:
+    """What a field takes, in words."""
+    if field.choices:
+        return "one of " + ", ".join(show(choice) for choice in field.choices)
+    text = _KIND_WORDS.get(field.kind, "text")
+    example = f", such as {_EXAMPLES[field.kind]}" if field.kind in _EXAMPLES else ""
+    return text + _bounds(field) + example
+
+
+def _bounds(field: Field) -> str:
+    low, high = field.minimum, field.maximum
+    if low is not None and high is not None:
+        return f" from {low:g} to {high:g}"
+    if low is not None:
+        return f" of at least {low:g}"
+    return "" if high is None else f" of at most {high:g}"
+
+
+def _convert(kind: str, text: str) -> bool | int | float | str:
+    if kind == "bool":
+        if text.lower() not in _WORDS:
+            raise ValueError(text)
+        return _WORDS[text.lower()]
+    if kind in ("int", "count"):
+        number = _decimal(text)
+        if number != number.to_integral_value():
+            raise ValueError(text)
+        return int(number)
+    if kind == "float":
+        return float(_decimal(text))
+    if kind == "json" and not isinstance(json.loads(text), dict):
+        raise ValueError(text)
+    return text
+
+
+def _decimal(text: str) -> Decimal:
+    """A number, also as `500k`, `1e6`, `1_000` or `500,000`; a comma that groups nothing is no number."""
+    plain = text.replace(",", "") if _GROUPED.fullmatch(text) else text
+    match = _NUMBER.fullmatch(plain.lower())
+    try:
+        return Decimal(match[1].replace("_", "")) * _SCALES[match[2]] if match else Decimal("x")
+    except InvalidOperation:
+        raise ValueError(text) from None
+
+
+def _inside(field: Field, value: float) -> bool:
+    low, high = field.minimum, field.maximum
+    return (low is None or value >= low) and (high is None or value <= high)
 
 
 @dataclass(frozen=True)
@@ -139,3 +235,48 @@ class FormState:
 
 def _is_large(value: object) -> bool:
     return isinstance(value, int) and value >= 10_000
+
+
+MOST_SEEDS = 1000
+_PART = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
+
+
+def parse_seeds(text: str) -> tuple[int, ...]:
+    """The seeds in a text; a UserError says how to write them, or which one stands there twice."""
+    found: dict[int, None] = {}
+    for part in re.split(r"[,;]", text.strip().strip(",;")):
+        match = _PART.fullmatch(part.strip())
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
+        if first > last:
+            raise UserError(f"Seeds are '{text.strip()}', but must be written as 1, as 1, 2, 3 or as 1-5.")
+        if last - first >= MOST_SEEDS or len(found) >= MOST_SEEDS:
+            raise UserError(f"'{text.strip()}' is more than {MOST_SEEDS:,} seeds: start fewer runs at once.")
+        for seed in range(first, last + 1):
+            if seed in found:
+                raise UserError(f"'{text.strip()}' names seed {seed} more than once: name each once.")
+            found[seed] = None
+    return tuple(found)
+
+
+def show_seeds(seeds: Sequence[int]) -> str:
+    """Seeds in the shortest way to write them."""
+    if len(seeds) > 2 and list(seeds) == list(range(seeds[0], seeds[0] + len(seeds))):
+        return f"{seeds[0]}-{seeds[-1]}"
+    return ", ".join(map(str, seeds))
+
+
+def seeds_problem(text: str) -> str:
+    """What is wrong with a text of seeds; empty when nothing is."""
+    try:
+        parse_seeds(text)
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+def about_seeds(text: str) -> str:
+    """How many runs a text of seeds means; empty when it cannot be read."""
+    if seeds_problem(text):
+        return ""
+    count = len(parse_seeds(text))
+    return "1 run" if count == 1 else f"{count} runs"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
-from gym_gui.models.facts import is_evaluation
-from gym_gui.models.requirements import Requirement
+from gym_gui.models.form_choices import Requirement
+from gym_gui.models.run_files import is_evaluation
 from gym_gui.models.words import number, sentence, start_phase, steps
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord

@@ -1,12 +1,218 @@
-"""What the run list shows now: which rows, in which order, how high, and how many there are of each state."""
+"""What the run list shows now: which rows, in which order and words, and how many there are of each state."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
 
+from gym_gui.models import words
 from gym_gui.models.filters import STATES, RunFilter, in_state
-from gym_gui.models.run_rows import Row, Shape, child_row, group_row, shape_of
+from gym_gui.models.run_files import is_evaluation
 from gym_gui.models.runs import RunBook, RunGroup
+from gym_gui.models.words import State, state_of, title_of
+from mosaic.client import RunRecord
+
+_RUN_ID = re.compile(r"\b(?:run |runs )?([0-9A-HJKMNP-TV-Z]{26})\b")
+# Of several runs together the one furthest to the left gives its state.
+_ORDER = (
+    "Waiting for space",
+    "Stalled",
+    "Running",
+    "Starting",
+    "Restarting",
+    "Paused",
+    "Waiting",
+    "Failed",
+    "Timed out",
+    "Cancelled",
+    "Completed",
+)
+_MOVING = frozenset({"Waiting for space", "Running", "Starting", "Restarting", "Paused"})
+_EXPLAINED = frozenset({"Waiting", "Restarting", "Stalled", "Failed", "Timed out"})
+_STOPPED = frozenset({"Failed", "Timed out", "Cancelled"})
+
+Finder = Callable[[str], RunRecord | None]
+
+
+class Shape(IntEnum):
+    """What stands under the two lines that every row has: nothing, a bar of progress, or a sentence."""
+
+    PLAIN = 0
+    BAR = 1
+    REASON = 2
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row: a group, or a run of an opened group."""
+
+    key: str
+    run_ids: tuple[str, ...]
+    """The runs that it stands for; the first is the one to show."""
+    title: str
+    about: str
+    """What a run with a name of its own is."""
+    value: str
+    state: State
+    detail: str
+    progress: float | None
+    reason: str
+    child: bool = False
+    opened: bool | None = None
+    """None for a row that cannot be opened."""
+
+    @property
+    def run_id(self) -> str:
+        return self.run_ids[0]
+
+
+def shape_of(runs: Sequence[RunRecord]) -> Shape:
+    """The shape of the row of these runs, without putting it into words."""
+    state = overall_state(runs)
+    if state.word in _EXPLAINED and any(why(run) and state_of(run) == state for run in runs):
+        return Shape.REASON
+    return Shape.BAR if state.word in _MOVING and progress_of(runs) is not None else Shape.PLAIN
+
+
+def group_row(group: RunGroup, opened: bool, find: Finder) -> Row:
+    """The row of a group; of one run it is that run's."""
+    runs = list(group.runs.values())
+    first = group.first
+    state = overall_state(runs)
+    ids = (first.run_id, *(run.run_id for run in runs if run is not first))
+    return Row(
+        key=group.key,
+        run_ids=ids,
+        title=_name_of(runs) or words.kind_of(first),
+        about=words.kind_of(first) if _name_of(runs) else "",
+        value=value_text(runs),
+        state=state,
+        detail=_with_tags(detail_text(runs, state), shared_tags(runs)),
+        progress=progress_of(runs) if state.word in _MOVING else None,
+        reason=reason_text(runs, state, find),
+        opened=opened if len(runs) > 1 else None,
+    )
+
+
+def child_row(group: RunGroup, run: RunRecord, find: Finder) -> Row:
+    """The row of one run within its group."""
+    state = state_of(run)
+    shared = shared_tags(list(group.runs.values()))
+    seed = words.seeds_text([run.worker_config.get("seed")])
+    return Row(
+        key=f"{group.key}/{run.run_id}",
+        run_ids=(run.run_id,),
+        title=words.sentence(seed) or words.short_id(run.run_id),
+        about="" if _name_of(list(group.runs.values())) else words.own_name(run),
+        value=value_text([run]),
+        state=state,
+        detail=_with_tags(_how_far([run], state), [tag for tag in run.tags if tag not in shared]),
+        progress=progress_of([run]) if state.word in _MOVING else None,
+        reason=reason_text([run], state, find),
+        child=True,
+    )
+
+
+def shared_tags(runs: Sequence[RunRecord]) -> list[str]:
+    """The tags that all of them have."""
+    return [tag for tag in runs[0].tags if all(tag in run.tags for run in runs)] if runs else []
+
+
+def _name_of(runs: Sequence[RunRecord]) -> str:
+    """The name that all of them have been given."""
+    names = {words.own_name(run) for run in runs}
+    return names.pop() if len(names) == 1 else ""
+
+
+def _with_tags(detail: str, tags: Sequence[str]) -> str:
+    return " · ".join(filter(None, (detail, words.tags_text(tags))))
+
+
+def overall_state(runs: Sequence[RunRecord]) -> State:
+    """The state of several runs together."""
+    states = [state_of(run) for run in runs]
+    if len(states) == 1:
+        return states[0]
+    return min(states, key=lambda state: _ORDER.index(state.word) if state.word in _ORDER else len(_ORDER))
+
+
+def value_text(runs: Sequence[RunRecord]) -> str:
+    """The mean return; nothing before there is one."""
+    returns = [run.headline.get("mean_return") for run in runs]
+    known = [value for value in returns if value is not None]
+    return words.number(sum(known) / len(known)) if known else ""
+
+
+def progress_of(runs: Sequence[RunRecord]) -> float | None:
+    """How far they are, of 1."""
+    shares = [1.0 if run.ended else run.headline.get("progress") for run in runs]
+    known = [share for share in shares if share is not None]
+    return sum(known) / len(runs) if known else None
+
+
+def detail_text(runs: Sequence[RunRecord], state: State) -> str:
+    """What stands behind the state: `seeds 1–3 · 74 %`, `500k steps · 0:23`, `at 182k steps`."""
+    ended = all(run.ended for run in runs)
+    seeds = "" if ended and len(runs) == 1 else words.seeds_text([r.worker_config.get("seed") for r in runs])
+    return " · ".join(filter(None, (seeds, _how_far(runs, state))))
+
+
+def _how_far(runs: Sequence[RunRecord], state: State) -> str:
+    done = sum(run.ended for run in runs)
+    if state.word == "Starting" and len(runs) == 1:
+        return words.start_phase(runs[0])
+    if state.word in _MOVING:
+        episodes = _episodes(runs[0])
+        share = progress_of(runs)
+        counted = f"{done} of {len(runs)} done" if done else ""
+        return episodes or counted or (words.percent(share) if share is not None else "")
+    if state.word == "Waiting":
+        return ""
+    if is_evaluation(runs[0]):
+        return _episodes(runs[0])
+    step = max((run.headline.get("step") or 0) for run in runs)
+    reached = f"{words.short_steps(step)} steps" if step else ""
+    if state.word in _STOPPED:
+        return f"at {reached}" if reached else ""
+    if len(runs) > 1:
+        return reached
+    took = [run.ended_at - run.started_at for run in runs if run.started_at and run.ended_at]
+    return " · ".join(filter(None, (reached, *map(words.duration, took))))
+
+
+def _episodes(run: RunRecord) -> str:
+    if not is_evaluation(run):
+        return ""
+    done = run.headline.get("episodes") or 0
+    target = (run.headline.get("evaluation") or {}).get("target_episodes")
+    of = f" of {words.steps(target)}" if target and not run.ended else ""
+    return f"{words.steps(done)}{of} episodes"
+
+
+def reason_text(runs: Sequence[RunRecord], state: State, find: Finder) -> str:
+    """Why they wait or failed, with the names of the runs it speaks of."""
+    if state.word not in _EXPLAINED:
+        return ""
+    reason = next((why(run) for run in runs if why(run) and state_of(run) == state), None)
+    return with_titles(words.sentence(reason), find) if reason else ""
+
+
+def why(run: RunRecord) -> str | None:
+    """What explains a run's state."""
+    return words.stall_text(run) or run.reason
+
+
+def with_titles(text: str, find: Finder) -> str:
+    """A sentence with the name of each run instead of its id."""
+
+    def title(found: re.Match[str]) -> str:
+        run = find(found[1])
+        return words.short_id(found[1]) if run is None else title_of(run)
+
+    return _RUN_ID.sub(title, text)
+
 
 _NONE = (0,) * len(STATES)
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gym_gui.models import words
-from gym_gui.models.filters import RunFilter, in_state
-from gym_gui.models.run_values import NUMBERS, TEXTS, elapsed
+from gym_gui.models.filters import NUMBERS, TEXTS, RunFilter, elapsed, in_state
 from gym_gui.models.runs import RunBook
 from mosaic.client import RunRecord
 

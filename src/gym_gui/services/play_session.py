@@ -14,7 +14,7 @@ from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from gym_gui.models.playing import Closed, News, Opened, Refusal, Running, Seen
+from gym_gui.ui.presenters.play import Closed, News, Opened, Refusal, Running, Seen
 from mosaic.client.playing import Message, PlaySession, Refused
 from mosaic.contract.errors import MosaicError
 from mosaic.fastlane.png import decode_png

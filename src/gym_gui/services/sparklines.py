@@ -1,20 +1,134 @@
-"""Thumbnail curves of the runs that are on the screen, read in a thread of their own."""
+"""Thumbnail curves of the runs that are on the screen: the return over a run's life, in a few points."""
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
 
+import numpy as np
 from PySide6.QtCore import QObject, Qt, Signal, Slot
 
-from gym_gui.models.sparkline import Sketch, sketch_returns
-from gym_gui.services.follower import Follower
-from mosaic.analytics.event_files import ScalarChunk
+from gym_gui.services.tasks import Follower
+from mosaic.analytics.event_files import ScalarChunk, Series
+from mosaic.analytics.headline import EVALUATION_RETURN, TRAINING_RETURN
 from mosaic.client import Client, RunRecord
 from mosaic.contract.errors import NotFoundError
+
+POINTS = 40
+_BINS = 2 * POINTS
+_BULK = 512
+"""More points than this at once are averaged in blocks before they are looked at one by one."""
+_MEAN_RETURN = "rollout/ep_rew_mean"
+_TAGS = (TRAINING_RETURN, _MEAN_RETURN, EVALUATION_RETURN)
+
+
+class Sketch:
+    """Means of equally many points each; when they become too many, two become one."""
+
+    def __init__(self) -> None:
+        self._steps: list[int] = []
+        self._means: list[float] = []
+        self._size = 1
+        self._open_sum = 0.0
+        self._open_count = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._means)
+
+    @property
+    def last_step(self) -> int:
+        return self._steps[-1] if self._steps else -1
+
+    def extend(self, series: Series) -> None:
+        """Add points that come after those so far."""
+        block = max(1, len(series) // _BULK)
+        while self._size < block:
+            self._halve()
+        values = np.asarray(series.values)[: len(series) // block * block]
+        means = np.nanmean(values.reshape(-1, block), axis=1) if block > 1 else values
+        for step, value in zip(series.steps[block - 1 :: block], means.tolist(), strict=False):
+            self.add(step, value, block)
+
+    def add(self, step: int, value: float, count: int = 1) -> None:
+        """Add a value that stands for `count` points."""
+        if not math.isfinite(value):
+            return
+        if self._open_count == 0 and len(self._means) >= _BINS:
+            self._halve()
+        if self._open_count == 0:
+            self._means.append(value)
+            self._steps.append(step)
+        self._open_sum += value * count
+        self._open_count += count
+        self._means[-1] = self._open_sum / self._open_count
+        self._steps[-1] = step
+        if self._open_count >= self._size:
+            self._open_sum, self._open_count = 0.0, 0
+
+    def purge(self, step: int) -> None:
+        """Forget what was at `step` or later."""
+        kept = sum(one < step for one in self._steps)
+        del self._steps[kept:], self._means[kept:]
+        self._open_sum, self._open_count = 0.0, 0
+
+    def _halve(self) -> None:
+        pairs = [self._means[at : at + 2] for at in range(0, len(self._means), 2)]
+        self._means = [sum(pair) / len(pair) for pair in pairs]
+        self._steps = [self._steps[min(2 * at + 1, len(self._steps) - 1)] for at in range(len(pairs))]
+        self._size *= 2
+        self._open_sum, self._open_count = 0.0, 0
+
+    def points(self) -> list[float]:
+        """The curve, in `POINTS` points or fewer."""
+        return _thinned(self._means, POINTS)
+
+
+def sketch_returns(chunks: Iterable[ScalarChunk]) -> Sketch:
+    """The return of a run from its scalars: that of the folder that was written to last."""
+    sketches: dict[tuple[str, str], Sketch] = {}
+    latest: dict[str, str] = {}
+    for chunk in chunks:
+        for tag in _TAGS:
+            if chunk.purge_from is not None and (tag, chunk.source) in sketches:
+                sketches[tag, chunk.source].purge(chunk.purge_from)
+            if tag in chunk.series:
+                sketches.setdefault((tag, chunk.source), Sketch()).extend(chunk.series[tag])
+                latest[tag] = chunk.source
+    best = next((tag for tag in _TAGS if tag in latest), None)
+    return sketches[best, latest[best]] if best else Sketch()
+
+
+def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
+    """The mean of several curves, each stretched to the same length."""
+    known = [curve for curve in curves if len(curve) > 1]
+    if len(known) < 2:
+        return list(known[0]) if known else []
+    stretched = [_stretched(curve, POINTS) for curve in known]
+    return [sum(column) / len(column) for column in zip(*stretched, strict=True)]
+
+
+def _thinned(values: Sequence[float], most: int) -> list[float]:
+    if len(values) <= most:
+        return list(values)
+    edges = [round(at * len(values) / most) for at in range(most + 1)]
+    return [sum(values[a:b]) / (b - a) for a, b in pairwise(edges)]
+
+
+def _stretched(values: Sequence[float], count: int) -> list[float]:
+    last = len(values) - 1
+    found = []
+    for at in range(count):
+        place = at * last / (count - 1)
+        low = min(int(place), last - 1)
+        share = place - low
+        found.append(values[low] * (1 - share) + values[low + 1] * share)
+    return found
+
 
 _BREATH_SECONDS = 0.002
 """Between two parts of a long history, so that the window's thread gets its turn."""

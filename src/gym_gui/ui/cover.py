@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QMenu, QStackedWidget, QWidget
 from gym_gui.context import Context
 from gym_gui.ui.run_page import RunPage
 from gym_gui.ui.views.base import RunsView, View
-from gym_gui.ui.workers.catalog import form_for, workers_for
-from gym_gui.ui.workers.worker_form import WorkerForm
+from gym_gui.ui.workers import WorkerForm, form_for, workers_for
 from mosaic.client import RunRecord
 from mosaic.contract.capabilities import WorkerCapabilities
 from mosaic.contract.errors import UserError

@@ -9,34 +9,26 @@ from PySide6.QtCore import QByteArray, QMargins, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
 
-from gym_gui.context import Context
-from gym_gui.models.commands import RUN_PREFIX, Found, commands_for_run
+from gym_gui.context import Context, Settings
+from gym_gui.models.compare import defaults_for
 from gym_gui.models.runs import RunBook
 from gym_gui.models.words import title_of
 from gym_gui.services.daemon_link import DaemonLink
 from gym_gui.services.more_runs import MoreRuns, Wish
-from gym_gui.services.notifications import Notifications
 from gym_gui.services.sparklines import Sparklines
-from gym_gui.services.tasks import Tasks
-from gym_gui.settings import Settings
+from gym_gui.services.tasks import Notifications, Tasks
 from gym_gui.theme import SPACE
 from gym_gui.ui.appearance import choose, next_theme
 from gym_gui.ui.cover import Cover
-from gym_gui.ui.news import News
-from gym_gui.ui.presenters.compare import defaults_for
-from gym_gui.ui.presenters.empty import empty_words
-from gym_gui.ui.run_actions import RunActions
+from gym_gui.ui.presenters.window import RUN_PREFIX, Found, commands_for_run, empty_words
+from gym_gui.ui.run_actions import News, RunActions
 from gym_gui.ui.run_page import RunPage
 from gym_gui.ui.views.base import RunsView, RunView
 from gym_gui.ui.views.table import TableView
-from gym_gui.ui.widgets import run_panel, status_bar
-from gym_gui.ui.widgets.empty_state import EmptyState
-from gym_gui.ui.widgets.finder import Finder
+from gym_gui.ui.widgets.bars import STATUS_HEIGHT, EmptyState, Finder, StatusBar, Toolbar
 from gym_gui.ui.widgets.notification_area import NotificationArea, NotificationHistory
-from gym_gui.ui.widgets.run_asking import run_menu
-from gym_gui.ui.widgets.run_panel import RunPanel
-from gym_gui.ui.widgets.status_bar import StatusBar
-from gym_gui.ui.widgets.toolbar import Toolbar
+from gym_gui.ui.widgets.run_header import run_menu
+from gym_gui.ui.widgets.run_panel import PANEL_WIDTH, RunPanel
 from mosaic.client import RunRecord
 
 SIZE = (1440, 900)
@@ -78,7 +70,7 @@ class Window(QMainWindow):
         self.status = StatusBar()
         self._lay_out(comparison)
         self.finder = Finder(self._whole, self.context.runs, self._run_commands)
-        margin = status_bar.HEIGHT + SPACE[2]
+        margin = STATUS_HEIGHT + SPACE[2]
         self.notification_area = NotificationArea(notifications, self._whole, margin)
         self.history = NotificationHistory(notifications, self._whole, margin)
         self._connect()
@@ -394,7 +386,7 @@ class Window(QMainWindow):
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         # Before it is shown a splitter does not know how wide it is, and shares out what it is given.
-        width = int(self.context.settings.get("panel_width") or run_panel.WIDTH)
+        width = int(self.context.settings.get("panel_width") or PANEL_WIDTH)
         self.splitter.setSizes([width, max(1, self.width() - width)])
         self.setFocus()
 

@@ -7,9 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gym_gui.models.policy_list import PolicyList
-from gym_gui.ui.presenters.form import FormPresenter, FormSource
-from gym_gui.ui.presenters.form_parameters import Group
+from gym_gui.models.form_choices import PolicyList
+from gym_gui.ui.presenters.form import FormPresenter, FormSource, Group
 from gym_gui.ui.presenters.policy_form import PolicyForm
 from gym_gui.ui.presenters.resume_form import ResumeForm
 from gym_gui.ui.presenters.script_form import ScriptForm

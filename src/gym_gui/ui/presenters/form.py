@@ -3,17 +3,39 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
-from gym_gui.models.environments import EnvironmentList, environments_for, find_misfits, trainable
-from gym_gui.models.form_state import FormState
-from gym_gui.models.requirements import Requirement, installed_sets
-from gym_gui.models.run_fields import TRUST
-from mosaic.contract.capabilities import EnvironmentFacts, FormCatalog, WorkerCapabilities
+from gym_gui.models.form_choices import (
+    EnvironmentList,
+    Requirement,
+    environments_for,
+    find_misfits,
+    installed_sets,
+    trainable,
+)
+from gym_gui.models.form_state import Field, FormState
+from gym_gui.models.run_settings import TRUST, RunSettings
+from mosaic.client import RunRecord, eval_config, resume_config, train_config
+from mosaic.contract.capabilities import EnvironmentFacts, FormCatalog, WorkerCapabilities, WorkerCatalog
 from mosaic.contract.errors import MosaicError, UserError
+
+
+def speed_of(runs: Iterable[RunRecord], algo: str, env_id: str) -> float | None:
+    """Steps per second of the newest run that trained this algorithm there; None when there is none."""
+    fitting = [
+        run
+        for run in runs
+        if (run.worker_config.get("algo"), run.worker_config.get("env_id")) == (algo, env_id)
+        and (run.worker_config.get("extras") or {}).get("mode", "train") == "train"
+        and run.headline.get("sps")
+    ]
+    newest = max(fitting, key=lambda run: run.submitted_at, default=None)
+    return None if newest is None else float(newest.headline["sps"])
+
 
 Config = dict[str, Any]
 T = TypeVar("T")
@@ -140,3 +162,193 @@ class ChoosingForm(FormPresenter, Generic[T]):
         """Nothing is chosen, because of this."""
         self.take(None)
         self.trouble = why
+
+
+@dataclass(frozen=True)
+class TrainOrder:
+    """Runs that differ in their seed only."""
+
+    algo: str
+    env_id: str | None
+    total_timesteps: int | None
+    seeds: tuple[int, ...]
+    params: Mapping[str, Any]
+    extras: Mapping[str, Any]
+    settings: RunSettings
+    worker_type: str | None = None
+    folder: Path | None = None
+
+    def configs(self) -> list[Config]:
+        config = train_config(
+            self.algo,
+            self.env_id,
+            total_timesteps=self.total_timesteps,
+            seed=self.seeds[0],
+            params=self.params,
+            extras=self.extras,
+            tags=self.settings.tags,
+            run_name=self.settings.run_name,
+            python=self.settings.python,
+            worker_type=self.worker_type,
+            folder=self.folder,
+            secrets=self.settings.secrets,
+            plain=self.settings.plain,
+        )
+        return for_seeds(self.settings.finish(config), self.seeds)
+
+
+def for_seeds(config: Config, seeds: Sequence[int]) -> list[Config]:
+    """The same config once for each seed."""
+    found = []
+    for seed in seeds:
+        one = deepcopy(config)
+        one["metadata"]["worker"]["config"]["seed"] = seed
+        found.append(one)
+    return found
+
+
+@dataclass(frozen=True)
+class ResumeOrder:
+    """A new run that goes on from a checkpoint or a model."""
+
+    checkpoint: str
+    settings: RunSettings
+    params: Mapping[str, Any]
+    total_timesteps: int | None = None
+    extend: int | None = None
+    algo: str | None = None
+    env_id: str | None = None
+    worker_type: str | None = None
+    folder: Path | None = None
+
+    def configs(self) -> list[Config]:
+        config = resume_config(
+            self.checkpoint,
+            total_timesteps=self.total_timesteps,
+            extend=self.extend,
+            algo=self.algo,
+            env_id=self.env_id,
+            params=self.params,
+            extras=self.settings.extras,
+            tags=self.settings.tags,
+            run_name=self.settings.run_name,
+            python=self.settings.python,
+            worker_type=self.worker_type,
+            folder=self.folder,
+            secrets=self.settings.secrets,
+            plain=self.settings.plain,
+        )
+        return [self.settings.finish(config)]
+
+
+@dataclass(frozen=True)
+class EvalOrder:
+    """An evaluation of a policy."""
+
+    policy: str
+    settings: RunSettings
+    episodes: int | None = None
+    batch_size: int | None = None
+    repeat: bool = False
+    deterministic: bool = True
+    gamma: float | None = None
+    seed: int | None = None
+    env_id: str | None = None
+    algo: str | None = None
+    capture_video: bool = False
+    num_envs: int | None = None
+    max_episode_steps: int | None = None
+    max_seconds: float | None = None
+    worker_type: str | None = None
+    folder: Path | None = None
+    var: Path | None = None
+
+    def configs(self) -> list[Config]:
+        config = eval_config(
+            self.policy,
+            episodes=self.episodes,
+            batch_size=self.batch_size,
+            repeat=self.repeat,
+            deterministic=self.deterministic,
+            gamma=self.gamma,
+            seed=self.seed,
+            env_id=self.env_id,
+            algo=self.algo,
+            capture_video=self.capture_video,
+            num_envs=self.num_envs,
+            max_episode_steps=self.max_episode_steps,
+            max_seconds=self.max_seconds,
+            extras=self.settings.extras,
+            tags=self.settings.tags,
+            run_name=self.settings.run_name,
+            worker_type=self.worker_type,
+            folder=self.folder,
+            secrets=self.settings.secrets,
+            plain=self.settings.plain,
+            var=self.var,
+        )
+        return [self.settings.finish(config)]
+
+
+_ROLLOUT = ("num_envs", "num_steps", "num_minibatches")
+
+
+@dataclass(frozen=True)
+class Group:
+    """Parameters that stand together; the first group has no title and is never folded."""
+
+    title: str
+    names: tuple[str, ...]
+
+
+class ParameterSheet:
+    """A form's view of every algorithm's parameters."""
+
+    def __init__(self, catalog: WorkerCatalog, kept: Sequence[str], sections: Sequence[Group]) -> None:
+        """`kept` are parameters that stand beside what a run keeps; `sections` are folded away."""
+        self._catalog, self._kept, self._sections = catalog, kept, sections
+        self._states: dict[str, FormState] = {}
+
+    def state(self, algo: str) -> FormState:
+        """The parameters of an algorithm with the changes that were made to them."""
+        if algo not in self._states:
+            self._states[algo] = parameter_state(self._catalog, algo)
+        return self._states[algo]
+
+    def groups(self, algo: str) -> list[Group]:
+        """The parameters in the order in which they are shown."""
+        names = [name for name in self.state(algo).fields if name not in self._kept]
+        folded = {name for section in self._sections for name in section.names}
+        first = Group("", tuple(name for name in names if name not in folded))
+        others = [
+            Group(one.title, tuple(name for name in one.names if name in names)) for one in self._sections
+        ]
+        return [first, *(one for one in others if one.names)]
+
+    def kept(self, algo: str) -> list[str]:
+        """Parameters about what a run keeps, such as its model."""
+        return [name for name in self._kept if name in self.state(algo).fields]
+
+
+def parameter_state(
+    catalog: WorkerCatalog, algo: str, values: Mapping[str, Any] | None = None, only: Sequence[str] = ()
+) -> FormState:
+    """The parameters that a person may set; `values` stand in place of the defaults."""
+    shown = [one for one in catalog.parameters(algo) if not one.runtime_only]
+    fields = [Field.of(one) for one in shown if not only or one.name in only]
+    known = values or {}
+    return FormState(replace(one, default=known.get(one.name, one.default)) for one in fields)
+
+
+def about_group(state: FormState, group: Group) -> str:
+    """What is set in a folded group, in one line; changes come first."""
+    order = sorted(group.names, key=lambda name: not state.is_changed(name))
+    return " · ".join(f"{name} {state.text(name) or 'none'}" for name in order)
+
+
+def help_of(state: FormState, name: str) -> str:
+    """The text under a parameter; of minibatches it says how large they are."""
+    if name != "num_minibatches" or any(one not in state.fields or state.problem(one) for one in _ROLLOUT):
+        return state.fields[name].help
+    envs, steps, parts = (state.whole(one) or 1 for one in _ROLLOUT)
+    return f"{envs * steps:,} steps → {envs * steps // parts:,} each"

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gym_gui.models.parsing import show
-from gym_gui.models.requirements import Requirement
+from gym_gui.models.form_choices import Requirement
+from gym_gui.models.form_state import show
 from gym_gui.ui.presenters.form import Config, Order
 from mosaic.contract.capabilities import DescribingCatalog, WorkerCatalog
 from mosaic.contract.errors import MosaicError, UntrustedModuleError

@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gym_gui.models.environments import EnvironmentList
+from gym_gui.models.form_choices import EnvironmentList, PolicyList, Requirement, missing
 from gym_gui.models.form_state import Field, FormState
-from gym_gui.models.policy_list import PolicyList
-from gym_gui.models.requirements import Requirement, missing
-from gym_gui.models.run_fields import ALL
-from gym_gui.models.run_settings import RunSettings
-from gym_gui.ui.presenters.form import ChoosingForm, FormSource
-from gym_gui.ui.presenters.form_orders import EvalOrder
+from gym_gui.models.run_settings import ALL, RunSettings
+from gym_gui.ui.presenters.form import ChoosingForm, EvalOrder, FormSource
 from mosaic.contract.capabilities import PolicyCatalog, PolicyFacts
 from mosaic.contract.errors import UserError
 

@@ -6,15 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gym_gui.models.form_state import Field, FormState
-from gym_gui.models.parsing import show
-from gym_gui.models.policy_list import PolicyList
-from gym_gui.models.requirements import Requirement, missing
-from gym_gui.models.run_fields import ALL
-from gym_gui.models.run_settings import RunSettings
-from gym_gui.ui.presenters.form import ChoosingForm, FormSource
-from gym_gui.ui.presenters.form_orders import ResumeOrder
-from gym_gui.ui.presenters.form_parameters import parameter_state
+from gym_gui.models.form_choices import PolicyList, Requirement, missing
+from gym_gui.models.form_state import Field, FormState, show
+from gym_gui.models.run_settings import ALL, RunSettings
+from gym_gui.ui.presenters.form import ChoosingForm, FormSource, ResumeOrder, parameter_state
 from mosaic.contract.capabilities import CheckpointFacts, ResumingCatalog
 from mosaic.contract.errors import UserError
 

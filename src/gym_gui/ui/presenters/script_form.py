@@ -6,14 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gym_gui.models.form_state import Field, FormState
-from gym_gui.models.list_row import ListRow
-from gym_gui.models.requirements import Requirement, missing
-from gym_gui.models.run_fields import ALL
-from gym_gui.models.run_settings import RunSettings
-from gym_gui.models.seeds import about_seeds, parse_seeds, seeds_problem
-from gym_gui.ui.presenters.form import ChoosingForm, FormSource
-from gym_gui.ui.presenters.form_orders import TrainOrder
+from gym_gui.models.form_choices import ListRow, Requirement, missing
+from gym_gui.models.form_state import Field, FormState, about_seeds, parse_seeds, seeds_problem
+from gym_gui.models.run_settings import ALL, RunSettings
+from gym_gui.ui.presenters.form import ChoosingForm, FormSource, TrainOrder
 from mosaic.contract.capabilities import ScriptCatalog
 from mosaic.contract.errors import UserError
 

@@ -6,16 +6,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from gym_gui.models.environments import EnvironmentList
-from gym_gui.models.form_state import Field, FormState
-from gym_gui.models.requirements import Requirement, missing
-from gym_gui.models.run_fields import ALL
-from gym_gui.models.run_settings import RunSettings, json_object, load_settings
-from gym_gui.models.seeds import about_seeds, parse_seeds, seeds_problem, show_seeds
-from gym_gui.models.stages import StageTable
-from gym_gui.ui.presenters.form import FormPresenter, FormSource
-from gym_gui.ui.presenters.form_orders import TrainOrder
-from gym_gui.ui.presenters.form_parameters import Group, ParameterSheet
+from gym_gui.models.form_choices import EnvironmentList, Requirement, StageTable, missing
+from gym_gui.models.form_state import Field, FormState, about_seeds, parse_seeds, seeds_problem, show_seeds
+from gym_gui.models.run_settings import ALL, RunSettings, json_object, load_settings
+from gym_gui.ui.presenters.form import FormPresenter, FormSource, Group, ParameterSheet, TrainOrder
 from mosaic.contract.errors import UserError
 
 FIRST_ENVIRONMENT = "CartPole-v1"

@@ -6,9 +6,8 @@ from gym_gui.ui.views.artifacts import ArtifactsView
 from gym_gui.ui.views.base import RunView
 from gym_gui.ui.views.charts import ChartsView
 from gym_gui.ui.views.config import ConfigView
-from gym_gui.ui.views.live import LiveView
 from gym_gui.ui.views.logs import LogsView
-from gym_gui.ui.views.overview import OverviewView
+from gym_gui.ui.views.overview import LiveView, OverviewView
 from gym_gui.ui.views.play import PlayView
 
 RUN_VIEWS: list[type[RunView]] = [

@@ -10,7 +10,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from gym_gui.context import Context
-from gym_gui.models.facts import RunFacts
+from gym_gui.models.run_files import RunFacts
 from mosaic.client import RunRecord
 
 

@@ -1,28 +1,198 @@
-"""The Charts tab: every scalar of a run."""
+"""The Charts tab: every scalar of a run, and where else its curves can be seen."""
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
 from typing import ClassVar
 
-from PySide6.QtCore import QTimer
+import shiboken6
+from PySide6.QtCore import QObject, QTimer, Signal, SignalInstance
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QVBoxLayout
+from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models import words
-from gym_gui.models.charting import ChartOptions, Line, batches_line
-from gym_gui.models.evaluations import summary_of
-from gym_gui.models.facts import RunFacts, is_evaluation
-from gym_gui.models.metrics import Section, head_note, sections
-from gym_gui.services.chart_feed import ChartFeed
+from gym_gui.models.charting import ChartOptions, Line, Section, batches_line, head_note, sections
+from gym_gui.models.run_files import RunFacts, is_evaluation, read_facts, summary_of
+from gym_gui.services.curves import ChartFeed
 from gym_gui.theme import SPACE
 from gym_gui.ui.views.base import RunView
+from gym_gui.ui.widgets.basics import button, open_url
 from gym_gui.ui.widgets.chart import LargeChart
-from gym_gui.ui.widgets.chart_grid import ChartGrid
-from gym_gui.ui.widgets.chart_options import ChartOptionsBar
-from gym_gui.ui.widgets.run_links import RunLinks
+from gym_gui.ui.widgets.chart_grid import ChartGrid, ChartOptionsBar
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
+from mosaic.contract.atomic import write_atomic
+
+_ADDRESS = re.compile(r"http://\S+")
+_END_SECONDS = 10.0
+
+
+class TensorBoards(QObject):
+    """One TensorBoard for each run, in a process of its own: `mosaic tensorboard RUN`."""
+
+    ready = Signal(str)
+    """Its address."""
+    failed = Signal(str)
+    """Why there is none."""
+
+    def __init__(self, var: Path) -> None:
+        super().__init__()
+        self._var = var
+        self._lock = threading.Lock()
+        self._threads: dict[str, threading.Thread] = {}
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._addresses: dict[str, str] = {}
+        self._closing = False
+
+    def open(self, run_id: str) -> None:
+        """Tell the address of a run's TensorBoard, at once or when it has started."""
+        with self._lock:
+            address = self._addresses.get(run_id)
+            starting = run_id in self._threads
+        if address is not None:
+            self.ready.emit(address)
+        elif not starting:
+            thread = threading.Thread(
+                target=self._serve, args=(run_id,), name=f"tensorboard {run_id}", daemon=True
+            )
+            self._threads[run_id] = thread
+            thread.start()
+
+    def close(self) -> None:
+        """End them all."""
+        with self._lock:
+            self._closing = True
+            processes, threads = list(self._processes.values()), list(self._threads.values())
+        for process in processes:
+            process.terminate()
+        for thread in threads:
+            thread.join(_END_SECONDS)
+
+    def _serve(self, run_id: str) -> None:
+        command = [sys.executable, "-m", "mosaic", "tensorboard", run_id, "--var", str(self._var)]
+        with self._lock:
+            if self._closing:
+                return
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            )
+            self._processes[run_id] = process
+        last = self._listen(run_id, process)
+        with self._lock:
+            served = self._addresses.pop(run_id, None)
+            del self._processes[run_id], self._threads[run_id]
+        if served is None:
+            self._say(self.failed, last)
+
+    def _listen(self, run_id: str, process: subprocess.Popen[str]) -> str:
+        """Tell the address when it is said, wait for the end, and give the last words."""
+        last = "TensorBoard has ended without a word."
+        assert process.stdout is not None
+        with process.stdout:
+            for line in process.stdout:
+                last = line.strip() or last
+                found = _ADDRESS.search(line)
+                if found:
+                    with self._lock:
+                        self._addresses[run_id] = found[0]
+                    self._say(self.ready, found[0])
+        process.wait()
+        return last
+
+    def _say(self, signal: SignalInstance, text: str) -> None:
+        if not self._closing and shiboken6.isValid(self):
+            signal.emit(text)
+
+
+class RunLinks(QWidget):
+    """A row of buttons; those that lead nowhere are not shown."""
+
+    def __init__(self, context: Context) -> None:
+        super().__init__()
+        self._context = context
+        self._run: RunRecord | None = None
+        self._wandb_url = ""
+        self.boards = TensorBoards(context.link.var)
+        self.wandb = button("W&&B ↗")
+        self.wandb.setToolTip("Weights & Biases")
+        self.wandb.setAccessibleName("Weights & Biases")
+        self.tensorboard = button("TensorBoard ↗")
+        self.export = button("Export CSV…")
+        self.wandb.hide()
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(SPACE[1])
+        for one in (self.wandb, self.tensorboard, self.export):
+            row.addWidget(one)
+        self.wandb.clicked.connect(lambda: open_url(self._wandb_url, context.notifications))
+        self.tensorboard.clicked.connect(self._open_tensorboard)
+        self.export.clicked.connect(self._ask_and_export)
+        self.boards.ready.connect(self._board_ready)
+        self.boards.failed.connect(self._board_failed)
+
+    def show_run(self, run: RunRecord) -> None:
+        """Lead to this run from now on."""
+        self._run, self._wandb_url = run, ""
+        self.wandb.hide()
+
+    def refresh(self) -> None:
+        """Look for what the run has elsewhere."""
+        run = self._run
+        if run is not None:
+            self._context.tasks.run(lambda: (run.run_id, read_facts(run)), self._show_facts)
+
+    def close_links(self) -> None:
+        """End what was started."""
+        self.boards.close()
+
+    def _show_facts(self, found: tuple[str, RunFacts]) -> None:
+        run_id, facts = found
+        if self._run is not None and run_id == self._run.run_id:
+            self._wandb_url = facts.wandb_url or ""
+            self.wandb.setVisible(bool(facts.wandb_url))
+
+    def _open_tensorboard(self) -> None:
+        if self._run is not None:
+            self.tensorboard.setEnabled(False)
+            self._context.notifications.tell("TensorBoard is starting; it opens in the browser.")
+            self.boards.open(self._run.run_id)
+
+    def _board_ready(self, address: str) -> None:
+        self.tensorboard.setEnabled(True)
+        open_url(address, self._context.notifications)
+
+    def _board_failed(self, why: str) -> None:
+        self.tensorboard.setEnabled(True)
+        self._context.notifications.tell(why, "bad")
+
+    def _ask_and_export(self) -> None:
+        if self._run is None:
+            return
+        asked, _ = QFileDialog.getSaveFileName(
+            self.window(), "Export every point of this run", f"{self._run.run_name}.csv", "Table (*.csv)"
+        )
+        if asked:
+            self.export_to(Path(asked))
+
+    def export_to(self, path: Path) -> None:
+        """Write every point of every metric to a table."""
+        assert self._run is not None
+        run_id, link = self._run.run_id, self._context.link
+
+        def work() -> Path:
+            write_atomic(path, link.client().metrics(run_id).to_csv().encode())
+            return path
+
+        self._context.tasks.run(work, self._exported)
+
+    def _exported(self, path: Path) -> None:
+        self._context.notifications.tell(f"Saved {path}.", "good")
+
 
 BATCHES = "Return of each batch"
 _BATCH_MS = 1000

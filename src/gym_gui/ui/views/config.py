@@ -2,21 +2,49 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import ClassVar
 
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QHBoxLayout, QPushButton, QVBoxLayout
+from PySide6.QtGui import QFontDatabase, QGuiApplication, QSyntaxHighlighter, QTextCharFormat
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout
 
 from gym_gui.context import Context
-from gym_gui.models.facts import RunFacts
-from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.config import ConfigPage, config_page
+from gym_gui.models.command_line import ConfigPage, config_page
+from gym_gui.models.run_files import RunFacts
+from gym_gui.theme import LABEL, SPACE, theme
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import button, card, label
-from gym_gui.ui.widgets.json_view import JsonView
-from gym_gui.ui.widgets.opening import open_path
+from gym_gui.ui.widgets.basics import button, card, label, open_path
 from mosaic.client import RunRecord
+
+_PARTS = (
+    (re.compile(r'"(?:[^"\\]|\\.)*"(?=\s*:)'), "accent"),
+    (re.compile(r'(?<=: )"(?:[^"\\]|\\.)*"'), "good"),
+    (re.compile(r"(?<=[:\s])(?:true|false|null|-?\d[\d.eE+-]*)(?=,?$)"), "paused"),
+)
+
+
+class _Colours(QSyntaxHighlighter):
+    def highlightBlock(self, text: str) -> None:
+        for pattern, role in _PARTS:
+            look = QTextCharFormat()
+            look.setForeground(theme.palette.colour(role))
+            for match in pattern.finditer(text):
+                self.setFormat(match.start(), match.end() - match.start(), look)
+
+
+class JsonView(QPlainTextEdit):
+    """Read-only text in a fixed width."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setReadOnly(True)
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+        font.setPixelSize(LABEL)
+        self.setFont(font)
+        self._colours = _Colours(self.document())
+        theme.changed.connect(self._colours.rehighlight)
 
 
 class ConfigView(RunView):

@@ -1,4 +1,4 @@
-"""The Overview tab: how a run is doing, at a glance."""
+"""The Overview tab, how a run is doing at a glance, and the Live tab, what its environments look like."""
 
 from __future__ import annotations
 
@@ -8,19 +8,52 @@ from PySide6.QtCore import Qt, QTimer
 from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
 
 from gym_gui.context import Context
-from gym_gui.models.evaluations import summary_of
-from gym_gui.models.facts import RunFacts, is_evaluation
 from gym_gui.models.hud import shows_frames
+from gym_gui.models.run_files import RunFacts, is_evaluation, summary_of
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.overview import headlines, notice
 from gym_gui.ui.views.base import RunView
 from gym_gui.ui.widgets.basics import card, label, restyle
 from gym_gui.ui.widgets.chart import LargeChart
-from gym_gui.ui.widgets.headline_cards import HeadlineCards
 from gym_gui.ui.widgets.live_panel import LivePanel
-from gym_gui.ui.widgets.overview_charts import OverviewCharts
+from gym_gui.ui.widgets.overview_charts import HeadlineCards, OverviewCharts
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
+
+
+class LiveView(RunView):
+    """The picture or the grid, as large as the window allows."""
+
+    title: ClassVar[str] = "Live"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self.panel = LivePanel(heading=False)
+        surface = card()
+        surface.column.addWidget(self.panel)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[3])
+        column.addWidget(surface)
+
+    @staticmethod
+    def wanted(run: RunRecord, facts: RunFacts) -> bool:
+        return facts.has_frames or (not run.ended and shows_frames(run))
+
+    def show_run(self, run: RunRecord) -> None:
+        self.panel.show_run(run)
+
+    def update_run(self, run: RunRecord) -> None:
+        self.panel.update_run(run)
+
+    def enter(self) -> None:
+        self.panel.start()
+
+    def leave(self) -> None:
+        self.panel.stop()
+
+    def close_view(self) -> None:
+        self.panel.stop()
+
 
 _CLOCK_MS = 1000
 

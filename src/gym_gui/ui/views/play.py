@@ -2,21 +2,152 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt
+from collections.abc import Sequence
+
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QProgressBar,
+    QStackedWidget,
+    QVBoxLayout,
+    QWidget,
+)
 
 from gym_gui.context import Context
-from gym_gui.models.facts import RunFacts
-from gym_gui.models.policies import PolicyChoice, policies_of
+from gym_gui.models.run_files import PolicyChoice, RunFacts, policies_of
 from gym_gui.services.play_session import Play
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.play import Command, PlayPresenter
 from gym_gui.ui.views.base import RunView
+from gym_gui.ui.widgets.basics import button, label, restyle
 from gym_gui.ui.widgets.play_stage import PlayStage
-from gym_gui.ui.widgets.play_start import PlayStart
-from gym_gui.ui.widgets.policy_bar import PolicyBar
 from mosaic.client import RunRecord
+
+
+class PolicyBar(QWidget):
+    """A line above the picture."""
+
+    changed = Signal()
+    """Another policy, or another way to choose actions, was asked for."""
+    ended = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._found: tuple[PolicyChoice, ...] = ()
+        self._names = QComboBox()
+        self._names.setAccessibleName("Policy")
+        self._names.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self._names.activated.connect(self.changed)
+        self._best = QCheckBox("Best actions")
+        self._best.setChecked(True)
+        self._best.setToolTip("Off: actions are drawn at random, as in training.")
+        self._best.clicked.connect(self.changed)
+        self._end = button("End session", role="quiet")
+        self._end.clicked.connect(self.ended)
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(SPACE[2])
+        row.addWidget(self._names)
+        row.addWidget(self._best)
+        row.addStretch(1)
+        row.addWidget(self._end)
+        self.set_policies(())
+
+    @property
+    def chosen(self) -> PolicyChoice | None:
+        place = self._names.currentIndex()
+        return self._found[place] if 0 <= place < len(self._found) else None
+
+    @property
+    def deterministic(self) -> bool:
+        return self._best.isChecked()
+
+    def set_policies(self, found: Sequence[PolicyChoice]) -> None:
+        """Offer these; the one that was chosen stays so if it is among them."""
+        before = self._names.currentData()
+        self._found = tuple(found)
+        self._names.clear()
+        for choice in found:
+            self._names.addItem(choice.text, choice.path)
+        self._names.setCurrentIndex(max(0, self._names.findData(before)))
+        self._names.setVisible(bool(found))
+        self._best.setVisible(bool(found))
+
+    def show_state(self, playing: bool) -> None:
+        self._end.setVisible(playing)
+
+
+_WIDTH = 460
+_TITLES = {
+    "start": "Step through what this run has learned",
+    "loading": "Loading the policy",
+    "failed": "The session has ended",
+}
+_START = (
+    "See what the policy sees, what it expects and what it does next, and take over its actions. "
+    "Nothing is trained, and nothing is written."
+)
+
+
+class PlayStart(QWidget):
+    """A title, a sentence and the next step."""
+
+    asked = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._title = label("", "title", wraps=True)
+        self._text = label("", "dim", selectable=True, wraps=True)
+        self._busy = QProgressBar()
+        self._busy.setTextVisible(False)
+        self.go = button("Play this policy", role="primary")
+        self.go.clicked.connect(self.asked)
+        # A column of its own gives wrapped text its height; aligned parts would get that of one line.
+        middle = QWidget()
+        middle.setFixedWidth(_WIDTH)
+        column = QVBoxLayout(middle)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(SPACE[2])
+        for part in (self._title, self._text, self._busy):
+            column.addWidget(part)
+        for part in (self._title, self._text):
+            part.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        column.addWidget(self.go, 0, Qt.AlignmentFlag.AlignHCenter)
+        # Not by an alignment, which asks for the height that the text has in the whole width.
+        across = QHBoxLayout()
+        across.addStretch(1)
+        across.addWidget(middle)
+        across.addStretch(1)
+        outer = QVBoxLayout(self)
+        outer.addStretch(1)
+        outer.addLayout(across)
+        outer.addStretch(2)
+
+    @property
+    def text(self) -> str:
+        return self._text.text()
+
+    def show_state(self, presenter: PlayPresenter, found: Sequence[PolicyChoice] | None) -> None:
+        """`found`: the policies there are; None while that is not known yet."""
+        text, role = presenter.sentence
+        if presenter.phase == "start":
+            text, role = _START, "dim"
+            if found is not None and not found:
+                text = "This run has left no policy yet: wait for its first checkpoint."
+        self._title.setText(_TITLES.get(presenter.phase, ""))
+        self._text.setText(text)
+        restyle(self._text, role=role)
+        loading = presenter.phase == "loading"
+        self._busy.setVisible(loading)
+        # Without an end the bar moves by a timer of its own, which has no place in a hidden tab.
+        self._busy.setRange(0, 0 if loading else 1)
+        self.go.setVisible(not loading)
+        self.go.setEnabled(bool(found))
+        self.go.setText("Try again" if presenter.phase == "failed" else "Play this policy")
+
 
 _KEYS = {
     Qt.Key.Key_Left: "left",

@@ -13,12 +13,12 @@ from gym_gui.models.filters import RunFilter
 from gym_gui.models.listing import Listing
 from gym_gui.models.run_table import COLUMNS, USUAL, RunTable
 from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.header import doable_with, for_all
+from gym_gui.ui.presenters.window import doable_with, for_all
 from gym_gui.ui.run_actions import RunActions
 from gym_gui.ui.views.base import View
 from gym_gui.ui.widgets.basics import Button, button, label, line
-from gym_gui.ui.widgets.run_asking import Confirm, LabelCard, run_menu
-from gym_gui.ui.widgets.run_filter import RunFilterBar
+from gym_gui.ui.widgets.run_header import Confirm, LabelCard, run_menu
+from gym_gui.ui.widgets.run_panel import RunFilterBar
 from gym_gui.ui.widgets.run_table import RunTableModel, RunTableView
 from mosaic.client import RunRecord
 

@@ -7,15 +7,13 @@ from collections.abc import Iterator
 from PySide6.QtWidgets import QVBoxLayout
 
 from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.form_texts import EVALUATING
+from gym_gui.ui.presenters.form_page import EVALUATING
 from gym_gui.ui.presenters.policy_form import PLAYING, SWITCHES, PolicyForm
 from gym_gui.ui.widgets.basics import label
-from gym_gui.ui.widgets.choosing_form import MODEL_FILES, ChoosingFrame
-from gym_gui.ui.widgets.fields.environment_field import EnvironmentField
 from gym_gui.ui.widgets.fields.layouts import PairGrid, folds
-from gym_gui.ui.widgets.fields.source_picker import SourcePicker
+from gym_gui.ui.widgets.fields.pickers import EnvironmentField, SourcePicker
 from gym_gui.ui.widgets.fields.state_field import StateField, StateSwitch
-from gym_gui.ui.widgets.form_frame import section_title
+from gym_gui.ui.widgets.form_frame import MODEL_FILES, ChoosingFrame, section_title
 from gym_gui.ui.widgets.form_settings import NamingSection, ResourcesSection, WatchFields
 
 _RESOURCES = ("cpus", "memory_mb", "max_minutes", "priority")

@@ -7,17 +7,13 @@ from collections.abc import Iterator
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.form_texts import RESUMING
+from gym_gui.ui.presenters.form_page import RESUMING
 from gym_gui.ui.presenters.resume_form import EXTEND, TOTAL, ResumeForm
 from gym_gui.ui.widgets.basics import label
-from gym_gui.ui.widgets.choosing_form import MODEL_FILES, ChoosingFrame
-from gym_gui.ui.widgets.fields.fact_list import FactList
-from gym_gui.ui.widgets.fields.field_box import FieldBox
-from gym_gui.ui.widgets.fields.layouts import ChoiceBox, PairGrid, folds, side_by_side
-from gym_gui.ui.widgets.fields.section import Section
-from gym_gui.ui.widgets.fields.source_picker import SourcePicker
-from gym_gui.ui.widgets.fields.state_field import StateField
-from gym_gui.ui.widgets.form_frame import section_title
+from gym_gui.ui.widgets.fields.layouts import ChoiceBox, FactList, PairGrid, Section, folds, side_by_side
+from gym_gui.ui.widgets.fields.pickers import SourcePicker
+from gym_gui.ui.widgets.fields.state_field import FieldBox, StateField
+from gym_gui.ui.widgets.form_frame import MODEL_FILES, ChoosingFrame, section_title
 from gym_gui.ui.widgets.form_settings import NamingSection, ResourcesSection, TrackingFields, WatchFields
 
 

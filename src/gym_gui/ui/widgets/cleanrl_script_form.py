@@ -7,14 +7,12 @@ from collections.abc import Iterator
 from PySide6.QtWidgets import QVBoxLayout
 
 from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.form_texts import SCRIPTS
+from gym_gui.ui.presenters.form_page import SCRIPTS
 from gym_gui.ui.presenters.script_form import ScriptForm
-from gym_gui.ui.widgets.choosing_form import ChoosingFrame
-from gym_gui.ui.widgets.fields.fact_list import FactList
-from gym_gui.ui.widgets.fields.layouts import folds, side_by_side
-from gym_gui.ui.widgets.fields.source_picker import SourcePicker
+from gym_gui.ui.widgets.fields.layouts import FactList, folds, side_by_side
+from gym_gui.ui.widgets.fields.pickers import SourcePicker
 from gym_gui.ui.widgets.fields.state_field import StateField
-from gym_gui.ui.widgets.form_frame import section_title
+from gym_gui.ui.widgets.form_frame import ChoosingFrame, section_title
 from gym_gui.ui.widgets.form_settings import NamingSection, ResourcesSection, TrackingFields, WatchFields
 
 _FILES = "Scripts (*.sh *.py);;All files (*)"

@@ -10,13 +10,10 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form_page import AlgorithmPage, read_page
 from gym_gui.ui.presenters.train_form import TrainForm
-from gym_gui.ui.widgets.fields.environment_field import EnvironmentField
-from gym_gui.ui.widgets.fields.field_box import FieldBox
-from gym_gui.ui.widgets.fields.layouts import ChoiceBox, PairGrid, folds, side_by_side
-from gym_gui.ui.widgets.fields.parameter_sheet import ParameterSheetView
-from gym_gui.ui.widgets.fields.section import Section
-from gym_gui.ui.widgets.fields.stage_editor import StageEditor
-from gym_gui.ui.widgets.fields.state_field import StateField, StateSwitch
+from gym_gui.ui.widgets.fields.layouts import ChoiceBox, PairGrid, Section, folds, side_by_side
+from gym_gui.ui.widgets.fields.parameter_sheet import ParameterSheetView, StageEditor
+from gym_gui.ui.widgets.fields.pickers import EnvironmentField
+from gym_gui.ui.widgets.fields.state_field import FieldBox, StateField, StateSwitch
 from gym_gui.ui.widgets.form_frame import FormFrame, section_title
 from gym_gui.ui.widgets.form_settings import NamingSection, ResourcesSection, TrackingFields, WatchFields
 

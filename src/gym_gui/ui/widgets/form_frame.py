@@ -3,31 +3,135 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
 
 from gym_gui.context import Context
-from gym_gui.models.requirements import Requirement, installed_sets
-from gym_gui.models.speed import speed_of
-from gym_gui.services.order_desk import OrderDesk
+from gym_gui.models.command_line import command_of
+from gym_gui.models.form_choices import Requirement, installed_sets
 from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.form import FormPresenter, Order
-from gym_gui.ui.presenters.form_check import CheckReport
-from gym_gui.ui.presenters.form_registry import presenter_for
+from gym_gui.ui.presenters.form import ChoosingForm, FormPresenter, Order, speed_of
+from gym_gui.ui.presenters.form_check import CheckReport, check_order
 from gym_gui.ui.widgets.basics import label
 from gym_gui.ui.widgets.fields.layouts import FormColumns, ScrollColumn
-from gym_gui.ui.widgets.form_footer import FormFooter
+from gym_gui.ui.widgets.fields.pickers import SourcePicker
 from gym_gui.ui.widgets.form_install import InstallCard
-from gym_gui.ui.widgets.form_side import RESULT, FormSide
-from gym_gui.ui.widgets.run_asking import Confirm
-from gym_gui.ui.workers.worker_form import WorkerForm
-from mosaic.client import RunRecord
-from mosaic.contract.capabilities import WorkerCapabilities
-from mosaic.contract.errors import MosaicError
+from gym_gui.ui.widgets.form_side import RESULT, FormFooter, FormSide
+from gym_gui.ui.widgets.run_header import Confirm
+from gym_gui.ui.workers import WorkerForm, presenter_for
+from mosaic.client import Client, RunRecord
+from mosaic.contract.capabilities import WorkerCapabilities, WorkerCatalog
+from mosaic.contract.errors import ConflictError, MosaicError
+
+
+def submit_all(client: Client, configs: Sequence[Mapping[str, Any]]) -> list[RunRecord]:
+    """Submit all configs or none: when one is refused, those before it are cancelled."""
+    runs: list[RunRecord] = []
+    try:
+        for config in configs:
+            runs.append(client.submit(config))
+    except MosaicError:
+        for run in runs:
+            try:
+                client.cancel(run.run_id, "another run of the same submission was refused")
+            except ConflictError:
+                continue
+        raise
+    return runs
+
+
+class OrderDesk(QObject):
+    """One order at a time: while `busy` says what is being done, no other is taken."""
+
+    busy_changed = Signal(str)
+    """What is being done, in words; empty when nothing is."""
+    checked = Signal(object)
+    """The CheckReport of the order that was checked last."""
+    submitted = Signal(object)
+    """The RunRecords of the runs that were submitted."""
+    command_written = Signal(str, str)
+    """The command for the order, and what has to be said about it."""
+    refused = Signal(str)
+    """Why the daemon did not take the runs, or the check itself failed."""
+
+    def __init__(self, context: Context, catalog: WorkerCatalog, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._context, self._catalog = context, catalog
+        self._busy = ""
+        self.submitting = False
+
+    @property
+    def busy(self) -> str:
+        return self._busy
+
+    def check(self, order: Order, missing: Sequence[Requirement] = (), speed: float | None = None) -> None:
+        """Check an order, no more."""
+        self._run(order, missing, speed, self._tell_checked)
+
+    def submit(self, order: Order, missing: Sequence[Requirement] = (), speed: float | None = None) -> None:
+        """Check an order; when it is right it goes to the daemon at once."""
+        self._run(order, missing, speed, self._submit_checked)
+
+    def write_command(self, order: Order, missing: Sequence[Requirement] = ()) -> None:
+        """Check an order; when it is right, tell the command that asks for the same."""
+        self._run(order, missing, None, self._write_checked)
+
+    def _run(
+        self,
+        order: Order,
+        missing: Sequence[Requirement],
+        speed: float | None,
+        done: Callable[[CheckReport], None],
+    ) -> None:
+        if self._busy:
+            return
+        self._set_busy("Checking…")
+        self._context.tasks.run(
+            lambda: check_order(order, self._catalog, missing, speed), done, self._fail, owner=self
+        )
+
+    def _tell_checked(self, report: CheckReport) -> None:
+        self._set_busy("")
+        self.checked.emit(report)
+
+    def _write_checked(self, report: CheckReport) -> None:
+        self._tell_checked(report)
+        if report.ok:
+            try:
+                self.command_written.emit(*command_of(report.configs))
+            except MosaicError as error:
+                self.refused.emit(str(error))
+
+    def _submit_checked(self, report: CheckReport) -> None:
+        self._tell_checked(report)
+        if not report.ok:
+            return
+        self.submitting = True
+        self._set_busy("Submitting…")
+        link = self._context.link
+        self._context.tasks.run(
+            lambda: submit_all(link.client(), report.configs), self._tell_submitted, self._fail, owner=self
+        )
+
+    def _tell_submitted(self, runs: list[RunRecord]) -> None:
+        self._set_busy("")
+        self.submitted.emit(runs)
+
+    def _fail(self, error: Exception) -> None:
+        self._set_busy("")
+        if not isinstance(error, MosaicError):
+            self._context.notifications.tell_error(error)
+        self.refused.emit(str(error))
+
+    def _set_busy(self, text: str) -> None:
+        self._busy = text
+        self.submitting = self.submitting and bool(text)
+        self.busy_changed.emit(text)
+
 
 P = TypeVar("P", bound=FormPresenter)
 Give = Callable[[Order, Sequence[Requirement], float | None], None]
@@ -252,3 +356,59 @@ def focus_first(column: QWidget) -> None:
         if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and not widget.isHidden():
             widget.setFocus()
             return
+
+
+C = TypeVar("C", bound=ChoosingForm[Any])
+MODEL_FILES = "Models and checkpoints (*.cleanrl_model *.npz);;All files (*)"
+"""The filter of a dialog that opens them."""
+
+
+class ChoosingFrame(FormFrame[C]):
+    """A form whose left column is a list of things to choose from."""
+
+    def fill_source(self, left: QVBoxLayout, heading: str, picker: SourcePicker) -> None:
+        """Put the list into the left column."""
+        self.source_picker = picker
+        self._asked = ""
+        self._reading = False
+        self._then: Give | None = None
+        """What is to be done with the form as soon as what was named has been read."""
+        picker.chosen.connect(self.choose)
+        left.addWidget(section_title(heading))
+        left.addWidget(picker, 1)
+
+    def choose(self, named: str) -> None:
+        """Read what was named, and make the form about it."""
+        self._asked, self._reading = named, True
+        presenter = self.presenter
+
+        def read() -> tuple[str, Any]:
+            return named, presenter.read(named)
+
+        self.context.tasks.run(read, self._take, lambda error: self._refuse(named, error), owner=self)
+
+    def _take(self, read: tuple[str, Any]) -> None:
+        named, found = read
+        if named == self._asked:
+            self.presenter.take(found)
+            self._settled()
+
+    def _refuse(self, named: str, error: Exception) -> None:
+        if named == self._asked:
+            self.presenter.refuse(str(error))
+            self._settled()
+
+    def _settled(self) -> None:
+        self._reading = False
+        self.edited()
+        then, self._then = self._then, None
+        if then is not None:
+            super()._order(then)
+
+    def _order(self, give: Give) -> None:
+        """What stands in the field is meant, also when its reading has only begun."""
+        self.source_picker.settle()
+        if self._reading:
+            self._then = give
+        else:
+            super()._order(give)

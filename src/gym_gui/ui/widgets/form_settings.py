@@ -8,8 +8,7 @@ from PySide6.QtWidgets import QVBoxLayout, QWidget
 from gym_gui.models.form_state import FormState
 from gym_gui.models.run_settings import about_naming, about_resources
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.fields.layouts import PairGrid, side_by_side
-from gym_gui.ui.widgets.fields.section import Section
+from gym_gui.ui.widgets.fields.layouts import PairGrid, Section, side_by_side
 from gym_gui.ui.widgets.fields.state_field import StateField, StateSwitch
 
 _LIVE_WORDS = {"grid": "Grid", "single": "One", "off": "Off"}

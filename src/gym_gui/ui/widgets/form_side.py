@@ -1,21 +1,163 @@
-"""The column beside a form: what it is about, and the result of the check."""
+"""What stands around a form: its foot, what it is about, and the result of the check."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QImage, QPixmap, QResizeEvent
-from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QGuiApplication, QImage, QKeySequence, QPixmap, QResizeEvent
+from PySide6.QtWidgets import (
+    QFrame,
+    QHBoxLayout,
+    QLabel,
+    QSizePolicy,
+    QStackedWidget,
+    QTabBar,
+    QVBoxLayout,
+    QWidget,
+)
 
-from gym_gui.services.notifications import Notifications
+from gym_gui.services.tasks import Notifications
 from gym_gui.theme import SPACE
+from gym_gui.ui.presenters.form_check import CheckReport
 from gym_gui.ui.presenters.form_page import AlgorithmPage, Section
-from gym_gui.ui.widgets.basics import Card, button, label, tip
+from gym_gui.ui.widgets.basics import Card, ElidedLabel, button, label, open_path, restyle, tip
 from gym_gui.ui.widgets.fields.layouts import ScrollColumn
-from gym_gui.ui.widgets.form_result import ResultView
-from gym_gui.ui.widgets.opening import open_path
+
+_SUBMIT_KEY = "Ctrl+Return"
+
+
+class FormFooter(QFrame):
+    """State at the left, buttons at the right; the primary one says what will happen."""
+
+    submit_wanted = Signal()
+    check_wanted = Signal()
+    copy_wanted = Signal()
+    cancel_wanted = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setProperty("role", "bar-bottom")
+        self._word = label("", "strong")
+        self._text = ElidedLabel("", "dim")
+        self.copy = button("Copy as command")
+        self.check = button("Check only", "F5")
+        self.cancel = button("Cancel", "Esc")
+        self.submit = button("Train", _SUBMIT_KEY, "primary")
+        # The window closes what lies over the runs with this key; two who listen to one key are none.
+        self.cancel.setShortcut(QKeySequence())
+        row = QHBoxLayout(self)
+        row.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[3])
+        row.setSpacing(SPACE[1])
+        row.addWidget(self._word)
+        row.addWidget(self._text, 1)
+        for made, wanted in (
+            (self.copy, self.copy_wanted),
+            (self.check, self.check_wanted),
+            (self.cancel, self.cancel_wanted),
+            (self.submit, self.submit_wanted),
+        ):
+            made.clicked.connect(wanted)
+            row.addWidget(made)
+
+    def tell(self, word: str, text: str, role: str) -> None:
+        """The state in a word with its colour, and a line about it."""
+        self._word.setText(word)
+        self._word.setVisible(bool(word))
+        restyle(self._word, role=role)
+        self._text.setText(text)
+
+    @property
+    def told(self) -> str:
+        return " ".join(filter(None, (self._word.text(), self._text.text())))
+
+    def set_primary(self, text: str) -> None:
+        if self.submit.text() != text:
+            self.submit.setText(text)
+            self.submit.updateGeometry()
+
+    def set_busy(self, busy: bool) -> None:
+        """Nothing but leaving can be done while an order is under way."""
+        for made in (self.copy, self.check, self.submit):
+            made.setEnabled(not busy)
+
+
+Fact = tuple[str, str]
+
+_NOTHING = "Nothing was checked yet. “Check only” asks the worker whether this can run, and starts nothing."
+_OLD = "Out of date · the form was changed after this check"
+
+
+class ResultView(ScrollColumn):
+    """What the check found: one sentence, then facts; text that can be selected."""
+
+    def __init__(self) -> None:
+        super().__init__(margin=0)
+        self.headline = label(_NOTHING, "dim", wraps=True, selectable=True)
+        self.sentence = label("", wraps=True, selectable=True)
+        self.facts: list[Fact] = []
+        self._facts = QVBoxLayout()
+        self._facts.setSpacing(SPACE[1])
+        self._text = ""
+        self.copy = button("Copy the result", role="link")
+        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._text))
+        self.copy.hide()
+        for part in (self.headline, self.sentence):
+            self.column.addWidget(part)
+        self.column.addLayout(self._facts)
+        self.column.addWidget(self.copy, 0, Qt.AlignmentFlag.AlignLeft)
+        self.column.addStretch(1)
+        self.sentence.hide()
+
+    def show_report(self, report: CheckReport) -> None:
+        """Put a result in the place of the last one."""
+        self.headline.setText(f"{'✓ Right' if report.ok else '✗ Not yet'} · {report.headline}")
+        restyle(self.headline, role="good" if report.ok else "error")
+        self._say(report.sentence)
+        self._text = report.as_text()
+        self.copy.show()
+        installs = [("install with", one.command) for one in report.missing]
+        self._show_facts([*installs, *report.facts, *report.changes])
+
+    def mark_old(self) -> None:
+        """The form was changed: what stands here is no longer about it."""
+        if self.headline.text() != _NOTHING:
+            self.headline.setText(_OLD)
+            restyle(self.headline, role="warn")
+            restyle(self.sentence, role="dim")
+            self.copy.hide()
+
+    def show_problem(self, text: str) -> None:
+        """What went wrong without a report."""
+        self.headline.setText("✗ Not yet")
+        restyle(self.headline, role="error")
+        self._say(text)
+        self.copy.hide()
+        self._show_facts([])
+
+    def _say(self, text: str) -> None:
+        self.sentence.setText(text)
+        restyle(self.sentence, role="")
+        self.sentence.setVisible(bool(text))
+
+    def _show_facts(self, facts: Sequence[Fact]) -> None:
+        self.facts = list(facts)
+        while (item := self._facts.takeAt(0)) is not None:
+            widget = item.widget()
+            if widget is not None:
+                widget.deleteLater()
+        for name, value in facts:
+            fact = QWidget()
+            column = QVBoxLayout(fact)
+            column.setContentsMargins(0, 0, 0, 0)
+            column.setSpacing(0)
+            column.addWidget(label(name, "faint"))
+            # A path has no blanks to be broken at.
+            shown = label(value.replace("/", "/\u200b"), wraps=True, selectable=True)
+            column.addWidget(shown)
+            self._facts.addWidget(fact)
+
 
 ABOUT, RESULT = 0, 1
 _LONGEST_TITLE = 10

@@ -1,18 +1,87 @@
-"""Pictures of any size in a widget of any size: right in their proportions, and sharp."""
+"""Pictures of any size in a widget of any size, and a video played in place."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QImage, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QFont,
+    QFontMetricsF,
+    QImage,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QPaintEvent,
+    QResizeEvent,
+)
+from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QSlider, QVBoxLayout, QWidget
 
-from gym_gui.models.frame_layout import Place, arrange, crisp
-from gym_gui.theme import LABEL, number_font, theme
+from gym_gui.models.scales import film_time
+from gym_gui.services.frames import VideoFrame, VideoFrames
+from gym_gui.theme import LABEL, SPACE, number_font, theme
+from gym_gui.ui.widgets.basics import NumberLabel, button, label
+
+_WORTH = 0.75
+EDGE = 1.0
+"""Room for a line around each picture, also at the border."""
+SMALL = 96
+"""A picture with fewer pixels to a side is made of blocks that should stay sharp."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """A rectangle inside a widget, in its pixels."""
+
+    left: float
+    top: float
+    width: float
+    height: float
+
+
+def arrange(sizes: Sequence[tuple[int, int]], width: float, height: float, gap: float = 6.0) -> list[Place]:
+    """A place for each picture of (width, height): rows and columns that leave them the most room."""
+    width, height = width - 2 * EDGE, height - 2 * EDGE
+    if not sizes or width <= 0 or height <= 0:
+        return []
+    wide, high = max(size[0] for size in sizes), max(size[1] for size in sizes)
+    scales = {
+        count: _scale(len(sizes), count, wide, high, width, height, gap) for count in range(1, len(sizes) + 1)
+    }
+    # A grid without holes looks better, and is worth somewhat smaller pictures.
+    large = [count for count, scale in scales.items() if scale >= max(scales.values()) * _WORTH]
+    columns = min(large, key=lambda count: (-len(sizes) % count, -scales[count]))
+    rows = math.ceil(len(sizes) / columns)
+    scale = scales[columns]
+    left = (width - columns * wide * scale - (columns - 1) * gap) / 2
+    top = (height - rows * high * scale - (rows - 1) * gap) / 2
+    places = []
+    for index, (own_width, own_height) in enumerate(sizes):
+        row, column = divmod(index, columns)
+        fit = scale * min(wide / own_width, high / own_height)
+        x = left + column * (wide * scale + gap) + (wide * scale - own_width * fit) / 2
+        y = top + row * (high * scale + gap) + (high * scale - own_height * fit) / 2
+        places.append(Place(EDGE + x, EDGE + y, own_width * fit, own_height * fit))
+    return places
+
+
+def _scale(count: int, columns: int, wide: int, high: int, width: float, height: float, gap: float) -> float:
+    rows = math.ceil(count / columns)
+    return max(
+        1e-3,
+        min((width - (columns - 1) * gap) / columns / wide, (height - (rows - 1) * gap) / rows / high),
+    )
+
+
+def crisp(scale: float, wide: int, high: int) -> bool:
+    """Whether pixels are drawn as blocks: enlarged ones of a small picture, and any that keep their size."""
+    return scale >= 2.0 or (scale >= 1.0 and max(wide, high) <= SMALL) or abs(scale - 1.0) < 1e-6
+
 
 Key = tuple[int, int]
 
@@ -143,3 +212,103 @@ def _image(pixels: Any, target: tuple[int, int], ratio: float) -> QImage:
         image = image.scaled(*target, *ways)
         image.setDevicePixelRatio(ratio)
     return image
+
+
+_TICKS = 1000
+
+
+class VideoPlayer(QWidget):
+    """Picture, a button, and where it is; it plays as soon as it is given a file."""
+
+    shown = Signal()
+    """A picture has come."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._film: VideoFrames | None = None
+        self._length = 0.0
+        self._count = 0
+        self._playing = False
+        self.view = FrameView()
+        self.trouble = label("", "error", selectable=True, wraps=True)
+        self.trouble.hide()
+        self.toggle = button("Pause", "Space")
+        # The key is seen to below: as a shortcut of the whole window it would be taken from other buttons.
+        self.toggle.setShortcut(QKeySequence())
+        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider.setRange(0, _TICKS)
+        self.slider.setAccessibleName("Place in the film")
+        self.time = NumberLabel("", LABEL, bold=False)
+        row = QHBoxLayout()
+        row.setSpacing(SPACE[1])
+        row.addWidget(self.toggle)
+        row.addWidget(self.slider, 1)
+        row.addWidget(self.time)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(SPACE[1])
+        column.addWidget(self.view, 1)
+        column.addWidget(self.trouble)
+        column.addLayout(row)
+        self.toggle.clicked.connect(lambda: self.set_playing(not self._playing))
+        self.slider.valueChanged.connect(self._seek)
+
+    def open(self, path: Path) -> None:
+        """Play a file from its beginning."""
+        self.close_film()
+        self.trouble.hide()
+        self._film = VideoFrames(path)
+        self._film.news.connect(self._take)
+        self._film.ended.connect(lambda: self._show_playing(False))
+        self._film.failed.connect(self._fail)
+        self._show_playing(True)
+        self._film.start()
+
+    def close_film(self) -> None:
+        """Play nothing any more."""
+        if self._film is not None:
+            self._film.close()
+            self._film.deleteLater()
+            self._film = None
+        self.view.clear()
+        self._length = 0.0
+
+    def set_playing(self, playing: bool) -> None:
+        """Go on, or stand still."""
+        if self._film is not None:
+            self._film.play(playing)
+            self._show_playing(playing)
+
+    def _show_playing(self, playing: bool) -> None:
+        self._playing = playing
+        self.toggle.setText("Pause" if playing else "Play")
+
+    def _take(self) -> None:
+        frame = self._film.take() if self._film is not None else None
+        if frame is not None:
+            self._show(frame)
+
+    def _show(self, frame: VideoFrame) -> None:
+        self._length = frame.length
+        self._count += 1
+        self.view.show_pictures([((0, self._count), frame.pixels)])
+        self.time.setText(film_time(frame.seconds, frame.length))
+        if frame.length and not self.slider.isSliderDown():
+            with QSignalBlocker(self.slider):
+                self.slider.setValue(round(frame.seconds / frame.length * _TICKS))
+        self.shown.emit()
+
+    def _seek(self, value: int) -> None:
+        if self._film is not None and self._length:
+            self._film.seek(value / _TICKS * self._length)
+
+    def _fail(self, why: str) -> None:
+        self.trouble.setText(why)
+        self.trouble.show()
+        self._show_playing(False)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Space:
+            self.set_playing(not self._playing)
+        else:
+            super().keyPressEvent(event)

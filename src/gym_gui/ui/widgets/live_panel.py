@@ -8,12 +8,11 @@ from pathlib import Path
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
 
-from gym_gui.models.facts import is_evaluation
 from gym_gui.models.hud import Absence, Hud, absence_of, caption, hud_of, staleness
-from gym_gui.services.live_frames import LiveFrames, LiveNews
+from gym_gui.models.run_files import is_evaluation
+from gym_gui.services.frames import LiveFrames, LiveNews
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import NumberLabel, label, restyle
-from gym_gui.ui.widgets.elided import ElidedLabel
+from gym_gui.ui.widgets.basics import ElidedLabel, NumberLabel, label, restyle
 from gym_gui.ui.widgets.form_install import InstallCard
 from gym_gui.ui.widgets.frame_view import FrameView
 from mosaic.client import RunRecord

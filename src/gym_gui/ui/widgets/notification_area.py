@@ -16,10 +16,10 @@ from PySide6.QtWidgets import (
 )
 
 from gym_gui.models import words
-from gym_gui.services.notifications import Notification, Notifications
+from gym_gui.services.tasks import Notification, Notifications
 from gym_gui.theme import SPACE
+from gym_gui.ui.widgets.bars import Dot
 from gym_gui.ui.widgets.basics import button, cast_shadow, label, line
-from gym_gui.ui.widgets.status_bar import Dot
 
 _MOST = 50
 _WIDTH, _HISTORY_HEIGHT = 440, 420

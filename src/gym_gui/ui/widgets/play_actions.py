@@ -5,15 +5,157 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QRect, QSize, Qt, Signal
+from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QDoubleSpinBox,
+    QHBoxLayout,
+    QPushButton,
+    QSlider,
+    QVBoxLayout,
+    QWidget,
+)
 
-from gym_gui.models.play_actions import ActionSpace
-from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.play_values import Bar
-from gym_gui.ui.widgets.basics import button
-from gym_gui.ui.widgets.play_choice import ChoiceButton
-from gym_gui.ui.widgets.play_field import FieldRow
+from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
+from gym_gui.ui.presenters.play import ActionField, ActionSpace, Bar, Choice, number
+from gym_gui.ui.widgets.basics import NumberLabel, button, label
+
+_HEIGHT = 34
+_CORNER = 6
+_MARK = 3
+
+
+class ChoiceButton(QPushButton):
+    """Word, keys, and a bar as long as the policy likes the action; the one it takes next is marked."""
+
+    def __init__(self, choice: Choice) -> None:
+        super().__init__(choice.word)
+        self.choice = choice
+        self._bar: Bar | None = None
+        self._next = False
+        # A click must not take the arrow keys away from the view.
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setAccessibleName(f"Take the action {choice.word}")
+
+    def show_opinion(self, bar: Bar | None, is_next: bool) -> None:
+        if (bar, is_next) != (self._bar, self._next):
+            self._bar, self._next = bar, is_next
+            self.update()
+
+    def sizeHint(self) -> QSize:
+        return QSize(200, _HEIGHT)
+
+    def minimumSizeHint(self) -> QSize:
+        return QSize(120, _HEIGHT)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        palette = theme.palette
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        area = self.rect().adjusted(0, 1, 0, -1)
+        shape = QPainterPath()
+        shape.addRoundedRect(area, _CORNER, _CORNER)
+        painter.setClipPath(shape)
+        painter.fillRect(area, QColor(palette.line if self.isDown() else palette.raised))
+        if self._bar is not None and self.isEnabled():
+            wide = round(area.width() * self._bar.share)
+            painter.fillRect(
+                QRect(area.left(), area.top(), wide, area.height()), palette.colour("accent", 0.2)
+            )
+        if self._next:
+            painter.fillRect(QRect(area.left(), area.top(), _MARK, area.height()), QColor(palette.accent))
+        self._paint_words(painter, area.adjusted(SPACE[2], 0, -SPACE[2], 0))
+        painter.setClipping(False)
+        edge = palette.accent if self.hasFocus() or (self.underMouse() and self.isEnabled()) else palette.line
+        painter.setPen(QColor(edge))
+        painter.drawRoundedRect(area.adjusted(0, 0, -1, -1), _CORNER, _CORNER)
+        painter.end()
+
+    def _paint_words(self, painter: QPainter, area: QRect) -> None:
+        palette = theme.palette
+        middle = Qt.AlignmentFlag.AlignVCenter
+        painter.setFont(number_font(TEXT))
+        painter.setPen(QColor(palette.text if self.isEnabled() else palette.faint))
+        painter.drawText(area, middle, self.choice.word)
+        wide = painter.fontMetrics().horizontalAdvance(self.choice.word)
+        if self._bar is not None:
+            painter.drawText(area, middle | Qt.AlignmentFlag.AlignRight, self._bar.text)
+        painter.setFont(number_font(LABEL))
+        painter.setPen(QColor(palette.faint))
+        hint = " · ".join(filter(None, [self.choice.keys, "next" if self._next else ""]))
+        painter.drawText(area.adjusted(wide + SPACE[1], 0, 0, 0), middle, hint)
+
+
+_NAME_WIDTH = 72
+_VALUE_WIDTH = 64
+_FAR = 1e6
+
+
+class FieldRow(QWidget):
+    """Its name, the way to set it, its value."""
+
+    changed = Signal()
+
+    def __init__(self, field: ActionField) -> None:
+        super().__init__()
+        self._field = field
+        row = QHBoxLayout(self)
+        row.setContentsMargins(0, 0, 0, 0)
+        row.setSpacing(SPACE[1])
+        name = label(field.name, "dim")
+        name.setFixedWidth(_NAME_WIDTH)
+        row.addWidget(name)
+        self._slider: QSlider | None = None
+        self._spin: QDoubleSpinBox | None = None
+        if field.bounded:
+            self._slider = self._add_slider(row)
+        else:
+            self._spin = self._add_spin(row)
+
+    def _add_slider(self, row: QHBoxLayout) -> QSlider:
+        slider = QSlider(Qt.Orientation.Horizontal)
+        slider.setRange(0, self._field.steps)
+        slider.setPageStep(max(1, self._field.steps // 10))
+        slider.setAccessibleName(self._field.name)
+        self._shown = NumberLabel("", TEXT, bold=False)
+        self._shown.setFixedWidth(_VALUE_WIDTH)
+        self._shown.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+        row.addWidget(slider, 1)
+        row.addWidget(self._shown)
+        slider.setValue(self._field.steps // 2)
+        self._shown.setText(number(self._field.at(slider.value())))
+        slider.valueChanged.connect(self._moved)
+        return slider
+
+    def _add_spin(self, row: QHBoxLayout) -> QDoubleSpinBox:
+        spin = QDoubleSpinBox()
+        low, high = self._field.low, self._field.high
+        spin.setRange(-_FAR if low is None else low, _FAR if high is None else high)
+        spin.setDecimals(0 if self._field.whole else 3)
+        spin.setSingleStep(1.0 if self._field.whole else 0.1)
+        spin.valueChanged.connect(self.changed)
+        row.addWidget(spin, 1)
+        return spin
+
+    def _moved(self) -> None:
+        self._shown.setText(number(self.value))
+        self.changed.emit()
+
+    @property
+    def value(self) -> float:
+        if self._slider is not None:
+            return self._field.at(self._slider.value())
+        assert self._spin is not None
+        return self._spin.value()
+
+    def set_value(self, value: float) -> None:
+        """Move to a number, such as the policy's."""
+        if self._slider is not None:
+            self._slider.setValue(self._field.step_of(value))
+        elif self._spin is not None:
+            self._spin.setValue(value)
 
 
 class ActionPanel(QWidget):

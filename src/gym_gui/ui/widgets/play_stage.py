@@ -2,17 +2,232 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QListWidget, QListWidgetItem, QScrollArea, QVBoxLayout, QWidget
+from collections.abc import Sequence
+from typing import Any
 
-from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.play import Episode, PlayPresenter
-from gym_gui.ui.widgets.basics import Card, card, label, restyle
+import numpy as np
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QKeySequence, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QGridLayout,
+    QHBoxLayout,
+    QLabel,
+    QLineEdit,
+    QListWidget,
+    QListWidgetItem,
+    QPushButton,
+    QScrollArea,
+    QVBoxLayout,
+    QWidget,
+)
+
+from gym_gui.theme import SPACE, TEXT, theme
+from gym_gui.ui.presenters.play import SPEEDS, Episode, PlayPresenter, Row
+from gym_gui.ui.widgets.basics import Card, NumberLabel, button, card, label, restyle
+from gym_gui.ui.widgets.frame_view import FrameView
 from gym_gui.ui.widgets.play_actions import ActionPanel
-from gym_gui.ui.widgets.play_controls import PlayControls
-from gym_gui.ui.widgets.play_picture import PlayPicture
-from gym_gui.ui.widgets.value_list import ValueList
+
+
+class ValueList(QWidget):
+    """Rows that change in place, so that nothing moves while values do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(SPACE[2])
+        self._grid.setVerticalSpacing(SPACE[0])
+        self._grid.setColumnStretch(1, 1)
+        self._rows: list[tuple[QLabel, NumberLabel]] = []
+
+    def show_rows(self, rows: Sequence[Row]) -> None:
+        while len(self._rows) < len(rows):
+            self._add()
+        for place, (name, value) in enumerate(self._rows):
+            shown = place < len(rows)
+            name.setVisible(shown)
+            value.setVisible(shown)
+            if shown:
+                name.setText(rows[place].name)
+                value.setText(rows[place].value)
+
+    def _add(self) -> None:
+        name, value = label("", "dim"), NumberLabel("", TEXT, bold=False)
+        value.setAlignment(Qt.AlignmentFlag.AlignRight)
+        place = len(self._rows)
+        self._grid.addWidget(name, place, 0)
+        self._grid.addWidget(value, place, 1)
+        self._rows.append((name, value))
+
+
+_CORNER = 6
+_RIBBON = 44
+
+
+class PlayPicture(FrameView):
+    """One picture at any size; words where there is none."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pixels: Any = None
+        self._number = 0
+        self._words = ""
+        self._ribbon = ""
+        self.setMinimumSize(240, 180)
+        theme.changed.connect(self.update)
+
+    def sizeHint(self) -> QSize:
+        return QSize(600, 420)
+
+    def show_picture(self, pixels: Any, words: str, ribbon: str) -> None:
+        """Pixels (height, width, 3) or None, the words in place of them, and the ribbon's words."""
+        if pixels is None:
+            self.clear()
+        elif pixels is not self._pixels:
+            self._number += 1
+            self.show_pictures([((0, self._number), np.ascontiguousarray(pixels))])
+        self._pixels = pixels
+        if (words, ribbon) != (self._words, self._ribbon):
+            self._words, self._ribbon = words, ribbon
+            self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        area = QRectF(self.rect())
+        if self.count:
+            (place,) = self.places()
+            area = QRectF(place.left, place.top, place.width, place.height)
+        else:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(theme.palette.colour("raised"))
+            painter.drawRoundedRect(area, _CORNER, _CORNER)
+            painter.setPen(theme.palette.colour("dim"))
+            inner = area.adjusted(SPACE[4], SPACE[4], -SPACE[4], -SPACE[4])
+            painter.drawText(inner, Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap, self._words)
+        if self._ribbon:
+            self._paint_ribbon(painter, area)
+        painter.end()
+
+    def _paint_ribbon(self, painter: QPainter, area: QRectF) -> None:
+        strip = QRectF(area.left(), area.bottom() - _RIBBON, area.width(), _RIBBON)
+        painter.fillRect(strip, theme.palette.colour("panel", 0.94))
+        painter.fillRect(QRectF(strip.left(), strip.top(), strip.width(), 2), theme.palette.colour("good"))
+        painter.setPen(theme.palette.colour("text"))
+        inner = strip.adjusted(SPACE[2], 0, -SPACE[2], 0)
+        words = painter.fontMetrics().elidedText(
+            self._ribbon, Qt.TextElideMode.ElideRight, int(inner.width())
+        )
+        painter.drawText(inner, Qt.AlignmentFlag.AlignCenter, words)
+
+
+_SEED_WIDTH = 100
+_GREATEST_SEED = 2**32 - 1
+
+
+class PlayControls(QWidget):
+    """What a person can do besides taking an action."""
+
+    stepped = Signal()
+    ran = Signal(bool)
+    begun = Signal(object)
+    """A new episode with this seed; None: the next one."""
+    speed_changed = Signal(int)
+    goes_on = Signal(bool)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seed_of_episode: int | None = None
+        self._running = False
+        self._step = _hinted("Step", "Space")
+        self._step.clicked.connect(self.stepped)
+        self._run = _hinted("Run", "R")
+        self._run.clicked.connect(lambda: self.ran.emit(not self._running))
+        self._new = _hinted("New episode", "N")
+        self._new.clicked.connect(self.begin)
+        self._again = _hinted("Again", "A")
+        self._again.clicked.connect(lambda: self.begun.emit(self._seed_of_episode))
+        self._speed = QComboBox()
+        for speed in SPEEDS:
+            self._speed.addItem(f"{speed} step{'s' if speed > 1 else ''}/s", speed)
+        self._speed.setAccessibleName("Speed")
+        self._speed.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self._speed.activated.connect(lambda: self.speed_changed.emit(self._speed.currentData()))
+        self._seed = QLineEdit()
+        self._seed.setPlaceholderText("next seed")
+        self._seed.setFixedWidth(_SEED_WIDTH)
+        self._seed.setAccessibleName("Seed of the next episode")
+        self._seed.returnPressed.connect(self.begin)
+        self._again.setToolTip("The same episode from its start, with the same seed.")
+        self.keep = QCheckBox("Begin the next one by itself")
+        """Has its place with the episodes."""
+        self.keep.toggled.connect(self.goes_on)
+        self._lay_out()
+
+    def _lay_out(self) -> None:
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(SPACE[1])
+        first, second = QHBoxLayout(), QHBoxLayout()
+        for row, parts in (
+            (first, (self._step, self._run, self._speed)),
+            (second, (self._new, self._seed, self._again)),
+        ):
+            row.setSpacing(SPACE[1])
+            for part in parts:
+                row.addWidget(part)
+            row.addStretch(1)
+            column.addLayout(row)
+        self._hint = label("", "faint")
+        second.addWidget(self._hint)
+
+    def begin(self) -> None:
+        """A new episode with the seed in the field, or the next one when it is empty."""
+        text = self._seed.text().strip().replace(",", "")
+        if text and not (text.isdecimal() and int(text) <= _GREATEST_SEED):
+            self._hint.setText(f"A seed is a whole number from 0 to {_GREATEST_SEED}.")
+            return
+        self._hint.setText("")
+        self._seed.clear()
+        self.begun.emit(int(text) if text else None)
+
+    def set_seed(self, text: str) -> None:
+        """Put a seed into the field, as if it were typed."""
+        self._seed.setText(text)
+
+    @property
+    def complaint(self) -> str:
+        """What is wrong with the seed."""
+        return self._hint.text()
+
+    @property
+    def keeps_going(self) -> bool:
+        """Whether the next episode is to begin by itself while it runs."""
+        return self.keep.isChecked()
+
+    def show_state(self, presenter: PlayPresenter) -> None:
+        self._running = presenter.running
+        self._seed_of_episode = presenter.seed
+        self._run.setText("Pause" if presenter.running else "Run")
+        place = self._speed.findData(presenter.speed)
+        if place != self._speed.currentIndex():
+            self._speed.setCurrentIndex(place)
+        for part in (self._step, self._run, self._new, self._again):
+            part.setEnabled(presenter.open)
+        next_seed = "" if presenter.seed is None else f"next: {presenter.seed + 1}"
+        self._seed.setPlaceholderText(next_seed or "next seed")
+
+
+def _hinted(text: str, keys: str) -> QPushButton:
+    """A button that shows its key. The view listens for keys, so that they reach nothing else."""
+    made = button(text, keys)
+    made.setShortcut(QKeySequence())
+    made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+    return made
+
 
 _WIDE_SIDE, _NARROW_SIDE = 316, 268
 _ROOMY = 820

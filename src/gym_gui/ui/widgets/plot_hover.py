@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QWidget
 from gym_gui.models.charting import Reading
 from gym_gui.models.scales import value_text
 from gym_gui.theme import LABEL, number_font, theme
-from gym_gui.ui.widgets.line_colours import line_colour
+from gym_gui.ui.widgets.plot_parts import line_colour
 
 MOST_READINGS = 12
 _PADDING, _ROW, _DOT, _GAP = 8.0, 17.0, 7.0, 12.0

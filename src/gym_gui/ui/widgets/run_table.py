@@ -31,7 +31,7 @@ from gym_gui.models.filters import RunFilter
 from gym_gui.models.run_table import Cell, RunTable
 from gym_gui.theme import number_font, theme
 from gym_gui.ui.widgets.basics import tip
-from gym_gui.ui.widgets.run_list_model import ranges
+from gym_gui.ui.widgets.run_list import ranges
 
 Index = QModelIndex | QPersistentModelIndex
 _ROW = 30

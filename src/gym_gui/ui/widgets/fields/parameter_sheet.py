@@ -1,18 +1,147 @@
-"""The parameters of an algorithm: the main ones in two columns, the others in sections that fold."""
+"""The parameters of an algorithm in two columns with sections that fold, and the stages of a curriculum."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtWidgets import (
+    QCompleter,
+    QHBoxLayout,
+    QHeaderView,
+    QLineEdit,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
+    QTableWidget,
+    QTableWidgetItem,
+    QVBoxLayout,
+    QWidget,
+)
 
+from gym_gui.models.form_choices import StageTable
 from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.form_parameters import Group, ParameterSheet, about_group, help_of
+from gym_gui.ui.presenters.form import Group, ParameterSheet, about_group, help_of
 from gym_gui.ui.widgets.basics import button, label
-from gym_gui.ui.widgets.fields.layouts import PairGrid
-from gym_gui.ui.widgets.fields.section import Section
+from gym_gui.ui.widgets.fields.layouts import PairGrid, Section
 from gym_gui.ui.widgets.fields.state_field import StateField
+
+_HELP = (
+    "Each stage goes on until its end: a number of steps, or conditions such as "
+    "episode_return>=0.9|\u200bsteps>=200000. The last one needs none."
+)
+_ROW_HEIGHT, _MOST_ROWS = 30, 8
+
+
+class EnvironmentDelegate(QStyledItemDelegate):
+    """Completes the environment that is typed into a cell."""
+
+    def __init__(self, ids: Callable[[], list[str]], parent: QWidget) -> None:
+        super().__init__(parent)
+        self._ids = ids
+
+    def createEditor(
+        self, parent: QWidget, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
+    ) -> QWidget:
+        editor = QLineEdit(parent)
+        completer = QCompleter(self._ids(), editor)
+        completer.setFilterMode(Qt.MatchFlag.MatchContains)
+        completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
+        editor.setCompleter(completer)
+        return editor
+
+
+class StageEditor(QWidget):
+    """Shows and changes a `StageTable`. `edited` tells after every change."""
+
+    edited = Signal()
+
+    def __init__(self, stages: StageTable, ids: Callable[[], list[str]]) -> None:
+        """`ids` gives the environments that can be trained on."""
+        super().__init__()
+        self._stages = stages
+        self.table = QTableWidget(0, 2)
+        self.table.setHorizontalHeaderLabels(["Environment", "until"])
+        self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        self.table.horizontalHeader().setSectionResizeMode(1, QHeaderView.ResizeMode.Interactive)
+        self.table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
+        self.table.setColumnWidth(1, 84)
+        # The ends of the names tell the stages apart.
+        self.table.setTextElideMode(Qt.TextElideMode.ElideLeft)
+        self.table.setWordWrap(False)
+        self.table.setMinimumWidth(120)
+        self.table.verticalHeader().setDefaultSectionSize(_ROW_HEIGHT)
+        self.table.verticalHeader().setFixedWidth(24)
+        self.table.setTabKeyNavigation(False)
+        self.table.setAccessibleName("Stages of the curriculum")
+        self.table.setItemDelegateForColumn(0, EnvironmentDelegate(ids, self.table))
+        self.table.itemChanged.connect(self._change)
+        self._help = label(_HELP, "help", wraps=True)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(SPACE[0])
+        column.addWidget(self.table)
+        column.addLayout(self._buttons())
+        column.addWidget(self._help)
+        self.refresh()
+
+    def _buttons(self) -> QHBoxLayout:
+        row = QHBoxLayout()
+        row.setSpacing(SPACE[0])
+        for text, words, act in (
+            ("Add", "Add a stage", self._add),
+            ("Remove", "Remove the stage", self._remove),
+            ("↑", "Move the stage up", lambda: self._move(-1)),
+            ("↓", "Move the stage down", lambda: self._move(1)),
+        ):
+            made = button(text, role="quiet")
+            made.setAccessibleName(words)
+            made.setToolTip(words)
+            made.setStyleSheet("padding: 0 8px;")
+            made.clicked.connect(act)
+            row.addWidget(made)
+        row.addStretch(1)
+        return row
+
+    def refresh(self) -> None:
+        """Show the rows as they are."""
+        blocked = self.table.blockSignals(True)
+        self.table.setRowCount(len(self._stages.rows))
+        for number, stage in enumerate(self._stages.rows):
+            for column, text in enumerate((stage.env_id, stage.ends)):
+                self.table.setItem(number, column, QTableWidgetItem(text))
+        self.table.blockSignals(blocked)
+        shown = min(len(self._stages.rows), _MOST_ROWS)
+        self.table.setFixedHeight(_ROW_HEIGHT * (shown + 1) + 6)
+
+    def _change(self, item: QTableWidgetItem) -> None:
+        name = "env_id" if item.column() == 0 else "ends"
+        self._stages.change(item.row(), **{name: item.text()})
+        self.edited.emit()
+
+    def _add(self) -> None:
+        self._stages.add()
+        self._changed(len(self._stages.rows) - 1)
+
+    def _remove(self) -> None:
+        at = self._selected()
+        if self._stages.rows:
+            self._stages.remove(at)
+        self._changed(at)
+
+    def _move(self, by: int) -> None:
+        at = self._selected()
+        self._stages.move(at, by)
+        self._changed(at + by)
+
+    def _selected(self) -> int:
+        at = self.table.currentRow()
+        return at if at >= 0 else len(self._stages.rows) - 1
+
+    def _changed(self, at: int) -> None:
+        self.refresh()
+        self.table.setCurrentCell(max(0, min(at, len(self._stages.rows) - 1)), 0)
+        self.edited.emit()
 
 
 class ParameterSheetView(QWidget):

@@ -2,14 +2,138 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QPlainTextEdit, QWidget
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence
+from PySide6.QtWidgets import (
+    QCheckBox,
+    QComboBox,
+    QHBoxLayout,
+    QLineEdit,
+    QPlainTextEdit,
+    QSizePolicy,
+    QToolButton,
+    QVBoxLayout,
+    QWidget,
+)
 
-from gym_gui.models.form_state import Field, FormState
-from gym_gui.models.parsing import show
-from gym_gui.ui.widgets.basics import tip
-from gym_gui.ui.widgets.fields.field_box import CHANGED, FieldBox
+from gym_gui.models.form_state import Field, FormState, show
+from gym_gui.theme import SPACE
+from gym_gui.ui.widgets.basics import label, restyle, tip
 from gym_gui.ui.widgets.fields.layouts import ChoiceBox
+
+KEY = QKeySequence("Ctrl+0")
+_ARROW_WIDTH = 26
+_MARGIN = 6
+
+
+class ResetBadge(QToolButton):
+    """Says the default at the right end of an editor, and is gone while nothing is changed."""
+
+    def __init__(self, editor: QWidget) -> None:
+        super().__init__(editor)
+        self._editor = editor
+        self.setProperty("role", "reset")
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        # Tab goes to the next field whether or not this one was changed; the key works from within it.
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.setToolTip(f"Back to the default ({KEY.toString()})")
+        self.hide()
+        editor.installEventFilter(self)
+
+    def offer(self, default: str | None) -> None:
+        """Show the default to go back to; None hides the badge."""
+        if default is None:
+            self.hide()
+        else:
+            shown = default if len(default) <= 14 else f"{default[:13]}…"
+            self.setText(f"↺ {shown}")
+            self.setAccessibleName(f"Back to the default, {default}")
+            self.adjustSize()
+            self._place()
+            self.show()
+        self._make_room()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Resize:
+            self._place()
+        if (
+            not self.isHidden()
+            and isinstance(event, QKeyEvent)
+            and event.type() == QEvent.Type.KeyPress
+            and QKeySequence(event.keyCombination()) == KEY
+        ):
+            self.click()
+            return True
+        return False
+
+    def _place(self) -> None:
+        right = _ARROW_WIDTH if isinstance(self._editor, QComboBox) else _MARGIN
+        height = min(self.sizeHint().height(), self._editor.height() - 4)
+        self.setGeometry(
+            self._editor.width() - right - self.sizeHint().width(),
+            (self._editor.height() - height) // 2,
+            self.sizeHint().width(),
+            height,
+        )
+
+    def _make_room(self) -> None:
+        if isinstance(self._editor, QLineEdit):
+            right = self.sizeHint().width() if not self.isHidden() else 0
+            self._editor.setTextMargins(0, 0, right, 0)
+
+
+CHANGED = "•"
+
+
+class FieldBox(QWidget):
+    """Name, editor and help. A changed field has a mark before its name; a wrong one says why in the help."""
+
+    reset_wanted = Signal()
+
+    def __init__(self, title: str, editor: QWidget, help_text: str = "") -> None:
+        super().__init__()
+        self.editor = editor
+        self.name = label(title, "field")
+        self.name.setBuddy(editor)
+        self._mark = label(CHANGED, "mark")
+        self._mark.hide()
+        self.help = label(help_text, "help", selectable=True, wraps=True)
+        editor.setAccessibleName(title)
+        self.badge = ResetBadge(editor)
+        self.badge.clicked.connect(self.reset_wanted)
+        column = QVBoxLayout(self)
+        column.setContentsMargins(0, 0, 0, 0)
+        column.setSpacing(SPACE[0])
+        head = QHBoxLayout()
+        head.setSpacing(SPACE[0])
+        head.addWidget(self._mark)
+        head.addWidget(self.name, 1)
+        column.addLayout(head)
+        column.addWidget(editor)
+        column.addWidget(self.help)
+        # Not before it has a place: a widget without one would be a window.
+        self.help.setVisible(bool(help_text))
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+
+    @property
+    def is_marked(self) -> bool:
+        """Whether the field is shown as changed."""
+        return not self._mark.isHidden()
+
+    def set_help(self, text: str, problem: str = "") -> None:
+        """The text under the field; a problem takes its place."""
+        shown = problem or text
+        self.help.setText(shown)
+        self.help.setVisible(bool(shown))
+        restyle(self.help, role="help-error" if problem else "help")
+        restyle(self.editor, invalid=bool(problem))
+        self.editor.setAccessibleDescription(shown)
+
+    def set_changed(self, default: str | None) -> None:
+        """Mark the field as changed, with the default to go back to; None takes the mark away."""
+        self._mark.setVisible(default is not None)
+        self.badge.offer(default)
+
 
 _ON_OFF = ("on", "off")
 _LINE_HEIGHT = 22

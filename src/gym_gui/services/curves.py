@@ -1,11 +1,12 @@
-"""The lines of several runs, read one after the other and made beside the window."""
+"""The lines of one run's charts or of several runs, made beside the window as scalars come in."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
 from gym_gui import log
 from gym_gui.models import words
@@ -13,11 +14,165 @@ from gym_gui.models.charting import ChartOptions, Line, common_window, line_of, 
 from gym_gui.models.compare import Group
 from gym_gui.models.series import Curve, curve_of
 from gym_gui.services.daemon_link import DaemonLink
-from gym_gui.services.run_metrics import RunMetrics
-from gym_gui.services.tasks import Tasks
+from gym_gui.services.tasks import Follower, Tasks
 from mosaic.analytics.table import MetricTable
-from mosaic.client import RunRecord
+from mosaic.client import Client, RunRecord
 from mosaic.contract.errors import NotFoundError
+
+_SIGNAL_MS = 250
+_FIRST_MS = 30
+"""Whoever opens a run waits for its curves."""
+
+
+class RunMetrics(QObject):
+    """A table that grows with the run, read under `lock`; `changed` comes at most 4 times a second."""
+
+    changed = Signal()
+    _news = Signal()
+
+    def __init__(self, link: DaemonLink, run_id: str) -> None:
+        super().__init__()
+        self.run_id = run_id
+        self.lock = threading.Lock()
+        self.table = MetricTable()
+        self._told = True
+        self._timer = QTimer(self, singleShot=True, interval=_FIRST_MS)
+        self._timer.timeout.connect(self._tell)
+        self._news.connect(self._begin, Qt.ConnectionType.QueuedConnection)
+        self._follower = Follower(link.var, self._follow, f"metrics of {run_id}")
+        self._follower.start()
+
+    def _follow(self, client: Client) -> None:
+        # A stream that begins anew sends all again.
+        with self.lock:
+            self.table = MetricTable()
+        for chunk in client.follow_metrics(self.run_id):
+            with self.lock:
+                self.table.update([chunk])
+                told, self._told = self._told, False
+            if told:
+                self._follower.tell(self._news.emit)
+
+    @Slot()
+    def _begin(self) -> None:
+        if not self._follower.closing and not self._timer.isActive():
+            self._timer.start()
+
+    @Slot()
+    def _tell(self) -> None:
+        self._timer.setInterval(_SIGNAL_MS)
+        with self.lock:
+            self._told = True
+        self.changed.emit()
+
+    def close(self) -> None:
+        """Stop following; the table stays."""
+        self._follower.close()
+        self._timer.stop()
+
+
+_Mark = tuple[int, int, float, ChartOptions]
+"""How long a metric is, where it ends, and how it is drawn: another mark means another line."""
+
+
+class ChartFeed(QObject):
+    """Follows one run. Only the metrics that somebody looks at are worked on."""
+
+    tags_changed = Signal(object)
+    """list[str], the names of all metrics."""
+    ready = Signal(object)
+    """dict[str, Line], those that are new."""
+
+    def __init__(self, link: DaemonLink, tasks: Tasks) -> None:
+        super().__init__()
+        self._link = link
+        self._tasks = tasks
+        self._metrics: RunMetrics | None = None
+        self._run_id = ""
+        self._tags: list[str] = []
+        self._wanted: tuple[str, ...] = ()
+        self._options = ChartOptions()
+        self._marks: dict[str, _Mark] = {}
+        self._busy = False
+        self._again = False
+
+    @property
+    def tags(self) -> list[str]:
+        return self._tags
+
+    def open(self, run_id: str) -> None:
+        """Follow a run; what was made of the same one before is kept."""
+        self.close()
+        if run_id != self._run_id:
+            self._run_id, self._tags = run_id, []
+        self._marks = {}
+        self._metrics = RunMetrics(self._link, run_id)
+        self._metrics.changed.connect(self._refresh)
+
+    def want(self, tags: Sequence[str], options: ChartOptions) -> None:
+        """Make lines of these metrics from now on."""
+        self._wanted, self._options = tuple(tags), options
+        self._refresh()
+
+    def close(self) -> None:
+        """Follow nothing any more."""
+        if self._metrics is not None:
+            self._metrics.close()
+            self._metrics.deleteLater()
+            self._metrics = None
+
+    @Slot()
+    def _refresh(self) -> None:
+        metrics = self._metrics
+        if metrics is None:
+            return
+        if self._busy:
+            self._again = True
+            return
+        self._busy = True
+        wanted, options, marks = self._wanted, self._options, dict(self._marks)
+        self._tasks.run(
+            lambda: (metrics, *_fresh_lines(metrics, wanted, options, marks)), self._done, self._failed
+        )
+
+    def _done(self, result: tuple[RunMetrics, list[str], dict[str, Line], dict[str, _Mark]]) -> None:
+        self._busy = False
+        metrics, tags, lines, marks = result
+        if metrics is self._metrics:
+            self._marks |= marks
+            if tags != self._tags:
+                self._tags = tags
+                self.tags_changed.emit(tags)
+            if lines:
+                self.ready.emit(lines)
+        if self._again:
+            self._again = False
+            self._refresh()
+
+    def _failed(self, error: Exception) -> None:
+        self._busy = False
+        log.fault("its charts cannot be drawn", error, self._run_id)
+
+
+def _fresh_lines(
+    metrics: RunMetrics, wanted: Sequence[str], options: ChartOptions, marks: dict[str, _Mark]
+) -> tuple[list[str], dict[str, Line], dict[str, _Mark]]:
+    with metrics.lock:
+        tags = metrics.table.tags()
+    lines, news = {}, {}
+    for tag in wanted:
+        with metrics.lock:
+            parts = [part for _, part in metrics.table.parts(tag)]
+            if not parts:
+                continue
+            ends = (sum(map(len, parts)), parts[-1].steps[-1], parts[-1].wall_times[-1])
+            mark = (*ends, options)
+            if marks.get(tag) == mark:
+                continue
+            curve = curve_of(metrics.table, tag)
+        lines[tag], news[tag] = line_of(curve, options), mark
+    return tags, lines, news
+
 
 _PAUSE_MS = 300
 _RETRY_MS = 2000
@@ -175,7 +330,9 @@ class ComparedRuns(QObject):
         self._busy = True
         sources, groups, averaged = dict(self._sources), list(self._groups), self._averaged
         wanted, options = self._wanted, self._options
-        self._tasks.run(lambda: _work(sources, groups, averaged, wanted, options), self._made, self._not_made)
+        self._tasks.run(
+            lambda: _all_lines(sources, groups, averaged, wanted, options), self._made, self._not_made
+        )
 
     def _made(self, result: tuple[list[str], dict[str, list[Line]]]) -> None:
         self._busy = False
@@ -194,7 +351,7 @@ class ComparedRuns(QObject):
         log.fault("runs cannot be compared", error)
 
 
-def _work(
+def _all_lines(
     sources: dict[str, _Source],
     groups: Sequence[Group],
     averaged: bool,
@@ -202,10 +359,10 @@ def _work(
     options: ChartOptions,
 ) -> tuple[list[str], dict[str, list[Line]]]:
     tags = sorted({tag for source in sources.values() for tag in source.tags()})
-    return tags, {tag: _lines(sources, groups, averaged, tag, options) for tag in wanted}
+    return tags, {tag: _lines_of(sources, groups, averaged, tag, options) for tag in wanted}
 
 
-def _lines(
+def _lines_of(
     sources: dict[str, _Source], groups: Sequence[Group], averaged: bool, tag: str, options: ChartOptions
 ) -> list[Line]:
     shown = [run.run_id for group in groups for run in group.runs if run.run_id in sources]
@@ -225,3 +382,47 @@ def _lines(
             name = f"{group.label} · {seed}" if len(runs) > 1 and seed else group.label
             lines.append(replace(line, label=name, colour=group.colour))
     return lines
+
+
+class SeedMean(QObject):
+    """Follows a group of runs and makes one line with a band of them; of a lone run it makes none."""
+
+    ready = Signal(str, object)
+    """The metric, and its Line."""
+
+    def __init__(self, link: DaemonLink, tasks: Tasks) -> None:
+        super().__init__()
+        self._compared = ComparedRuns(link, tasks, self)
+        self._compared.ready.connect(self._tell)
+        self._states: dict[str, bool] = {}
+
+    @property
+    def count(self) -> int:
+        """How many runs there are."""
+        return len(self._states)
+
+    def follow(self, runs: Sequence[RunRecord]) -> None:
+        """Take in these runs from now on; nothing is done when they are the same as before."""
+        states = {run.run_id: run.ended for run in runs} if len(runs) > 1 else {}
+        if states == self._states:
+            return
+        self._states = states
+        if not states:
+            self._compared.close()
+            return
+        self._compared.open(runs)
+        self._compared.show([Group(f"mean of {len(runs)} seeds", tuple(runs), 0)], True)
+
+    def want(self, tag: str | None, options: ChartOptions) -> None:
+        """Make the line of this metric."""
+        if tag is not None and self._states:
+            self._compared.want([tag], options)
+
+    def close(self) -> None:
+        self._states = {}
+        self._compared.close()
+
+    def _tell(self, lines: dict[str, list[Line]]) -> None:
+        for tag, made in lines.items():
+            if len(made) == 1 and made[0].trend is not None and self._states:
+                self.ready.emit(tag, made[0])

@@ -1,0 +1,227 @@
+"""What a run has left in its folder: files, policies, the summary of an evaluation."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from gym_gui.models import words
+from mosaic.analytics.artifacts import Artifact, list_artifacts
+from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary
+from mosaic.analytics.event_files.reader import find_event_files
+from mosaic.client import RunRecord
+from mosaic.client.configs import evaluating_worker
+from mosaic.contract.capabilities import PolicyFacts
+from mosaic.contract.errors import MosaicError, StorageError
+from mosaic.contract.paths import RunPaths
+from mosaic.fastlane.layout import segment_path
+
+MOST_IN_FOLDER = 300
+"""A folder may hold thousands of pieces of one buffer; the newest of them are enough."""
+
+_DIGITS = re.compile(r"(\d+)")
+_KINDS = {
+    "model": "model",
+    "checkpoint": "checkpoint",
+    "events": "events",
+    "video": "video",
+    "log": "log",
+    "manifest": "manifest",
+    "provenance": "provenance",
+}
+
+
+@dataclass
+class Node:
+    """A folder or a file. `path` counts from the run's folder."""
+
+    name: str
+    path: str
+    artifact: Artifact | None = None
+    children: list[Node] = field(default_factory=list)
+    size: int = 0
+    modified: float = 0.0
+    files: int = 0
+    hidden: int = 0
+    """How many files of this folder are left out."""
+
+    @property
+    def kind(self) -> str:
+        """What it is, in words."""
+        return _KINDS.get(self.artifact.kind, "") if self.artifact is not None else ""
+
+    @property
+    def playable(self) -> bool:
+        return self.artifact is not None and self.artifact.kind == "video"
+
+    @property
+    def policy(self) -> bool:
+        """Whether it can be evaluated."""
+        return self.artifact is not None and (
+            self.artifact.kind == "model"
+            or (self.artifact.kind == "checkpoint" and self.name.endswith(".npz"))
+        )
+
+
+def tree_of(artifacts: Sequence[Artifact]) -> Node:
+    """The root of the tree: folders first, each level by name."""
+    root = Node("", "")
+    folders: dict[str, Node] = {"": root}
+    for artifact in artifacts:
+        file = PurePosixPath(artifact.path)
+        parent = _folder(folders, file.parent)
+        parent.children.append(
+            Node(file.name, artifact.path, artifact, [], artifact.size, artifact.modified, 1)
+        )
+    _sum_up(root)
+    return root
+
+
+def _folder(folders: dict[str, Node], path: PurePosixPath) -> Node:
+    name = "" if str(path) == "." else str(path)
+    if name not in folders:
+        folders[name] = Node(path.name, name)
+        _folder(folders, path.parent).children.append(folders[name])
+    return folders[name]
+
+
+def _sum_up(node: Node) -> None:
+    for child in node.children:
+        if child.artifact is None:
+            _sum_up(child)
+    node.size = sum(child.size for child in node.children)
+    node.files = sum(child.files for child in node.children)
+    node.modified = max((child.modified for child in node.children), default=0.0)
+    folders = [child for child in node.children if child.artifact is None]
+    files = [child for child in node.children if child.artifact is not None]
+    if len(files) > MOST_IN_FOLDER:
+        node.hidden = len(files) - MOST_IN_FOLDER
+        files = sorted(files, key=lambda child: child.modified)[-MOST_IN_FOLDER:]
+    node.children = [
+        *sorted(folders, key=_counting),
+        *sorted(files, key=_counting),
+    ]
+
+
+def _counting(node: Node) -> list[tuple[int, str]]:
+    """An order in which `episode-8` comes before `episode-64`."""
+    return [(int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(node.name)]
+
+
+_WANDB_RUN = re.compile(rb"https?://[^\s/]+/[^\s/]+/[^\s/]+/runs/[\w-]+")
+_HEAD_BYTES = 256 * 1024
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """Which tabs of a run make sense now."""
+
+    has_scalars: bool = False
+    has_frames: bool = False
+    has_policy: bool = False
+    has_videos: bool = False
+    has_files: bool = False
+    is_evaluation: bool = False
+    wandb_url: str | None = None
+    tensorboard_dir: str | None = None
+
+
+def is_evaluation(run: RunRecord) -> bool:
+    """Whether the run plays a policy and trains none."""
+    return (run.worker_config.get("extras") or {}).get("mode") == "policy_eval"
+
+
+def read_facts(run: RunRecord) -> RunFacts:
+    """Look at the run's folder. It takes a moment: not for the thread of the window."""
+    folder = Path(run.run_dir)
+    files = list_artifacts(folder)
+    kinds = {file.kind for file in files}
+    has_scalars = "events" in kinds
+    return RunFacts(
+        has_scalars=has_scalars,
+        has_frames=not run.ended and segment_path(run.run_id).exists(),
+        has_policy="model" in kinds or "checkpoint" in kinds,
+        has_videos="video" in kinds,
+        has_files=bool(files),
+        is_evaluation=is_evaluation(run),
+        wandb_url=_wandb_url(run, RunPaths(folder)),
+        tensorboard_dir=_tensorboard_dir(folder) if has_scalars else None,
+    )
+
+
+def _tensorboard_dir(folder: Path) -> str:
+    """The folder that TensorBoard is to be shown: that of the curves where there is one, else the run's."""
+    curves = RunPaths(folder).event_files
+    return str(curves if find_event_files(curves) else folder)
+
+
+def _wandb_url(run: RunRecord, paths: RunPaths) -> str | None:
+    """Where the run is at Weights & Biases, as its library has printed it."""
+    if not (run.worker_config.get("extras") or {}).get("track_wandb"):
+        return None
+    for log in (paths.stderr, paths.stdout):
+        try:
+            with log.open("rb") as file:
+                found = _WANDB_RUN.search(file.read(_HEAD_BYTES))
+        except OSError:
+            continue
+        if found:
+            return found[0].decode()
+    return None
+
+
+def summary_of(run: RunRecord) -> tuple[str, EvalSummary | None]:
+    """The run's id with its newest summary: None before the first batch, and when it cannot be read."""
+    try:
+        return run.run_id, read_eval_summary(Path(run.run_dir))
+    except StorageError:
+        return run.run_id, None
+
+
+@dataclass(frozen=True)
+class PolicyChoice:
+    """A policy in a file, and the words for it."""
+
+    path: str
+    text: str
+    folder: Path
+    """Where modules of the user's own are found."""
+
+
+def policies_of(run: RunRecord) -> list[PolicyChoice]:
+    """What a run has left to play, the last step first. Reads files: not for the GUI thread."""
+    _, catalog = evaluating_worker(run.worker_type)
+    place = Path(run.run_dir)
+    found: list[PolicyFacts] = []
+    for artifact in list_artifacts(place):
+        if artifact.kind in ("model", "checkpoint"):
+            # A run that still trains removes its older checkpoints.
+            with contextlib.suppress(MosaicError, OSError):
+                found.append(catalog.policy(str(place / artifact.path), place))
+    known = [facts for facts in found if facts.algo is not None]
+    known.sort(key=lambda facts: (-(facts.step or 0), not facts.is_model, facts.best))
+    folder = own_folder(run)
+    return [PolicyChoice(facts.path, describe(facts), folder) for facts in known]
+
+
+def describe(facts: PolicyFacts) -> str:
+    """`Model · 500,000 steps`, `Best checkpoint · 350,000 steps`."""
+    kind = "model" if facts.is_model else "checkpoint"
+    name = f"best {kind}" if facts.best else kind
+    parts = [name.capitalize()]
+    if facts.step is not None:
+        parts.append(f"{words.steps(facts.step)} steps")
+    if facts.mean_return is not None:
+        parts.append(f"mean return {words.number(facts.mean_return)}")
+    return " · ".join(parts)
+
+
+def own_folder(run: RunRecord) -> Path:
+    """The folder that the run was submitted from, else its own."""
+    noted = str(run.config.get("metadata", {}).get("ui", {}).get("python_path") or "")
+    folder = Path(noted.split(os.pathsep)[0]) if noted else Path(run.run_dir)
+    return folder if folder.is_dir() else Path(run.run_dir)

@@ -1,0 +1,359 @@
+"""What the window says around a run: its header, its labels, the bottom bar, the empty middle, commands."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import islice
+from typing import Any
+
+import psutil
+
+from gym_gui.models import words
+from gym_gui.models.listing import Finder, overall_state, reason_text, shared_tags
+from gym_gui.models.run_files import RunFacts, is_evaluation
+from gym_gui.models.runs import RunBook
+from gym_gui.models.words import State, ago, short_id, state_of, title_of
+from mosaic.client import HealthRecord, RunRecord
+from mosaic.contract.outside import bytes_text
+
+_MOST_SEEDS = 8
+
+
+@dataclass(frozen=True)
+class Doable:
+    """For how many of some runs each thing makes sense."""
+
+    pausing: str | None
+    """`Pause` or `Resume`; None when neither makes sense."""
+    pauses: int
+    cancels: int
+    removes: int
+    waits: int
+
+
+def doable_with(runs: Sequence[RunRecord]) -> Doable:
+    """What can be done with these runs."""
+    statuses = [run.status for run in runs]
+    pausing = "Pause" if "EXEC" in statuses else "Resume" if "PAUSE" in statuses else None
+    ended = sum(run.ended for run in runs)
+    pauses = statuses.count("EXEC" if pausing == "Pause" else "PAUSE")
+    return Doable(pausing, pauses, len(runs) - ended, ended, statuses.count("INIT"))
+
+
+def for_all(word: str, count: int) -> str:
+    """`Cancel`, or `Cancel 3 runs`."""
+    return f"{word} {count:,} runs" if count > 1 else word
+
+
+@dataclass(frozen=True)
+class HeaderWords:
+    """The header of one run, or of all seeds of a configuration together."""
+
+    title: str
+    state: State
+    meta: str
+    """Seed, since when, id."""
+    labels: str
+    """Tags and notes."""
+    reason: str
+    pausing: str | None
+    """`Pause` or `Resume`; None when neither makes sense."""
+    pauses: int
+    """How many runs that is for."""
+    cancels: int
+    waits: int
+    """How many of those have not begun."""
+    removes: int
+    plays: bool
+    """Whether it is a training, whose policy can be evaluated once there is one."""
+    can_evaluate: bool
+    can_resume_training: bool
+    seeds: tuple[tuple[str, str], ...]
+    """For a group of several: id and seed of each run. The list has them where they are too many."""
+    count: int
+    """How many runs the buttons are for."""
+
+
+def header_words(
+    run: RunRecord,
+    meant: Sequence[RunRecord],
+    group: Sequence[RunRecord],
+    marked: bool,
+    facts: RunFacts,
+    find: Finder,
+) -> HeaderWords:
+    """The header for `run`. The buttons are for those `meant`: it, its group, or all that are `marked`."""
+    shown = [run] if marked else meant
+    state = overall_state(shown)
+    seeds = words.seeds_text([one.worker_config.get("seed") for one in shown])
+    chosen = f"{len(meant)} runs chosen" if marked else ""
+    kind = words.kind_of(run) if words.own_name(run) else ""
+    meta = (chosen, kind, seeds, _since(run), words.short_id(run.run_id))
+    can = doable_with(meant)
+    return HeaderWords(
+        title=title_of(run),
+        state=state,
+        meta=" · ".join(filter(None, meta)),
+        labels="   ".join(filter(None, (words.tags_text(run.tags), run.notes))),
+        reason=reason_text(shown, state, find),
+        pausing=can.pausing,
+        pauses=can.pauses,
+        cancels=can.cancels,
+        waits=can.waits,
+        removes=can.removes if marked or not can.cancels else 0,
+        plays=not is_evaluation(run),
+        can_evaluate=can_evaluate(run, facts),
+        can_resume_training=can_resume(run, facts),
+        seeds=tuple((one.run_id, _seed(one)) for one in group) if 1 < len(group) <= _MOST_SEEDS else (),
+        count=len(meant),
+    )
+
+
+def can_evaluate(run: RunRecord, facts: RunFacts) -> bool:
+    """Whether the run has a policy of its own to play."""
+    return facts.has_policy and not is_evaluation(run)
+
+
+def can_resume(run: RunRecord, facts: RunFacts) -> bool:
+    """Whether a training may go on from what the run has left."""
+    return can_evaluate(run, facts) and run.ended
+
+
+def _seed(run: RunRecord) -> str:
+    seed = run.worker_config.get("seed")
+    return "–" if seed is None else str(seed)
+
+
+def _since(run: RunRecord) -> str:
+    if run.ended and run.ended_at and run.started_at:
+        took = words.duration(run.ended_at - run.started_at)
+        return f"ended {words.clock(run.ended_at)} after {took}"
+    if run.started_at:
+        return f"started {words.clock(run.started_at)}"
+    return f"submitted {words.clock(run.submitted_at)}"
+
+
+@dataclass(frozen=True)
+class EmptyWords:
+    title: str
+    text: str
+    can_train: bool
+
+
+def empty_words(state: str, reason: str, listed: bool, any_runs: bool) -> EmptyWords:
+    """For a daemon in `state`; `listed` says whether its runs are known, `any_runs` whether it has any."""
+    if state == "unreachable":
+        return EmptyWords(
+            "The daemon cannot be reached",
+            f"{reason} It is tried again every few seconds; runs that were started go on without it.",
+            False,
+        )
+    if not listed:
+        return EmptyWords(
+            "Looking for the daemon", reason or "It is started when it does not run yet.", False
+        )
+    if any_runs:
+        return EmptyWords("No run is chosen", "Choose one on the left to see how it does.", False)
+    return EmptyWords(
+        "Train your first agent",
+        "One click trains PPO on CartPole, with its picture from the first seconds. "
+        "Everything else is in the form: algorithms, environments, seeds, curricula.",
+        True,
+    )
+
+
+_REASON = 56
+"""So many letters of a reason stand in the bar; all of it is in the tooltip, and in the middle."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """A few words, all of them, and the role of their colour."""
+
+    short: str
+    long: str
+    role: str
+
+
+def daemon_words(state: str, reason: str) -> Told:
+    """Whether the daemon is there."""
+    if state == "alive":
+        return Told("Daemon on this machine", "", "good")
+    if state == "connecting":
+        return Told("Daemon restarting…" if reason else "Looking for the daemon…", reason, "warn")
+    first = reason.split(". ")[0].rstrip(".")
+    short = first if len(first) <= _REASON else f"{first[:_REASON].rstrip()}…"
+    return Told(f"Daemon unreachable: {short}" if short else "Daemon unreachable", reason, "bad")
+
+
+def queue_words(health: HealthRecord) -> str:
+    """`Queue 2`, or that nothing waits."""
+    return f"Queue {health.waiting_runs}" if health.waiting_runs else "Queue empty"
+
+
+def room_words(health: HealthRecord) -> str:
+    """The first problem, else the room on the disk."""
+    return health.problems[0] if health.problems else f"{bytes_text(health.disk_free_bytes)} free"
+
+
+def machine_words(usage: Usage) -> tuple[str, str, str]:
+    """CPU, memory and GPU."""
+    used, total = usage.memory_used / 1e9, usage.memory_total / 1e9
+    loads = ", ".join(f"{load * 100:.0f} %" for load in usage.gpus)
+    gpu = f"GPU {loads}" if loads else "No GPU"
+    return f"CPU {usage.cpu * 100:.0f} %", f"Memory {used:.1f} of {total:.0f} GB", gpu
+
+
+@dataclass(frozen=True)
+class Usage:
+    """Shares of 1, and bytes. `gpus` has a share for each."""
+
+    cpu: float
+    memory_used: int
+    memory_total: int
+    gpus: tuple[float, ...]
+
+
+def read_usage() -> Usage:
+    """The load since this was last asked; in a task, as a GPU's driver may take its time."""
+    memory = psutil.virtual_memory()
+    return Usage(
+        cpu=psutil.cpu_percent() / 100,
+        memory_used=memory.total - memory.available,
+        memory_total=memory.total,
+        gpus=tuple(_gpu_loads()),
+    )
+
+
+def _gpu_loads() -> list[float]:
+    nvml = _nvml()
+    if nvml is None:
+        return []
+    try:
+        handles = [nvml.nvmlDeviceGetHandleByIndex(at) for at in range(nvml.nvmlDeviceGetCount())]
+        return [nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100 for handle in handles]
+    except nvml.NVMLError:
+        return []
+
+
+@cache
+def _nvml() -> Any:
+    """The library of the driver; None where there is none."""
+    try:
+        import pynvml
+
+        pynvml.nvmlInit()
+    except Exception:
+        return None
+    return pynvml
+
+
+@dataclass(frozen=True)
+class Labels:
+    """What people call one run or several; None where several differ."""
+
+    name: str | None = ""
+    tags: tuple[str, ...] = ()
+    """Those that all of them have."""
+    notes: str | None = ""
+
+    @classmethod
+    def of_texts(cls, name: str, tags: str, notes: str, before: Labels) -> Labels:
+        """What stands in the fields now; where several differ an empty field leaves each its own."""
+        split = (tag.strip().removeprefix("#") for tag in tags.split(","))
+        return cls(
+            # A run always has a name: without one it keeps that which it has.
+            name.strip() or before.name,
+            tuple(dict.fromkeys(filter(None, split))),
+            None if before.notes is None and not notes.strip() else notes.strip(),
+        )
+
+
+@dataclass(frozen=True)
+class LabelChange:
+    """What one run gets; None where it keeps what it has."""
+
+    run_id: str
+    name: str | None
+    tags: list[str] | None
+    notes: str | None
+
+
+def shared_labels(runs: Sequence[RunRecord]) -> Labels:
+    """What the runs have in common."""
+    names, notes = {run.run_name for run in runs}, {run.notes for run in runs}
+    return Labels(
+        names.pop() if len(names) == 1 else None,
+        tuple(shared_tags(runs)),
+        notes.pop() if len(notes) == 1 else None,
+    )
+
+
+def changes_for(runs: Sequence[RunRecord], before: Labels, after: Labels) -> list[LabelChange]:
+    """What each run gets. Tags that are not shared by all stay where they are."""
+    made = []
+    for run in runs:
+        tags = list(dict.fromkeys([*(tag for tag in run.tags if tag not in before.tags), *after.tags]))
+        change = LabelChange(
+            run.run_id,
+            after.name if after.name != before.name else None,
+            tags if after.tags != before.tags and tags != run.tags else None,
+            after.notes if after.notes != before.notes else None,
+        )
+        if change != LabelChange(run.run_id, None, None, None):
+            made.append(change)
+    return made
+
+
+@dataclass(frozen=True)
+class Found:
+    """A line of the finder: a command, or a run."""
+
+    name: str
+    title: str
+    hint: str
+    """A shortcut, or what tells a run from others."""
+    is_run: bool = False
+
+
+COMMANDS = (
+    Found("train", "Train…", "Ctrl+T"),
+    Found("again", "Train again", "Ctrl+Shift+T"),
+    Found("policy", "Evaluate a policy…", "Ctrl+E"),
+    Found("resume", "Resume training…", "Ctrl+R"),
+    Found("script", "Run a script…", "Ctrl+J"),
+    Found("compare", "Compare the chosen runs", "Ctrl+D"),
+    Found("filter", "Filter the runs", "Ctrl+F"),
+    Found("table", "Show all runs in a table", "Ctrl+L"),
+    Found("messages", "Show all messages", "Ctrl+M"),
+    Found("theme", "Change between light and dark", "Ctrl+Shift+L"),
+    Found("theme_system", "Follow the theme of the system", ""),
+    Found("log", "Open the window's log", ""),
+    Found("quit", "Close the window; runs go on", "Ctrl+Q"),
+)
+_MOST = 60
+RUN_PREFIX = "run."
+"""Begins the names of commands for the run that is shown."""
+
+
+def commands_for_run(offers: Mapping[str, str], title: str) -> list[Found]:
+    """What can be done with the run that is shown."""
+    return [Found(f"{RUN_PREFIX}{name}", text, title) for name, text in offers.items()]
+
+
+def found_by(text: str, book: RunBook, commands: Sequence[Found] = COMMANDS) -> list[Found]:
+    """The commands and runs in which every word is found: commands first, then runs, newest first."""
+    wanted = text.lower().split()
+    lines = [one for one in commands if all(word in one.title.lower() for word in wanted)]
+    runs = (run for run in book if all(word in book.text_of(run.run_id) for word in wanted))
+    return [*lines, *map(run_line, islice(runs, _MOST))]
+
+
+def run_line(run: RunRecord) -> Found:
+    seed = run.worker_config.get("seed")
+    kind = words.kind_of(run) if words.own_name(run) else ""
+    parts = (kind, state_of(run).word, f"seed {seed}" if seed is not None else "", ago(run.submitted_at))
+    hint = " · ".join(filter(None, (*parts, short_id(run.run_id))))
+    return Found(run.run_id, title_of(run), hint, is_run=True)
