@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mosaic.contract.fsm import RunStatus
-from mosaic.trainer.machine import Machine
+from mosaic.contract.machine import Machine
 from mosaic.trainer.rows import RunRow
 from mosaic.trainer.scheduler import Need, next_starts
 

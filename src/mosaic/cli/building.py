@@ -16,7 +16,7 @@ from mosaic.cli.changes import (
     changed,
     declared_of,
     extras_of,
-    first_seed,
+    greatest_seed,
     interpreter_of,
     params_of,
 )
@@ -53,7 +53,7 @@ def train_configs(args: argparse.Namespace) -> list[Config]:
         args.algo,
         args.env,
         total_timesteps=args.total_timesteps,
-        seed=first_seed(args, default=1),
+        seed=greatest_seed(args, default=1),
         params=params_of(args, worker_for(args.algo).load_catalog(), args.algo),
         extras=extras_of(args),
         tags=args.tag,

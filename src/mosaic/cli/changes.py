@@ -54,7 +54,7 @@ def _changed_worker(asked: Config, args: argparse.Namespace, catalog: WorkerCata
     changes: Config = {"run_id": "${RUN_ID}"}
     if args.total_timesteps is not None:
         changes["total_timesteps"] = args.total_timesteps
-    seed = first_seed(args, default=None)
+    seed = greatest_seed(args, default=None)
     if seed is not None:
         changes["seed"] = seed
     params = params_of(args, catalog, str(asked.get("algo", "")))
@@ -143,10 +143,10 @@ def interpreter_of(args: argparse.Namespace) -> str | None:
     return str(Path(found).absolute())
 
 
-def first_seed(args: argparse.Namespace, default: int | None) -> int | None:
-    """The seed of the first run."""
+def greatest_seed(args: argparse.Namespace, default: int | None) -> int | None:
+    """The seed to check a config with: where this one fits, those of the other runs do."""
     if args.seed is not None and args.seeds is not None:
         raise UserError("Give --seed or --seeds, not both.")
     if args.seeds is not None:
-        return int(args.seeds[0])
+        return max(args.seeds)
     return default if args.seed is None else int(args.seed)

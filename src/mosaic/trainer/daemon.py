@@ -21,6 +21,7 @@ from mosaic import __version__
 from mosaic.contract.atomic import remove_to_spare
 from mosaic.contract.connection import CHANNEL_OPTIONS, DEFAULT_PORT, DaemonAddress
 from mosaic.contract.errors import StorageError, UserError
+from mosaic.contract.machine import Machine
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.process import grace_seconds
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
@@ -30,7 +31,6 @@ from mosaic.trainer.doors import Door
 from mosaic.trainer.engine import Engine
 from mosaic.trainer.lock import DaemonLock
 from mosaic.trainer.log import Code
-from mosaic.trainer.machine import Machine
 from mosaic.trainer.registry import Registry
 from mosaic.trainer.schema import DamagedError
 from mosaic.trainer.service import TrainerService

@@ -13,6 +13,7 @@ from ulid import ULID
 
 from mosaic.contract.errors import ConflictError, StorageError
 from mosaic.contract.fsm import STARTED, Outcome, RunStatus
+from mosaic.contract.machine import Machine
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import check_priority, checked_name, checked_notes, checked_tags
 from mosaic.trainer import intake, log
@@ -22,7 +23,6 @@ from mosaic.trainer.crash_points import reach
 from mosaic.trainer.lifecycle import Lifecycle
 from mosaic.trainer.listing import Listing
 from mosaic.trainer.log import Code
-from mosaic.trainer.machine import Machine
 from mosaic.trainer.published import Published
 from mosaic.trainer.registry import Registry
 from mosaic.trainer.rows import RunRow

@@ -14,14 +14,13 @@ from typing import Any
 
 from mosaic.contract.atomic import write_json
 from mosaic.contract.errors import UserError
+from mosaic.contract.machine import Machine, check_possible
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig, fill_in, validate_train_run_config
 from mosaic.contract.secrets import callers_variables, declared_variables, lift_secrets, mask
 from mosaic.contract.workers import find_worker
 from mosaic.trainer.crash_points import reach
-from mosaic.trainer.machine import Machine
 from mosaic.trainer.rebuild import has_begun
-from mosaic.trainer.scheduler import check_possible
 from mosaic.trainer.supervisors import RunSecrets
 
 _WRITERS = ThreadPoolExecutor(3, thread_name_prefix="intake")

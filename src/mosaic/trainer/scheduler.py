@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from mosaic.contract.errors import UserError
 from mosaic.contract.fsm import STARTED
-from mosaic.contract.run_config import Resources
-from mosaic.trainer.machine import Machine
+from mosaic.contract.machine import Machine
 from mosaic.trainer.rows import QueuedRun
 
 
@@ -35,22 +33,6 @@ class Need:
 
     def amounts(self) -> tuple[int, int, int]:
         return self.cpus, self.memory_mb, self.gpus
-
-
-def check_possible(resources: Resources, machine: Machine) -> None:
-    """Refuse what this machine could never give."""
-    if resources.cpus > machine.cpus:
-        raise UserError(f"'resources.cpus' is {resources.cpus}, but this machine has {machine.cpus}.")
-    if (resources.memory_mb or 0) > machine.memory_mb:
-        raise UserError(
-            f"'resources.memory_mb' is {resources.memory_mb}, but this machine has {machine.memory_mb}."
-        )
-    gpus = resources.gpus
-    if gpus.mandatory and gpus.requested > len(machine.gpus):
-        raise UserError(
-            f"'resources.gpus.requested' is {gpus.requested}, but this machine has {len(machine.gpus)}; "
-            "with 'mandatory' false the run falls back to the CPU."
-        )
 
 
 def next_starts(live: Iterable[QueuedRun], machine: Machine) -> tuple[list[Start], dict[str, str]]:

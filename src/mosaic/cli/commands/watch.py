@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from mosaic.cli.finding import RUN_HELP
-from mosaic.cli.output import say
+from mosaic.cli.output import print_json_line, say
 from mosaic.cli.parser import Parser
 
 
@@ -21,7 +21,7 @@ def parser(argv: Sequence[str]) -> Parser:
     parser.add_argument(
         "--frames", action="store_true", help="show the environments of one run being played, in the terminal"
     )
-    parser.add_general(json="a line for each update")
+    parser.add_general(json="a line for the state now and for each update")
     return parser
 
 
@@ -34,9 +34,13 @@ def run(args: argparse.Namespace) -> int:
     from mosaic.cli.live.follow import follow
     from mosaic.cli.live.summary import print_summary
     from mosaic.cli.live.views import JsonView, view_for
+    from mosaic.cli.shapes import update_json
 
     with connect(args) as client:
-        board = Board.of(find_runs(client, args.runs))
+        runs = find_runs(client, args.runs)
+        board = Board.of(runs)
+        for run in runs if args.json else ():
+            print_json_line(update_json(run.history[-1]))
         try:
             follow(client, board, JsonView() if args.json else view_for(board, frames=args.frames))
         except KeyboardInterrupt:
