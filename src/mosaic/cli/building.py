@@ -33,6 +33,7 @@ from mosaic.client.configs import (
     worker_for,
 )
 from mosaic.contract.errors import NotFoundError, UserError
+from mosaic.contract.paths import named_path
 from mosaic.contract.run_config import validate_train_run_config
 from mosaic.contract.secrets import set_secrets_apart
 
@@ -70,7 +71,7 @@ def train_configs(args: argparse.Namespace) -> list[Config]:
 def _resumed(args: argparse.Namespace) -> Config:
     """A new run that goes on from the checkpoint, model or run that --resume names."""
     checkpoint = args.resume
-    if not Path(checkpoint).expanduser().exists():
+    if not named_path(checkpoint).exists():
         try:
             with connect(args) as client:
                 checkpoint = find_run(client, checkpoint).run_dir

@@ -137,7 +137,7 @@ def interpreter_of(args: argparse.Namespace) -> str | None:
     """An absolute path that is not resolved further: a venv's interpreter is a link, and must stay one."""
     if args.python is None:
         return None
-    found = shutil.which(str(Path(args.python).expanduser()))
+    found = shutil.which(os.path.expanduser(args.python))
     if found is None:
         raise UserError(f"--python: '{args.python}' is no program that can be run.")
     return str(Path(found).absolute())

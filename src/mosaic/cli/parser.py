@@ -7,11 +7,11 @@ import re
 import shutil
 import textwrap
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from mosaic.cli.program import program
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.paths import named_path
 
 _WIDTH = 100
 
@@ -70,7 +70,7 @@ class Parser(argparse.ArgumentParser):
             group.add_argument("--json", action="store_true", help=f"print JSON only: {json}")
         group.add_argument(
             "--var",
-            type=lambda text: Path(text).expanduser(),
+            type=named_path,
             metavar="PATH",
             help="the folder that holds runs and daemon (else $MOSAIC_VAR, else the usual place)",
         )

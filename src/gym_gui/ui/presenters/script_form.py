@@ -16,6 +16,7 @@ from gym_gui.ui.presenters.form import ChoosingForm, FormSource
 from gym_gui.ui.presenters.form_orders import TrainOrder
 from mosaic.contract.capabilities import ScriptCatalog
 from mosaic.contract.errors import UserError
+from mosaic.contract.paths import named_path
 
 Head = Mapping[str, Any]
 _WORDS = {"true": True, "false": False, "null": None}
@@ -78,7 +79,7 @@ class ScriptForm(ChoosingForm[Head]):
         """What a script says of itself. Reads a file: not for the thread of the window."""
         if self._catalog is not None and self._catalog.is_script(named):
             return self._catalog.script(named, self.source.folder)
-        path = self.source.folder / Path(named).expanduser()
+        path = named_path(named, self.source.folder)
         if not path.is_file():
             raise UserError(f"The script {path} does not exist: check the path.")
         return {"name": path.name, "path": str(path.resolve())}
