@@ -31,7 +31,7 @@ from mosaic.cli.live.views import plain_line
 from mosaic.client import Client, RunRecord, train_config
 from mosaic.client.daemon import find_daemon, open_channel, stop_daemon
 from mosaic.contract.connection import WORKER_KEY
-from mosaic.contract.errors import UserError
+from mosaic.contract.errors import NotFoundError, UserError
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.proto import trainer_pb2 as pb
 
@@ -109,14 +109,26 @@ class Town:
 
     def fill(self) -> None:
         """Have a run that waits and one that has ended."""
-        states = {run.run_id: run.status for run in self.client.runs()}
-        if states.get(self.ids.get("waiting", "")) != "INIT":
-            self.ids["waiting"] = self._submit()
-        if states.get(self.ids.get("ended", "")) != "TERM":
-            self.ids["ended"] = self._submit()
-            self.client.cancel(self.ids["ended"])
-        if states.get(self.ids["live"], "EXEC") not in ("RDY", "EXEC", "PAUSE"):
-            raise Fault(f"the run that lives is {states[self.ids['live']]}")
+        for name, wanted in (("waiting", "INIT"), ("ended", "TERM")):
+            old = self.ids.get(name, "")
+            state = self._state(old)
+            if state == wanted:
+                continue
+            if state == "TERM":
+                # Thousands of runs that have ended would only make every call slower.
+                self.client.remove(old)
+            self.ids[name] = self._submit()
+            if wanted == "TERM":
+                self.client.cancel(self.ids[name])
+        if self._state(self.ids["live"]) not in ("RDY", "EXEC", "PAUSE"):
+            raise Fault(f"the run that lives is {self._state(self.ids['live'])}")
+
+    def _state(self, run_id: str) -> str:
+        """The state of a run; none of one that there is not, or no longer."""
+        try:
+            return self.client.get(run_id).status if run_id else ""
+        except NotFoundError:
+            return ""
 
     def named(self, text: str, ends_runs: bool) -> str:
         """A run id in place of `<live>`, `<waiting>`, `<ended>` or `<live:9>`, which is cut to 9 letters."""

@@ -14,7 +14,16 @@ from fuzz_doors.knocking import EVIL_MODULE
 
 _BAD_TEXTS = (
     *("", " ", "\0", "\n", "a\0b", ".", "..", "/", "~", "~nobody", "-", "--help", "%s", "{}", "${RUN_ID}"),
-    *("../../outside", "/etc/passwd", "/dev/zero", "/proc/self/mem", "file:///etc/passwd", "a" * 5000),
+    *(
+        "~no-such-user/x",
+        "/" + "é" * 300,
+        "../../outside",
+        "/etc/passwd",
+        "/dev/zero",
+        "/proc/self/mem",
+        "file:///etc/passwd",
+        "a" * 5000,
+    ),
     *(
         "\x1b[31m",
         "\u202e",

@@ -91,8 +91,9 @@ class Soaked:
         part = len(counts) // 3
         more = float(np.median(counts[-part:]) / np.median(counts[:part])) - 1
         return Row(
-            "widgets after each fifth, and how many more at the end than after the first third",
-            f"{self._fifths('widgets')}; {more:+.1%}",
+            "widgets after each fifth, and how many more at the end than after the first third; beside them "
+            "those of forms that were left with changes and can be had back, one of each kind",
+            f"{self._fifths('widgets')}; {more:+.1%}; beside them {self._fifths('in_left_forms')}",
             f"< {MOST_MORE:.0%} more",
             more < MOST_MORE,
         )

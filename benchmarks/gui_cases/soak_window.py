@@ -35,7 +35,7 @@ from PySide6.QtCore import (
     qInstallMessageHandler,
 )
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from gui_cases.hands import hands
 from gui_cases.person import Pauses, Person
@@ -76,6 +76,7 @@ class Soak(QObject):
             yield 50
         if self._seconds > _LONG:
             yield from self._person.look_round()
+            self._began = time.monotonic()
         for number in range(self._looks):
             until = self._began + self._seconds * (number + 1) / self._looks
             while time.monotonic() < until:
@@ -85,7 +86,11 @@ class Soak(QObject):
             self._look()
 
     def _look(self) -> None:
-        kinds = Counter(type(one).__name__ for one in QApplication.allWidgets())
+        # A form that was left with changes waits to be opened again, one of each kind: how many there are,
+        # and with how many fields, is the person's choice.
+        left = self._desktop.window.cover.left_forms.values()
+        waiting = {one for form in left for one in (form, *form.findChildren(QWidget))}
+        kinds = Counter(type(one).__name__ for one in QApplication.allWidgets() if one not in waiting)
         self._record(
             kinds=kinds,
             look={
@@ -93,6 +98,8 @@ class Soak(QObject):
                 "actions": self._person.actions,
                 "megabytes": self._process.memory_info().rss / 2**20,
                 "widgets": kinds.total(),
+                "left_forms": len(left),
+                "in_left_forms": len(waiting),
                 "objects": len(gc.get_objects()),
                 "threads": threading.active_count(),
             },

@@ -144,7 +144,6 @@ WORDS = (
     ),
     *(
         ["queue", "last", "--priority", "x"],
-        ["daemon"],
         ["daemon", "fly"],
         ["daemon", "start", "--idle", "x"],
         ["show"],
@@ -274,6 +273,7 @@ READING = (
         ["queue", "--json"],
         ["policies"],
         ["policies", "--json"],
+        ["daemon"],
         ["daemon", "status"],
         ["daemon", "stop"],
     ),

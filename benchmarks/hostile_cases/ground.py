@@ -26,7 +26,7 @@ from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 
 BENCHMARKS = Path(__file__).parents[1]
 SCRIPTS = BENCHMARKS / "hostile_scripts"
-PATIENCE = 90.0
+PATIENCE = 300.0
 _SHOWN = 400
 _TRACES = ("Traceback (most recent call last)", "INTERNAL", "Something unexpected", "Exception ignored")
 OBEYED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

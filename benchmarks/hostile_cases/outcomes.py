@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from hostile_cases.ground import Check, Ground, expect, quiet
+from hostile_cases.ground import PATIENCE, Check, Ground, expect, quiet
 
 SCRIPTS: dict[str, tuple[str, str, str]] = {
     "ends by itself": ("print('done')", "completed", ""),
@@ -180,7 +180,7 @@ def _environment(ground: Ground, name: str, fault: str, word: str) -> None:
     module = "bad_" + "".join(letter if letter.isalnum() else "_" for letter in name).lower()
     (ground.user / f"{module}.py").write_text(ENVIRONMENT.format(fault=fault))
     words = ("ppo", f"{module}:Bad-v0", "--steps", "1000", "--set", "num_steps=64")
-    run = ground.finish(*words, seconds=240)
+    run = ground.finish(*words)
     expect(run["outcome"] == "failed", f"{run['outcome']} after {run['headline'].get('step')} steps")
     said = str(run["reason"])
     expect(word.lower() in said.lower(), f"{word!r} is not in the reason {said!r:.300}")
@@ -190,8 +190,8 @@ def _environment(ground: Ground, name: str, fault: str, word: str) -> None:
 def _hangs(ground: Ground) -> None:
     (ground.user / "hanging.py").write_text(ENVIRONMENT.format(fault="import time; time.sleep(600)"))
     words = ("ppo", "hanging:Bad-v0", "--steps", "1000", "--set", "num_steps=64")
-    run_id = ground.start(*words, MOSAIC_STALL_SECONDS="5")
-    deadline = time.monotonic() + 120
+    run_id = ground.start(*words, "--env", "MOSAIC_STALL_SECONDS=5")
+    deadline = time.monotonic() + PATIENCE
     try:
         while time.monotonic() < deadline:
             shown = quiet(ground.mosaic("show", run_id)).out.lower()
@@ -222,7 +222,9 @@ def _space(ground: Ground, name: str, code: str) -> None:
     dry = quiet(ground.mosaic(*words, "--dry-run"))
     if dry.code == 0:
         # What the dry run has passed, the run must do.
-        run = ground.finish(*words[1:], "--set", "num_steps=64", "--set", "num_minibatches=4", seconds=240)
+        run = ground.finish(
+            *words[1:], "--set", "num_steps=64", "--set", "num_minibatches=4", seconds=PATIENCE
+        )
         expect(run["outcome"] == "completed", f"passed the dry run, then {run['outcome']}: {run['reason']}")
         return
     expect(dry.code == 2 and len(dry.err.strip().splitlines()) == 1, dry.seen())

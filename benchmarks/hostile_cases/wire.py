@@ -25,7 +25,7 @@ STRANGER, LARGE, STATE = (
     grpc.StatusCode.FAILED_PRECONDITION,
 )
 SERVICE = pb.DESCRIPTOR.services_by_name["TrainerService"]
-SECONDS = 30.0
+SECONDS = 120.0
 
 
 def deep(levels: int) -> str:

@@ -15,7 +15,7 @@ from cleanrl_worker.policy_card import MODEL_SUFFIX, read_card
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
 from mosaic.contract.outside import parse_json, read_json
-from mosaic.contract.paths import RunPaths, VarPaths, resolve_var
+from mosaic.contract.paths import RunPaths, VarPaths, named_path, resolve_var
 
 FORMAT = 3
 BEST = "best.npz"
@@ -51,7 +51,7 @@ class Origin:
 
 def locate(named: str, folder: Path) -> Path:
     """The file or folder that `named` means: a path, counted from `folder`, or the id of a run."""
-    path = folder / Path(named).expanduser()
+    path = named_path(named, folder)
     if path.exists():
         return Path(os.path.abspath(path))
     runs = VarPaths(resolve_var()).runs

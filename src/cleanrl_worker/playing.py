@@ -14,6 +14,7 @@ from cleanrl_worker.schemas.catalog import EnvironmentEntry, find_environment
 from cleanrl_worker.schemas.spaces import describe_briefly, grid_of_dict
 from cleanrl_worker.trust import require_trust, trusted_in
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.paths import named_path
 
 if TYPE_CHECKING:
     from cleanrl_worker.config import CleanRLWorkerConfig
@@ -30,8 +31,8 @@ def fill_in_policy(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
             f"'extras.policy_path' is missing: mode {extras['mode']} needs a model, a checkpoint or a run."
         )
     filled = {**fields, "extras": extras}
-    path = Path(named)
-    if path.is_absolute() and not path.is_dir() and all(fields.get(name) is not None for name in _FILLED_IN):
+    is_file = Path(named).is_absolute() and not named_path(named).is_dir()
+    if is_file and all(fields.get(name) is not None for name in _FILLED_IN):
         return filled
     extras["policy_path"] = find_policy(named, folder).path
     origin = find_origin(Path(extras["policy_path"]))

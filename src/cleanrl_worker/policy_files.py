@@ -14,7 +14,7 @@ from cleanrl_worker.policy_card import MODEL_SUFFIX, read_card
 from mosaic.contract.capabilities import PolicyFacts
 from mosaic.contract.errors import MosaicError, NotFoundError, UserError
 from mosaic.contract.outside import parse_json, read_json
-from mosaic.contract.paths import RunPaths, VarPaths, resolve_var
+from mosaic.contract.paths import RunPaths, VarPaths, named_path, resolve_var
 
 LAST = "last"
 _WHICH = ("newest", "best")
@@ -29,7 +29,7 @@ def find_policy(named: str, folder: Path, var: Path | None = None) -> PolicyFact
     `last`. Of a run the newest policy is taken, or with `:best` after its name the best one.
     """
     name, which = _split(named)
-    path = folder / Path(name).expanduser()
+    path = named_path(name, folder)
     if path.is_file():
         return _describe(Path(os.path.abspath(path)))
     place = path if path.is_dir() else _find_run(name, VarPaths(var or resolve_var()).runs)

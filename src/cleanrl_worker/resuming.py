@@ -14,6 +14,7 @@ from cleanrl_worker.schemas import check_params, load_schema
 from cleanrl_worker.trust import environments_in, module_of, require_trust, trusted_in
 from mosaic.contract.errors import UserError
 from mosaic.contract.outside import parse_json
+from mosaic.contract.paths import named_path
 from mosaic.contract.secrets import references_in
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def fill_in(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     extras["checkpoint_path"] = named
     filled = {**fields, "extras": extras}
     needed = ("algo", "env_id", "total_timesteps")
-    if Path(named).is_absolute() and all(fields.get(name) is not None for name in needed):
+    if named_path(named, folder) == Path(named) and all(fields.get(name) is not None for name in needed):
         return filled
     extras["checkpoint_path"] = str(locate(named, folder))
     origin = find_origin(Path(extras["checkpoint_path"]))

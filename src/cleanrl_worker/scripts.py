@@ -14,6 +14,7 @@ from cleanrl_worker.script_flags import OWN_BUDGET, ScriptFlags, find_source, lo
 from cleanrl_worker.script_head import ScriptHead, read_head
 from cleanrl_worker.shell_scripts import find_shell_script, is_shell_script
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.paths import named_path
 from mosaic.worker.environment import user_places
 
 Kind = Literal["algorithm", "mode", "foreign", "shell"]
@@ -80,7 +81,7 @@ def resolve_script(
         path = find_shell_script(algo, folder)
         return Script(str(path), "shell", read_head(path))
     if algo.endswith(".py") or "/" in algo:
-        path = (folder or Path.cwd()) / Path(algo).expanduser()
+        path = named_path(algo, folder)
         if not path.is_file():
             raise UserError(f"The script {path} does not exist: check the path.")
         return Script(str(path.resolve()), "foreign", flags=read_flags(path))
@@ -101,7 +102,7 @@ def foreign_module(name: str, folder: Path | None, python: str | None) -> Script
 def flags_of(algo: str, source: Any, folder: Path) -> ScriptFlags:
     """The flags of somebody's script, by what a config calls it."""
     if source != "upstream" and (algo.endswith(".py") or "/" in algo):
-        return read_flags(folder / Path(algo).expanduser())
+        return read_flags(named_path(algo, folder))
     return foreign_module(f"cleanrl.{algo}" if source == "upstream" else algo, folder, None).flags
 
 

@@ -13,6 +13,7 @@ from typing import Any
 from cleanrl_worker.script_head import ScriptHead, read_head
 from mosaic.contract.capabilities import NO_ENVIRONMENT
 from mosaic.contract.errors import NotFoundError, UserError, closest
+from mosaic.contract.paths import named_path
 
 SUFFIX = ".sh"
 FOLDER_VARIABLE = "MOSAIC_CUSTOM_SCRIPTS_DIR"
@@ -50,7 +51,7 @@ def is_shell_script(algo: str) -> bool:
 
 def find_shell_script(algo: str, folder: Path | None) -> Path:
     """The file that a name means: a path, counted from `folder`; else one of the user's own, or of ours."""
-    path = (folder or Path.cwd()) / Path(algo).expanduser()
+    path = named_path(algo, folder)
     if path.is_file():
         return path.resolve()
     if "/" not in algo:
@@ -123,7 +124,7 @@ def check_shell_script(path: Path, head: ScriptHead) -> None:
 def _folders() -> Iterator[Path]:
     named = os.environ.get(FOLDER_VARIABLE)
     if named:
-        yield Path(named).expanduser()
+        yield named_path(named)
     yield SHIPPED
 
 

@@ -50,7 +50,11 @@ def test_parameters_are_typed_however_they_are_given(dry: Any) -> None:
     assert asked["total_timesteps"] == 500_000
 
 
-def test_everything_beside_the_parameters_reaches_the_config(dry: Any) -> None:
+def test_everything_beside_the_parameters_reaches_the_config(
+    dry: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MOSAIC_CPUS", "2")
+    monkeypatch.setenv("MOSAIC_GPUS", "0,1")
     config = dry(
         *(
             "ppo",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,12 +125,20 @@ def test_a_detached_run_can_be_watched_and_cancelled(run_mosaic: RunMosaic) -> N
     assert (watched.returncode, "■ cancelled" in watched.stdout) == (1, True)
 
 
-def test_watching_gives_a_json_line_for_each_update(run_mosaic: RunMosaic) -> None:
-    run = parsed(run_mosaic("train", *CURVES, "--steps", "8", "--set", "pause=0.3", "--detach", "--json"))
-    updates = [json.loads(line) for line in run_mosaic("watch", "last", "--json").stdout.splitlines()]
+def test_watching_gives_a_json_line_for_each_update(run_mosaic: RunMosaic, tmp_path: Path) -> None:
+    words = ("--steps", "8", "--set", "pause=0.3", "--set", f"after={tmp_path / 'watched'}")
+    run = parsed(run_mosaic("train", *CURVES, *words, "--detach", "--json"))
+    command = [sys.executable, "-m", "mosaic", "watch", "last", "--json"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        updates = [json.loads(watching.stdout.readline())]
+        (tmp_path / "watched").touch()
+        updates += map(json.loads, watching.stdout)
     assert {update["run_id"] for update in updates} == {run["run_id"]}
     assert updates[-1]["outcome"] == "completed"
     assert any("headline" in update for update in updates)
+    [now] = [json.loads(line) for line in run_mosaic("watch", "last", "--json").stdout.splitlines()]
+    assert now == updates[-1]
 
 
 def test_the_daemon_is_started_looked_at_and_stopped(run_mosaic: RunMosaic) -> None:

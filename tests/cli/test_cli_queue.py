@@ -122,3 +122,12 @@ def test_the_queue_is_shown_and_reordered(small: Client, run_mosaic: RunMosaic) 
 
 def test_without_runs_the_queue_says_so(run_mosaic: RunMosaic) -> None:
     assert "No run lives or waits" in run_mosaic("queue").stdout
+
+
+def test_a_dry_run_asks_the_daemon_what_it_may_hand_out(small: Client, run_mosaic: RunMosaic) -> None:
+    words = ("train", "ppo", "CartPole-v1", "--cpus", "3", "--dry-run")
+    refused = run_mosaic(*words, check=False, env={"MOSAIC_CPUS": "8"})
+    assert (refused.returncode, refused.stderr) == (
+        2,
+        "mosaic: 'resources.cpus' is 3, but this machine has 2.\n",
+    )

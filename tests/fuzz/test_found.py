@@ -65,6 +65,20 @@ def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
             load_worker_config(place)
 
 
+@pytest.mark.parametrize("named", ["é" * 300, "/" + "a" * 300, "/a" * 3000, "~no-such-user/x"])
+def test_a_path_that_nothing_can_have_is_refused_wherever_it_is_named(tmp_path: Path, named: str) -> None:
+    extras = [
+        *({"mode": "resume_training", name: named} for name in ("checkpoint_path", "policy_path")),
+        *({"mode": mode, "policy_path": named} for mode in ("policy_eval", "interactive")),
+    ]
+    asked = [{**CONFIG, "extras": one} for one in extras]
+    asked += [{"run_id": "x", "extras": one} for one in extras]
+    asked += [{**CONFIG, "algo": f"{named}{suffix}"} for suffix in (".py", ".sh")]
+    for config in asked:
+        with pytest.raises(UserError, match=r"There can be no file '.{5,90}' \(.*\): correct the path\.$"):
+            CATALOG.check(parse_worker_config(config, tmp_path).as_json(), None, tmp_path)
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -182,7 +183,7 @@ def interpreter(named: str | None) -> str | None:
     """The absolute path of another interpreter, not resolved further: a venv's own is a link."""
     if not named:
         return None
-    found = shutil.which(str(Path(named).expanduser()))
+    found = shutil.which(os.path.expanduser(named))
     if found is None:
         raise UserError(f"Interpreter: '{named}' is no program that can be run.")
     return str(Path(found).absolute())

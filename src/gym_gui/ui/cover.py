@@ -35,7 +35,7 @@ class Cover(QStackedWidget):
         self._page = page
         self._comparison_kind = comparison
         self.form: WorkerForm | None = None
-        self._left: dict[type[WorkerForm], WorkerForm] = {}
+        self.left_forms: dict[type[WorkerForm], WorkerForm] = {}
         """Of each kind the form that was closed last with changes in it; it can be had back."""
         self.comparison: RunsView | None = None
         self._compared: list[str] = []
@@ -101,11 +101,11 @@ class Cover(QStackedWidget):
 
     def _show_left(self, kind: type[WorkerForm]) -> bool:
         """The form as it was left; False when there is none, or what is open has to stay."""
-        form = self._left.pop(kind, None)
+        form = self.left_forms.pop(kind, None)
         if form is None:
             return False
         if not self._drop_form():
-            self._left[kind] = form
+            self.left_forms[kind] = form
             return False
         self._drop_comparison()
         self.form = form
@@ -185,9 +185,9 @@ class Cover(QStackedWidget):
         self.removeWidget(form)
         form.hide()
         kind = type(form)
-        if kind in self._left:
-            self._left[kind].deleteLater()
-        self._left[kind] = form
+        if kind in self.left_forms:
+            self.left_forms[kind].deleteLater()
+        self.left_forms[kind] = form
         back = ("Open it again", lambda: self._show_left(kind))
         self._context.notifications.tell("The form was closed with changes in it.", action=back)
         return True

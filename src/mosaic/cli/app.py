@@ -55,6 +55,8 @@ def _dispatch(words: list[str]) -> int:
         if not is_text(word):
             raise UserError(f"{word!r} is not text in UTF-8: rename what it means.")
     leading, rest = _split(words)
+    if leading and leading[-1] in _LEADING_OPTIONS:
+        raise UserError(f"{leading[-1]} needs a value.")
     if not rest or rest[0] in ("-h", "--help") or rest == ["help"]:
         print(overview())
         return 0

@@ -17,6 +17,9 @@ from mosaic.cli import words
 from mosaic.cli.output import console, facts, note, print_json
 from mosaic.cli.words import as_typed
 from mosaic.contract.capabilities import DescribingCatalog, find_worker
+from mosaic.contract.machine import Machine, check_possible
+from mosaic.contract.paths import VarPaths, choose_var
+from mosaic.contract.run_config import validate_train_run_config
 from mosaic.contract.secrets import lift_secrets
 
 _ALIASES = {"use_cuda": "cuda", "wandb": "track", "env": "env_id"}
@@ -27,6 +30,7 @@ def dry_run(configs: Sequence[Mapping[str, Any]], args: argparse.Namespace) -> i
     # As they would be stored: what is shown has no secrets in it.
     configs = [lift_secrets(config, os.environ).config for config in configs]
     first = configs[0]
+    check_possible(validate_train_run_config(first).resources, _machine(args))
     summary = None if args.json and not args.emit_summary else describe(first, args)
     if args.emit_summary:
         print_json(summary)
@@ -40,6 +44,14 @@ def dry_run(configs: Sequence[Mapping[str, Any]], args: argparse.Namespace) -> i
             console().print(f"\n{len(configs)} runs, with the seeds {seeds}")
     note("All checks passed; nothing was started.")
     return 0
+
+
+def _machine(args: argparse.Namespace) -> Machine:
+    """What the daemon may hand out; while none runs, what one that is started here could."""
+    from mosaic.cli.commands.daemon import read_health
+
+    health = read_health(VarPaths(choose_var(args.var)))
+    return Machine(health.cpus, health.memory_mb, tuple(range(health.gpus))) if health else Machine.detect()
 
 
 def describe(config: Mapping[str, Any], args: argparse.Namespace) -> dict[str, Any] | None:

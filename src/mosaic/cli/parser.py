@@ -7,11 +7,11 @@ import re
 import shutil
 import textwrap
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, NoReturn
 
 from mosaic.cli.words import program
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.paths import named_path
 
 _WIDTH = 100
 RUN_HELP = "a run id, the beginning of one, or 'last'"
@@ -93,7 +93,7 @@ class Parser(argparse.ArgumentParser):
             flag(group, "--json", help=f"print JSON only: {json}")
         group.add_argument(
             "--var",
-            type=lambda text: Path(text).expanduser(),
+            type=named_path,
             metavar="PATH",
             help="the folder that holds runs and daemon (else $MOSAIC_VAR, else the usual place)",
         )

@@ -18,6 +18,7 @@ from typing import Any
 from mosaic.contract.connection import LAST_PORT
 from mosaic.contract.errors import UserError
 from mosaic.contract.fsm import MOST_PRIORITY
+from mosaic.contract.paths import named_path
 
 _LARGEST_FILE = 2**20
 _PIPE_SECONDS = 10
@@ -144,10 +145,9 @@ def literal(text: str) -> Any:
 
 def curriculum(text: str) -> Any:
     """What is in a JSON file or in the text itself; any other text is a name for the worker to know."""
-    path = Path(text).expanduser()
     if text.lstrip().startswith(("[", "{")):
         source = text
-    elif path.suffix == ".json" or path.is_file():
+    elif (path := named_path(text)).suffix == ".json" or path.is_file():
         try:
             source = read_given(path).decode()
         except (OSError, UnicodeDecodeError) as error:

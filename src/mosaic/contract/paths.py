@@ -10,6 +10,20 @@ from pathlib import Path
 from mosaic.contract.errors import StorageError, UserError, is_text
 
 VAR_VARIABLE = "MOSAIC_VAR"
+_SHOWN = 80
+
+
+def named_path(named: str, folder: Path | None = None) -> Path:
+    """The path that somebody wrote, counted from `folder`; UserError when nothing can be there."""
+    try:
+        path = (folder or Path.cwd()) / Path(named).expanduser()
+        path.exists()
+    except (OSError, RuntimeError) as error:
+        # An OSError repeats the whole name, which may be the trouble; the other is about a home folder.
+        reason = error.strerror if isinstance(error, OSError) else "there is no such user"
+        shown = named if len(named) <= _SHOWN else f"{named[:_SHOWN]}…"
+        raise UserError(f"There can be no file '{shown}' ({reason}): correct the path.") from error
+    return path
 
 
 def resolve_var(environ: Mapping[str, str] | None = None) -> Path:
@@ -17,7 +31,7 @@ def resolve_var(environ: Mapping[str, str] | None = None) -> Path:
     environ = os.environ if environ is None else environ
     named = environ.get(VAR_VARIABLE)
     if named:
-        return Path(named).expanduser().resolve()
+        return named_path(named).resolve()
     checkout = Path(__file__).resolve().parents[3]
     if (checkout / "pyproject.toml").is_file() and (checkout / "mosaic").is_file():
         return checkout / "var"

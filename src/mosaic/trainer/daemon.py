@@ -32,6 +32,7 @@ from mosaic.contract.connection import (
     folder_identity,
 )
 from mosaic.contract.errors import StorageError, UserError
+from mosaic.contract.machine import Machine
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.process import ProcessIdentity, boot_id, grace_seconds
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
@@ -40,7 +41,6 @@ from mosaic.trainer.doors import Door, TokenInterceptor
 from mosaic.trainer.engine import Engine
 from mosaic.trainer.log import Code
 from mosaic.trainer.registry import Registry
-from mosaic.trainer.scheduler import Machine
 from mosaic.trainer.service import TrainerService
 from mosaic.trainer.storage import DamagedError
 

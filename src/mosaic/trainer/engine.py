@@ -13,6 +13,7 @@ from ulid import ULID
 
 from mosaic.contract.errors import ConflictError, StorageError
 from mosaic.contract.fsm import STARTED, Outcome, RunStatus
+from mosaic.contract.machine import Machine
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import check_priority, checked_name, checked_notes, checked_tags
 from mosaic.trainer import intake, log
@@ -22,7 +23,7 @@ from mosaic.trainer.listing import Listing
 from mosaic.trainer.log import Code, reach
 from mosaic.trainer.registry import Registry
 from mosaic.trainer.rows import RunRow
-from mosaic.trainer.scheduler import Machine, behind
+from mosaic.trainer.scheduler import behind
 from mosaic.trainer.storage import DamagedError
 from mosaic.trainer.supervisors import RunSecrets
 

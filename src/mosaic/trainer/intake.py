@@ -15,12 +15,12 @@ from typing import Any
 from mosaic.contract.atomic import write_json
 from mosaic.contract.capabilities import find_worker
 from mosaic.contract.errors import UserError
+from mosaic.contract.machine import Machine, check_possible
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig, fill_in, validate_train_run_config
 from mosaic.contract.secrets import callers_variables, declared_variables, lift_secrets, mask
 from mosaic.trainer.log import reach
 from mosaic.trainer.rebuild import has_begun
-from mosaic.trainer.scheduler import Machine, check_possible
 from mosaic.trainer.supervisors import RunSecrets
 
 _WRITERS = ThreadPoolExecutor(3, thread_name_prefix="intake")

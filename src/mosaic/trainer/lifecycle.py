@@ -13,6 +13,7 @@ from mosaic.contract.atomic import drop_spare, keep_spare
 from mosaic.contract.errors import MosaicError, StorageError, UserError
 from mosaic.contract.events import EventKind, LifecycleEvent
 from mosaic.contract.fsm import STARTED, Outcome, RunStatus
+from mosaic.contract.machine import Machine
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.process import NOBODY, ProcessIdentity, boot_id, process_state
 from mosaic.fastlane.segment import remove_segment
@@ -22,7 +23,7 @@ from mosaic.trainer.broker import Broker
 from mosaic.trainer.log import Code, reach
 from mosaic.trainer.registry import Registry
 from mosaic.trainer.rows import RunRow
-from mosaic.trainer.scheduler import Machine, Start, next_starts
+from mosaic.trainer.scheduler import Start, next_starts
 from mosaic.trainer.storage import RETRY_SECONDS, Storage, is_full
 
 _COUNT_SECONDS = 60.0

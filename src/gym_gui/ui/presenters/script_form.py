@@ -12,6 +12,7 @@ from gym_gui.models.run_settings import ALL, RunSettings
 from gym_gui.ui.presenters.form import ChoosingForm, FormSource, TrainOrder
 from mosaic.contract.capabilities import ScriptCatalog
 from mosaic.contract.errors import UserError
+from mosaic.contract.paths import named_path
 
 Head = Mapping[str, Any]
 _WORDS = {"true": True, "false": False, "null": None}
@@ -74,7 +75,7 @@ class ScriptForm(ChoosingForm[Head]):
         """What a script says of itself. Reads a file: not for the thread of the window."""
         if self._catalog is not None and self._catalog.is_script(named):
             return self._catalog.script(named, self.source.folder)
-        path = self.source.folder / Path(named).expanduser()
+        path = named_path(named, self.source.folder)
         if not path.is_file():
             raise UserError(f"The script {path} does not exist: check the path.")
         return {"name": path.name, "path": str(path.resolve())}

@@ -29,6 +29,7 @@ from mosaic.client.configs import (
 )
 from mosaic.contract.capabilities import WorkerCatalog, find_worker
 from mosaic.contract.errors import NotFoundError, UserError
+from mosaic.contract.paths import named_path
 from mosaic.contract.run_config import validate_train_run_config
 from mosaic.contract.secrets import set_secrets_apart
 
@@ -88,7 +89,7 @@ def train_configs(args: argparse.Namespace) -> list[Config]:
         args.algo,
         args.env,
         total_timesteps=args.total_timesteps,
-        seed=first_seed(args, default=1),
+        seed=greatest_seed(args, default=1),
         params=params_of(args, worker_for(args.algo).load_catalog(), args.algo),
         extras=extras_of(args),
         tags=args.tag,
@@ -105,7 +106,7 @@ def train_configs(args: argparse.Namespace) -> list[Config]:
 def _resumed(args: argparse.Namespace) -> Config:
     """A new run that goes on from the checkpoint, model or run that --resume names."""
     checkpoint = args.resume
-    if not Path(checkpoint).expanduser().exists():
+    if not named_path(checkpoint).exists():
         try:
             with connect(args) as client:
                 checkpoint = find_run(client, checkpoint).run_dir
@@ -215,7 +216,7 @@ def _changed_worker(asked: Config, args: argparse.Namespace, catalog: WorkerCata
     changes: Config = {"run_id": "${RUN_ID}"}
     if args.total_timesteps is not None:
         changes["total_timesteps"] = args.total_timesteps
-    seed = first_seed(args, default=None)
+    seed = greatest_seed(args, default=None)
     if seed is not None:
         changes["seed"] = seed
     params = params_of(args, catalog, str(asked.get("algo", "")))
@@ -298,16 +299,16 @@ def interpreter_of(args: argparse.Namespace) -> str | None:
     """An absolute path that is not resolved further: a venv's interpreter is a link, and must stay one."""
     if args.python is None:
         return None
-    found = shutil.which(str(Path(args.python).expanduser()))
+    found = shutil.which(os.path.expanduser(args.python))
     if found is None:
         raise UserError(f"--python: '{args.python}' is not a program that can be run.")
     return str(Path(found).absolute())
 
 
-def first_seed(args: argparse.Namespace, default: int | None) -> int | None:
-    """The seed of the first run."""
+def greatest_seed(args: argparse.Namespace, default: int | None) -> int | None:
+    """The seed to check a config with: where this one fits, those of the other runs do."""
     if args.seed is not None and args.seeds is not None:
         raise UserError("Give --seed or --seeds, not both.")
     if args.seeds is not None:
-        return int(args.seeds[0])
+        return int(max(args.seeds))
     return default if args.seed is None else int(args.seed)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import asdict
 
 from mosaic.analytics.film import Film, require_av
 from mosaic.cli import words
@@ -12,7 +13,7 @@ from mosaic.cli.live.board import Board
 from mosaic.cli.live.frames import first_picture, looking_at
 from mosaic.cli.live.summary import print_summary
 from mosaic.cli.live.views import JsonView, follow, view_for
-from mosaic.cli.output import print_json, say
+from mosaic.cli.output import print_json, print_json_line, say
 from mosaic.cli.runs import connect, find_run, find_runs
 from mosaic.client import RunRecord
 from mosaic.contract.atomic import write_atomic
@@ -26,7 +27,10 @@ _FRAMES_PER_SECOND = 30
 def run_watch(args: argparse.Namespace) -> int:
     """Ends like `train`: 0 when every run completed."""
     with connect(args) as client:
-        board = Board.of(find_runs(client, args.runs))
+        runs = find_runs(client, args.runs)
+        board = Board.of(runs)
+        for run in runs if args.json else ():
+            print_json_line(asdict(run.history[-1]))
         try:
             follow(client, board, JsonView() if args.json else view_for(board, frames=args.frames))
         except KeyboardInterrupt:
