@@ -65,7 +65,9 @@ def at_terminal(*argv: str, may_change: bool = False) -> Iterator[Terminal]:
     master, slave = pty.openpty()
     termios.tcsetwinsize(master, (24, 80))
     # A size in the environment, as readline leaves it there for children, would outweigh the terminal's own.
-    env: dict[str, Any] = {name: value for name, value in os.environ.items() if name not in SIZE} | {"TERM": "xterm"}
+    env: dict[str, Any] = {name: value for name, value in os.environ.items() if name not in SIZE} | {
+        "TERM": "xterm"
+    }
     env |= {} if may_change else SIZE
     process = subprocess.Popen(
         [sys.executable, "-m", "mosaic", *argv], stdin=slave, stdout=slave, stderr=slave, env=env
