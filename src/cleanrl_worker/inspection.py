@@ -304,8 +304,8 @@ def _needed(
         if entry is not None and entry.extra is not None:
             yield entry.extra, entry.env_id
     schema = load_schema(config.algo) if script.has_main else None
-    for name in schema.requires if schema is not None else ():
-        yield name, schema.name
+    if schema is not None:
+        yield from ((name, schema.name) for name in schema.requires)
     family = script.head.env_family
     sets = {one.extra for one in load_environments().values() if one.family == family} if family else set()
     # A family whose environments need different sets, or none, says nothing of what the script needs.

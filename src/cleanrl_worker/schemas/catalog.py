@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cleanrl_worker.schemas.load import load_schema, shipped_algorithms
+from cleanrl_worker.schemas.load import known_schema, shipped_algorithms
 from cleanrl_worker.schemas.model import AlgoSchema
 from cleanrl_worker.schemas.spaces import action_kind, observation_kind
 from mosaic.contract.errors import UserError, closest
@@ -86,7 +86,7 @@ _MEANT = {"fixed_box": " (low = high in some of them)", "empty": " (a shape with
 
 def check_fit(algo: str, entry: EnvironmentEntry) -> None:
     """Raise UserError when `algo` cannot train on the environment's spaces."""
-    schema = load_schema(algo)
+    schema = known_schema(algo)
     if schema is None:
         return
     for role, allowed, kind in _roles(schema, entry):
@@ -125,7 +125,7 @@ def _advice(entry: EnvironmentEntry, kind: str) -> str:
 def _fitting(entry: EnvironmentEntry) -> str:
     """The first of our algorithms that can train on an environment; empty for none."""
     for algo in shipped_algorithms():
-        schema = load_schema(algo)
+        schema = known_schema(algo)
         if schema and all(kind in allowed for _, allowed, kind in _roles(schema, entry)):
             return algo
     return ""

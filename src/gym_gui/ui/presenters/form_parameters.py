@@ -34,6 +34,10 @@ class ParameterSheet:
             self._states[algo] = parameter_state(self._catalog, algo)
         return self._states[algo]
 
+    def forget(self, algo: str) -> None:
+        """Ask for an algorithm's parameters again: its file may have changed."""
+        self._states.pop(algo, None)
+
     def groups(self, algo: str) -> list[Group]:
         """The parameters in the order in which they are shown."""
         names = [name for name in self.state(algo).fields if name not in self._kept]
