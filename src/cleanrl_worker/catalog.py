@@ -26,8 +26,7 @@ from mosaic.contract.errors import UntrustedModuleError, UserError
 
 _FIELD_FLAGS = ("total_timesteps", "seed", "cuda", "track", "wandb_project_name", "wandb_entity")
 """What a run says itself, by options of its own."""
-_PAGES = Path(__file__).parents[2] / "docs" / "algorithms"
-"""In a checkout; an installed package has no pages."""
+_PAGES = Path(__file__).with_name("algorithms") / "pages"
 
 
 class CleanRLCatalog:
@@ -80,14 +79,17 @@ class CleanRLCatalog:
         ]
 
     def summary(self, algo: str) -> str:
-        """One line about an algorithm."""
-        schema = load_schema(algo)
+        """One line about an algorithm; of one that is broken, what is wrong with it."""
+        try:
+            schema = load_schema(algo)
+        except UserError as error:
+            return str(error)
         return schema.help if schema else ""
 
     def page(self, algo: str) -> Path | None:
         """The page about an algorithm."""
         path = _PAGES / f"{algo}.md"
-        return path if load_schema(algo) and path.is_file() else None
+        return path if algo in DEFAULT_ALGO_REGISTRY and path.is_file() else None
 
     def misfit(self, algo: str, env_id: str) -> str:
         """Why an algorithm cannot train on an environment."""

@@ -44,6 +44,6 @@ A **Python script** runs as it is, with the run's folder as its working director
 `--total-timesteps`, `--seed` and the parameters below. What it writes as event files is charted, and its
 environments can be watched.
 
-A Python file that binds `SPEC` is an **algorithm on the training kit**: its parameters are shown, and it is checked,
-checkpointed, resumed and evaluated as ours are."""
+A Python file that binds `SPEC` is an **algorithm on the training kit**: its parameters are shown, and it is
+checked, checkpointed, resumed and evaluated as ours are."""
 )
