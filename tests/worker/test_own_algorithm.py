@@ -1,4 +1,4 @@
-"""An algorithm of one's own, as docs/your-own.md shows it: a file that is trained, resumed and played as ours."""
+"""An algorithm of one's own, as docs/your-own.md shows it, is trained, resumed and played as ours are."""
 
 from __future__ import annotations
 
@@ -21,9 +21,11 @@ from cleanrl_worker.schemas import load, load_schema
 from conftest import RunMosaic
 from mosaic.client import Client, eval_config, list_policies, resume_config, train_config
 from mosaic.contract.errors import UntrustedModuleError, UserError
+from mosaic.contract.extras import is_installed
 from support.own_algorithm import example, write_example
 
-SHORT = {"total_timesteps": 2048, "params": {"checkpoint_every": 512, "eval_episodes": 2}}
+ASKED = {"run_id": "r", "env_id": "CartPole-v1", "total_timesteps": 1000}
+SHORT: dict[str, Any] = {"total_timesteps": 2048, "params": {"checkpoint_every": 512, "eval_episodes": 2}}
 
 
 @pytest.fixture
@@ -54,7 +56,8 @@ def test_its_parameters_are_in_the_help_and_checked(file: Path, run_mosaic: RunM
     told = run_mosaic("train", file.name, "--help").stdout
     assert "--learning-rate FLOAT" in told and "the learning rate of Adam" in told
     dry = ("train", file.name, "CartPole-v1", "--dry-run")
-    summary = json.loads(run_mosaic(*dry, "--learning-rate", "0.01", "--set", "num_envs=2", "--json").stdout)
+    given = ("--learning-rate", "0.01", "--set", "num_envs=2")
+    summary = json.loads(run_mosaic(*dry, *given, "--emit-summary").stdout)
     values = {one["name"]: one["value"] for one in summary["parameters"]}
     assert (values["learning_rate"], values["num_envs"], values["gamma"]) == (0.01, 2, 0.99)
     assert summary["kind"] == "algorithm" and summary["config"]["algo"] == str(file)
@@ -103,6 +106,24 @@ def test_its_schema_is_kept_by_content_and_not_beside_it(file: Path, var: Path) 
         ("x = 1\nSPEC = 1 / 0", "line 2: ZeroDivisionError: division by zero."),
         ("import sys\nSPEC = sys.exit(3)", "line 2: SystemExit: 3."),
         ("import os\nSPEC = os._exit(3)", "my_a2c.py ends the process that imports it (exit code 3)"),
+        ("import time\nSPEC = time.sleep(600)", "my_a2c.py was not imported within 2 s"),
+    ],
+)
+def test_a_mistake_in_it_is_one_sentence_before_anything_starts(
+    text: str, said: str, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "sleep" in text:
+        monkeypatch.setattr(load, "SECONDS", 2.0)
+    file.write_text(text)
+    with pytest.raises(UserError) as refused:
+        CATALOG.check({**ASKED, "algo": file.name}, None, file.parent)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value) and refused.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
         ("SPEC = 42", "my_a2c.py: SPEC is 42, but must be an AlgorithmSpec."),
         ("SPEC = AlgorithmSpec(name='mine', args=Args)", "SPEC has no train, load_policy, action_spaces"),
         ("SPEC = replace(SPEC, train=None)", "my_a2c.py: SPEC.train is None, but must be a function."),
@@ -119,40 +140,26 @@ def test_its_schema_is_kept_by_content_and_not_beside_it(file: Path, var: Path) 
             "@dataclass\nclass Odd(Args):\n    sizes: tuple = (1, 2)\nSPEC = replace(SPEC, args=Odd)",
             "my_a2c.py: Odd cannot be used: sizes is a tuple, but must be one of bool, int, float, str.",
         ),
-        ("import time\nSPEC = time.sleep(600)", "my_a2c.py was not imported within"),
     ],
 )
-def test_a_mistake_in_it_is_one_sentence(
-    text: str, said: str, file: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_spec_with_missing_or_wrong_parts_is_refused_in_one_sentence(
+    text: str, said: str, file: Path
 ) -> None:
-    if "sleep" in text:
-        monkeypatch.setattr(load, "SECONDS", 2.0)
-    if "replace(" in text or "AlgorithmSpec(" in text:
-        text = f"{example()}\nfrom dataclasses import replace\n{text}"
-    file.write_text(text)
+    file.write_text(f"{example()}\nfrom dataclasses import replace\n{text}")
     with pytest.raises(UserError) as refused:
-        CATALOG.check(
-            {"run_id": "r", "algo": file.name, "env_id": "CartPole-v1", "total_timesteps": 1},
-            None,
-            file.parent,
-        )
+        load_spec(str(file))
     assert said in str(refused.value)
     assert "\n" not in str(refused.value) and refused.value.exit_code == 2
 
 
 def test_what_it_needs_installed_is_asked_for(file: Path, run_mosaic: RunMosaic) -> None:
-    if CATALOG.describe and _is_there("wandb"):
+    if is_installed("wandb"):
         pytest.skip("wandb is installed here")
     file.write_text(example().replace('("vector",))', '("vector",), requires=("wandb",))'))
     refused = run_mosaic("train", file.name, "CartPole-v1", check=False)
     assert refused.returncode == 2
-    assert "my_a2c needs the optional set 'wandb': run `mosaic extras install wandb`." in refused.stderr
-
-
-def _is_there(name: str) -> bool:
-    from mosaic.contract.extras import is_installed
-
-    return is_installed(name)
+    assert "my_a2c needs the optional set 'wandb': run `" in refused.stderr
+    assert "mosaic extras install wandb`." in refused.stderr
 
 
 def test_it_learns(file: Path, tmp_path: Path) -> None:
@@ -201,7 +208,7 @@ def test_a_run_of_it_is_kept_resumed_and_evaluated(file: Path, client: Client, r
     assert played.outcome == "completed", played.reason
 
     file.write_text(f"{file.read_text()}\n# changed\n")
-    told = run_mosaic("train", "--resume", run.run_id, "--extend", "1k", "--dry-run", "--json").stdout
+    told = run_mosaic("train", "--resume", run.run_id, "--extend", "1k", "--dry-run", "--emit-summary").stdout
     assert "has changed since it was trained" in json.loads(told)["resumed_from"]["explanation"]
     file.unlink()
     resumed = resume_config(run.run_id, extend=1024)
@@ -270,17 +277,8 @@ def plug_in(tmp_path: Path, var: Path) -> dict[str, str]:
 def test_an_installed_plug_in_is_an_algorithm_by_name(plug_in: dict[str, str], run_mosaic: RunMosaic) -> None:
     told = run_mosaic("train", "their_a2c", "--help", env=plug_in).stdout
     assert "--learning-rate FLOAT" in told
-    words = (
-        "their_a2c",
-        "CartPole-v1",
-        "--steps",
-        "1024",
-        "--eval-episodes",
-        "1",
-        "--checkpoint-every",
-        "512",
-    )
-    ended = json.loads(run_mosaic("train", *words, "--json", env=plug_in).stdout.splitlines()[-1])
+    words = ("their_a2c", "CartPole-v1", "--steps", "1024", "--eval-episodes=1", "--checkpoint-every=512")
+    ended = json.loads(run_mosaic("train", *words, "--json", env=plug_in).stdout)
     assert ended["outcome"] == "completed"
     run_mosaic("eval", ended["run_id"], "--episodes", "1", env=plug_in)
     run_mosaic("train", "--resume", ended["run_id"], "--extend", "512", env=plug_in)
@@ -311,7 +309,7 @@ def test_a_broken_plug_in_hides_nothing_and_says_what_is_wrong(
 
 def test_another_python_file_runs_as_a_script(file: Path, client: Client) -> None:
     file.write_text("import sys\nspec = 1\nprint('told', *sys.argv[1:])\n")
-    config: dict[str, Any] = train_config(file.name, "CartPole-v1", total_timesteps=7)
+    config = train_config(file.name, "CartPole-v1", total_timesteps=7)
     run = client.wait(client.submit(config).run_id, timeout=60)
     assert run.outcome == "completed", run.reason
     assert b"told --env-id=CartPole-v1 --total-timesteps=7" in b"".join(client.logs(run.run_id))
