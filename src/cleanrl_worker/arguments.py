@@ -1,4 +1,4 @@
-"""The command line of the training process, made from a config."""
+"""What the training process is told, made from a config."""
 
 from __future__ import annotations
 
@@ -17,26 +17,55 @@ from cleanrl_worker.scripts import Script
 DEFAULT_SEED = 1
 """What a run has for which nobody named one."""
 _PREVIEW = "cleanrl_worker.training.preview"
+_LOADER = "cleanrl_worker.kit.loading"
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 
 
 def training_command(python: str | None, script: Script, arguments: Sequence[str]) -> list[str]:
-    """The command that trains: interpreter, launcher, and what the launcher is told."""
-    if script.kind == "shell":
-        how = [f"--exec={json.dumps(script.head.interpreter)}"]
-    else:
-        how = ["--preload"] if script.has_main else []
-        how += [f"--before={_PREVIEW}"] if script.ours else []
+    """The command that trains, as a person can give it too.
+
+    Of an algorithm it is its module with its flags; of all others interpreter, launcher, and what the
+    launcher is told.
+    """
+    if script.ours:
+        own = script.target.startswith("cleanrl_worker.")
+        what = [script.target] if own else [_LOADER, script.target]
+        return [python or sys.executable, "-m", *what, *arguments]
+    how = [f"--exec={json.dumps(script.head.interpreter)}"] if script.kind == "shell" else []
+    how += ["--preload"] if script.has_main else []
     return [python or sys.executable, str(_LAUNCHER), *how, script.target, *arguments]
 
 
+def launch_command(python: str | None, script: Script, arguments_file: Path) -> list[str]:
+    """The command by which a supervisor trains an algorithm, whose arguments are in a file."""
+    how = [f"--before={_PREVIEW}", f"--by={_LOADER}"]
+    return [python or sys.executable, str(_LAUNCHER), *how, script.target, str(arguments_file)]
+
+
 def script_arguments(config: CleanRLWorkerConfig, script: Script) -> list[str]:
-    """What the script is told on its command line."""
+    """What the script is told on its command line, or would be."""
+    if script.ours:
+        return [word for name, value in algorithm_values(config).items() for word in _parameter(name, value)]
     if script.kind == "mode":
         return _playing_arguments(config)
     if script.kind == "shell":
         return _shell_arguments(config)
-    return _training_arguments(config, script)
+    return _foreign_arguments(config, script)
+
+
+def algorithm_values(config: CleanRLWorkerConfig) -> dict[str, Any]:
+    """The arguments of an algorithm, by their names; those that keep their default are left out."""
+    values: dict[str, Any] = {
+        "env_id": config.env_id,
+        "total_timesteps": config.total_timesteps,
+        "seed": config.effective_seed,
+        **platform_flags(config.extras),
+    }
+    schedule = config.schedule()
+    if schedule is not None:
+        values["curriculum"] = schedule.as_text()
+    values |= {**(config.extras.get("algo_params") or {}), **config.flags()}
+    return {name.replace("-", "_"): _plain(value) for name, value in values.items() if value is not None}
 
 
 def _playing_arguments(config: CleanRLWorkerConfig) -> list[str]:
@@ -59,22 +88,15 @@ def _shell_arguments(config: CleanRLWorkerConfig) -> list[str]:
     return [word for key, value in params.items() for word in _parameter(key, value)]
 
 
-def _training_arguments(config: CleanRLWorkerConfig, script: Script) -> list[str]:
-    """The flags that train, in the form that the script takes them."""
-    say = _parameter if script.ours else script.flags.words
-    said = {"env_id": config.env_id, "total_timesteps": config.total_timesteps, "seed": config.effective_seed}
-    if not script.ours:
-        said = foreign_fields(config, script.flags)
+def _foreign_arguments(config: CleanRLWorkerConfig, script: Script) -> list[str]:
+    """The flags of somebody's script, in the form that it takes them."""
+    say = script.flags.words
+    said = {**foreign_fields(config, script.flags), **platform_flags(config.extras)}
     arguments = [word for name, value in said.items() for word in say(name, value)]
-    for name, value in platform_flags(config.extras).items():
-        arguments += say(name, value)
-    schedule = config.schedule()
-    if schedule is not None:
-        arguments.append(f"--curriculum={schedule.as_text()}")
     for key, value in (config.extras.get("algo_params") or {}).items():
         arguments += say(key, _plain(value))
     for key, value in config.flags().items():
-        known = script.ours or script.flags.find(key) is not None
+        known = script.flags.find(key) is not None
         for item in value if isinstance(value, list | tuple) else [value]:
             arguments += say(key, _plain(item) if known else _plain_text(item))
     return arguments

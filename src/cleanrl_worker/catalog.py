@@ -12,6 +12,7 @@ from cleanrl_worker.config import parse_worker_config
 from cleanrl_worker.curriculum import PRESETS
 from cleanrl_worker.inspection import inspect
 from cleanrl_worker.policy_files import each_policy, find_policy
+from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.resuming import explain
 from cleanrl_worker.schemas import ParamSchema, algorithms, load_schema
 from cleanrl_worker.schemas.catalog import check_fit, find_environment, load_environments
@@ -19,13 +20,13 @@ from cleanrl_worker.schemas.spaces import describe_for_people
 from cleanrl_worker.script_flags import ENV_NAMES, looks_foreign
 from cleanrl_worker.scripts import flags_of
 from cleanrl_worker.shell_scripts import describe_script, is_shell_script, list_scripts
+from cleanrl_worker.trust import require_trusted_algorithm
 from mosaic.contract.capabilities import CheckpointFacts, EnvironmentFacts, PolicyFacts
-from mosaic.contract.errors import UserError
+from mosaic.contract.errors import UntrustedModuleError, UserError
 
 _FIELD_FLAGS = ("total_timesteps", "seed", "cuda", "track", "wandb_project_name", "wandb_entity")
 """What a run says itself, by options of its own."""
-_PAGES = Path(__file__).parents[2] / "docs" / "algorithms"
-"""In a checkout; an installed package has no pages."""
+_PAGES = Path(__file__).with_name("algorithms") / "pages"
 
 
 class CleanRLCatalog:
@@ -35,7 +36,8 @@ class CleanRLCatalog:
         return list(algorithms())
 
     def knows(self, algo: str) -> bool:
-        return load_schema(algo) is not None or looks_foreign(algo)
+        # Not by its schema: one that is broken is known too, and tells what is wrong with it.
+        return algo in DEFAULT_ALGO_REGISTRY or looks_foreign(algo)
 
     def parameters(self, algo: str) -> Sequence[ParamSchema]:
         """Those of an algorithm; of somebody's script the flags that its source tells."""
@@ -77,14 +79,17 @@ class CleanRLCatalog:
         ]
 
     def summary(self, algo: str) -> str:
-        """One line about an algorithm."""
-        schema = load_schema(algo)
+        """One line about an algorithm; of one that is broken, what is wrong with it."""
+        try:
+            schema = load_schema(algo)
+        except UserError as error:
+            return str(error)
         return schema.help if schema else ""
 
     def page(self, algo: str) -> Path | None:
         """The page about an algorithm."""
         path = _PAGES / f"{algo}.md"
-        return path if load_schema(algo) and path.is_file() else None
+        return path if algo in DEFAULT_ALGO_REGISTRY and path.is_file() else None
 
     def misfit(self, algo: str, env_id: str) -> str:
         """Why an algorithm cannot train on an environment."""
@@ -104,6 +109,11 @@ class CleanRLCatalog:
     def checkpoint(self, name: str, folder: Path) -> CheckpointFacts:
         """What a run can go on from, by the path of a file or folder or by a run's id."""
         origin = find_origin(locate(name, folder))
+        try:
+            require_trusted_algorithm(origin)
+        except UntrustedModuleError:
+            # Whoever says yes to its file names it.
+            origin = replace(origin, algo=None)
         total = origin.args.get("total_timesteps") if origin.step is not None else None
         env_id = origin.args.get("env_id")
         return CheckpointFacts(str(origin.path), origin.algo, env_id, origin.step, total, {**origin.args})

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.policy_card import MODEL_SUFFIX, read_card
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.registry import COPY_FOLDER, DEFAULT_ALGO_REGISTRY, AlgorithmFile
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
 from mosaic.contract.outside import parse_json, read_json
 from mosaic.contract.paths import RunPaths, VarPaths, named_path, resolve_var
@@ -33,6 +33,7 @@ class Origin:
 
     path: Path
     algo: str | None
+    """What a config calls its algorithm: a name, or the path of a file of the user's."""
     args: Mapping[str, Any]
     step: int | None
     chunks: tuple[str, ...] = ()
@@ -47,6 +48,10 @@ class Origin:
     """Statistics of the observations, as they lie beside a model."""
     told: bool = True
     """Whether it says itself what it is of; the file of somebody's script does not."""
+    file: AlgorithmFile | None = None
+    """The user's file that it was trained by."""
+    name: str | None = None
+    """What the algorithm calls itself."""
 
 
 def locate(named: str, folder: Path) -> Path:
@@ -177,15 +182,18 @@ def _header(path: Path, content: Any) -> Origin:
         raise StorageError(f"The checkpoint {path} has format {known}, this release knows {FORMAT}.")
     try:
         chunks = [name for part in content["parts"].values() for name in part.get("chunks", ())]
+        file = AlgorithmFile.in_json(content)
         found = Origin(
             path=path,
-            algo=str(content["algo"]),
+            algo=algorithm_of(path, str(content["algo"]), file),
             args={**content["args"]},
             step=int(content["step"]),
             chunks=tuple(name for name in chunks if _CHUNK_NAME.fullmatch(name)),
             folder=Path(str(content["folder"])).name,
             score=content.get("score"),
             stage=content.get("stage"),
+            file=file,
+            name=str(content["algo"]),
         )
         int(found.args["total_timesteps"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
@@ -209,11 +217,21 @@ def _read_foreign(path: Path) -> Origin:
     known = {name: told[name] for name in ("env_id", "seed") if told.get(name) is not None}
     if told.get("total_timesteps"):
         known["total_timesteps"] = told["total_timesteps"]
-    return Origin(path, algo, known, None, told=False)
+    return Origin(path, algo, known, None, told=False, name=algo)
 
 
 def _read_model(path: Path) -> Origin:
     card = read_card(path)
     if card is None:
         return _read_foreign(path)
-    return Origin(path, card.algo, card.args, None, normaliser=card.normaliser)
+    algo = algorithm_of(path, card.algo, card.file)
+    return Origin(path, algo, card.args, None, normaliser=card.normaliser, file=card.file, name=card.algo)
+
+
+def algorithm_of(path: Path, name: str, file: AlgorithmFile | None) -> str:
+    """What a config calls the algorithm: of a file where it is, or else where its run has kept a copy."""
+    if file is None or Path(file.path).is_file():
+        return name if file is None else file.path
+    # A checkpoint lies two folders below its run, a model three.
+    copies = [folder / COPY_FOLDER / Path(file.path).name for folder in path.absolute().parents[1:3]]
+    return str(next((copy for copy in copies if copy.is_file()), file.path))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.live import LiveSettings
 from cleanrl_worker.modes import MODE_TARGETS, MODES, RESUME, TRAIN, check_settings
+from cleanrl_worker.registry import find_algorithm_file
 from cleanrl_worker.schemas.check import GREATEST_SEED, LIMITS
 from cleanrl_worker.script_flags import OWN_BUDGET, looks_foreign
 from cleanrl_worker.shell_scripts import fill_in_script, is_shell_script
@@ -138,11 +139,15 @@ def parse_worker_config(payload: Any, folder: Path | None = None) -> CleanRLWork
     mode = extras.get("mode", TRAIN)
     if mode not in MODES:
         raise UserError(f"'{prefix}extras.mode' is {mode!r}, but it must be one of {', '.join(MODES)}.")
-    fields = _filled_in({**fields, "extras": extras}, mode, folder or user_folder())
+    folder = folder or user_folder()
+    fields = _filled_in({**fields, "extras": extras}, mode, folder)
     extras = fields["extras"]
+    own_file = _algorithm_file(fields, folder)
+    if own_file is not None:
+        fields = {**fields, "algo": own_file}
     others = {name: value for name, value in extras.items() if not is_reserved(name)}
     seed = fields.get("seed")
-    foreign = _is_foreign(fields)
+    foreign = own_file is None and _is_foreign(fields)
     if seed is not None:
         seed = _whole(fields, "seed", prefix, 0, None if foreign else GREATEST_SEED)
     if extras.get("seed_override") is not None:
@@ -179,7 +184,11 @@ def _filled_in(fields: Mapping[str, Any], mode: str, folder: Path) -> Mapping[st
         fields = fill_in(fields, folder)
     elif isinstance(algo, str) and is_shell_script(algo):
         fields = fill_in_script(fields, algo, folder)
-    elif isinstance(algo, str) and fields.get("total_timesteps") is None:
+    elif (
+        isinstance(algo, str)
+        and fields.get("total_timesteps") is None
+        and _algorithm_file(fields, folder) is None
+    ):
         from cleanrl_worker.scripts import own_budget
 
         budget = own_budget(algo, fields["extras"].get("module_source"), folder)
@@ -190,6 +199,13 @@ def _filled_in(fields: Mapping[str, Any], mode: str, folder: Path) -> Mapping[st
 
     schedule = parse_schedule(fields["extras"]["curriculum_schedule"])
     return fields if schedule is None else with_target(fields, schedule)
+
+
+def _algorithm_file(fields: Mapping[str, Any], folder: Path) -> str | None:
+    """The absolute path of the user's file that is an algorithm on the training kit."""
+    if fields["extras"].get("module_source") == "upstream":
+        return None
+    return find_algorithm_file(str(fields.get("algo")), folder)
 
 
 def _is_foreign(fields: Mapping[str, Any]) -> bool:

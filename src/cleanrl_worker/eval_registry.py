@@ -6,7 +6,6 @@ An algorithm's `SPEC` says it itself, by `load_policy(weights, spaces, args)`; t
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import json
 import math
 import sys
@@ -17,19 +16,21 @@ from typing import Any
 
 from gymnasium.spaces import Box, Discrete
 
-from cleanrl_worker.checkpoint_files import CHECKPOINT_SUFFIX, read_origin
+from cleanrl_worker.checkpoint_files import CHECKPOINT_SUFFIX, Origin, read_origin
 from cleanrl_worker.kit.args import CommonArgs
+from cleanrl_worker.kit.loading import load_spec
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.spec import AlgorithmSpec, Misfit, fill_model
 from cleanrl_worker.kit.state import State, decode
 from cleanrl_worker.kit.torch_backend import as_tensors, read_weights
 from cleanrl_worker.policy_card import read_card
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY, find_algorithm_file
 from cleanrl_worker.resuming import as_object
+from cleanrl_worker.schemas.load import shipped_algorithms
 from cleanrl_worker.training.envs import VectorEnv, make_envs
 from cleanrl_worker.training.evaluation import Evaluation, evaluate
 from cleanrl_worker.training.normalise import FrozenNormaliser, statistics_in
-from cleanrl_worker.trust import require_trust
+from cleanrl_worker.trust import require_trust, require_trusted_algorithm
 from mosaic.contract.errors import MosaicError, StorageError, UserError, closest
 
 NO_STATISTICS = (
@@ -61,11 +62,10 @@ class EvalEntry:
 
 def find_entry(algo: str) -> EvalEntry:
     """How models of an algorithm are played; UserError when there is none of that name."""
-    if algo not in DEFAULT_ALGO_REGISTRY:
+    if algo not in DEFAULT_ALGO_REGISTRY and find_algorithm_file(algo) is None:
         hint = closest(algo, DEFAULT_ALGO_REGISTRY) or f"; known are {', '.join(DEFAULT_ALGO_REGISTRY)}."
         raise UserError(f"There is no algorithm '{algo}' whose models can be played{hint}")
-    module: Any = importlib.import_module(DEFAULT_ALGO_REGISTRY[algo])
-    return EvalEntry(module.SPEC)
+    return EvalEntry(load_spec(find_algorithm_file(algo) or algo))
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class SavedModel:
 
 def open_model(
     path: Path,
-    algo: str | None = None,
+    algo: str | AlgorithmSpec | None = None,
     env_id: str | None = None,
     env_kwargs: str | None = None,
     trusted: Collection[str] = (),
@@ -127,14 +127,19 @@ def open_model(
     """The policy in a model file or a full checkpoint.
 
     What is not given is taken from the card beside a model, or told by its parameters' names; a checkpoint
-    holds its own. A module that only these name is refused unless it is `trusted`.
+    holds its own. A module or an algorithm's file that only these name is refused unless it is `trusted`.
     """
+    origin = read_origin(path)
+    if algo is None:
+        require_trusted_algorithm(origin, trusted)
     given = {"env_id": env_id, "env_kwargs": env_kwargs}
     if path.suffix == CHECKPOINT_SUFFIX:
-        return _open_checkpoint(path, algo, given, trusted)
+        return _open_checkpoint(origin, algo, given, trusted)
     weights, card = read_weights(path), read_card(path)
     _require_trust(path, card.args if card else {}, given, trusted)
-    entry = find_entry(algo or (card.algo if card else guess_algo(weights, path)))
+    if algo is None:
+        algo = origin.algo if card is not None else guess_algo(weights, path)
+    entry = EvalEntry(algo) if isinstance(algo, AlgorithmSpec) else find_entry(str(algo))
     args = _arguments(entry, card.args if card else {}, given)
     if card is None:
         return SavedModel(str(path), entry, args, weights)
@@ -151,13 +156,13 @@ def _require_trust(
 
 
 def _open_checkpoint(
-    path: Path, algo: str | None, given: Mapping[str, Any], trusted: Collection[str]
+    origin: Origin, algo: str | AlgorithmSpec | None, given: Mapping[str, Any], trusted: Collection[str]
 ) -> SavedModel:
-    origin = read_origin(path)
+    path = origin.path
     _require_trust(path, origin.args, given, trusted)
-    entry = find_entry(algo or str(origin.algo))
-    if entry.algo != origin.algo:
-        raise UserError(f"{path} is of {origin.algo}, not of {entry.algo}.")
+    entry = EvalEntry(algo) if isinstance(algo, AlgorithmSpec) else find_entry(algo or str(origin.algo))
+    if entry.algo != origin.name:
+        raise UserError(f"{path} is of {origin.name}, not of {entry.algo}.")
     parts = decode(path)["parts"]
     seen = parts.get("normaliser")
     args = _arguments(entry, origin.args, given)
@@ -180,7 +185,7 @@ def _arguments(entry: EvalEntry, known: Mapping[str, Any], given: Mapping[str, A
 def guess_algo(weights: Any, path: Path) -> str:
     """The one algorithm whose models have such parameters; UserError when there is none, or several."""
     found: dict[Callable[..., Policy], str] = {}
-    for entry in map(find_entry, DEFAULT_ALGO_REGISTRY):
+    for entry in map(find_entry, shipped_algorithms()):
         try:
             entry.spec.load_policy(weights, _SmallSpaces(entry), entry.spec.args())
         except Misfit as misfit:

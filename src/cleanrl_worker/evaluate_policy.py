@@ -13,9 +13,11 @@ from cleanrl_worker.checkpoint_files import CHECKPOINT_SUFFIX, list_checkpoints
 from cleanrl_worker.eval_registry import SavedModel, open_model
 from cleanrl_worker.kit.args import SEEDS, Bounds
 from cleanrl_worker.kit.backend import open_backend
+from cleanrl_worker.modes import POLICY_EVAL
 from cleanrl_worker.policy_card import card_path
 from cleanrl_worker.taking_over import link_or_copy
 from cleanrl_worker.training.batched_evaluation import BATCH, EvalSettings, run_batched_evaluation
+from cleanrl_worker.training.cli import parse_args
 from cleanrl_worker.training.script import run_script
 from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.video import warn
@@ -119,7 +121,7 @@ def _print_batch(summary: EvalSummary) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Evaluate as the command line says; returns the exit code."""
-    return run_script(Args, evaluate_policy, argv)
+    return run_script(lambda: parse_args(Args, argv, POLICY_EVAL), evaluate_policy)
 
 
 if __name__ == "__main__":

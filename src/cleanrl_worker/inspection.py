@@ -24,6 +24,7 @@ from cleanrl_worker.schemas.catalog import (
     find_environment,
     load_environments,
 )
+from cleanrl_worker.schemas.load import known_schema
 from cleanrl_worker.schemas.together import check_together, warn_together
 from cleanrl_worker.scripts import Script, resolve_script
 from cleanrl_worker.shell_scripts import check_shell_script
@@ -91,6 +92,9 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
     """Check a config; a UserError says what is wrong. With `folder` the training interpreter may be asked."""
     parsed = parse_worker_config(config, folder)
     script = resolve_script(parsed, folder, python=python)
+    if script.ours and folder is None and known_schema(parsed.algo) is None:
+        # Only its own code can tell what it takes, and nobody is asked here: the training process checks it.
+        return Inspection(parsed, script, None, None, ())
     prober = Prober(python, folder) if folder is not None else None
     origin = _find_origin(parsed)
     _check_secrets(parsed, script)
@@ -171,7 +175,8 @@ def _check_script(
         extras |= {"curriculum_schedule": schedule.as_json()} if schedule is not None else {}
     elif extras.get("env_kwargs") and not script.has_main:
         raise UserError("'extras.env_kwargs' needs one of our algorithms: a foreign script takes flags only.")
-    if script.has_main and prober is not None and python is not None and not prober.has_module(script.target):
+    needed = "cleanrl_worker" if script.is_file else script.target.partition(":")[0]
+    if script.has_main and prober is not None and python is not None and not prober.has_module(needed):
         raise UserError(
             f"{python} does not have MOSAIC, which '{config.algo}' is a part of: leave --python out, "
             "which is for scripts of your own."
@@ -206,7 +211,7 @@ def _typed_extras(config: CleanRLWorkerConfig) -> dict[str, Any]:
         if schema is not None and schema.parameter(name) is None:
             hint = closest(name, [*RESERVED_EXTRAS, *(one.name for one in schema.parameters)])
             raise UserError(
-                f"'extras.{name}' is neither a setting of the worker nor a parameter of {config.algo}"
+                f"'extras.{name}' is neither a setting of the worker nor a parameter of {schema.name}"
                 f"{hint or '; `mosaic train ' + config.algo + ' --help` lists them.'}"
             )
         params[name] = value
@@ -273,6 +278,7 @@ def _find_stages(
 
 def _refuse_runtime_only(algo: str, params: Mapping[str, Any]) -> None:
     """What the run fills in itself would be said twice, and one of the two would be wrong."""
+    algo = Path(algo).name
     for name in params:
         if name in _OPTIONS:
             raise UserError(
@@ -297,6 +303,9 @@ def _needed(
     for entry in entries:
         if entry is not None and entry.extra is not None:
             yield entry.extra, entry.env_id
+    schema = load_schema(config.algo) if script.has_main else None
+    if schema is not None:
+        yield from ((name, schema.name) for name in schema.requires)
     family = script.head.env_family
     sets = {one.extra for one in load_environments().values() if one.family == family} if family else set()
     # A family whose environments need different sets, or none, says nothing of what the script needs.

@@ -2,14 +2,15 @@
 
 Called by its path, in any interpreter from Python 3.8 on; it needs the standard library only:
 
-    python launcher.py [--parent PID] [--go-fd N] [--report-fd N] [--preload | --exec WORDS]
+    python launcher.py [--parent PID] [--go-fd N] [--report-fd N] [--preload | --by MODULE | --exec WORDS]
                        [--before MODULE] TARGET [arguments of the script]
 
 TARGET is a dotted module or a file. `--preload` imports a module and calls its `main()`: the import happens
 while the supervisor still shakes hands, training begins when `go` has come through the pipe; that `main()`
-has returned 0 is reported, as what it runs could end this process with that code too. `--before` names
-a module whose `main(TARGET, arguments)` is called before that import. `--exec` makes this process the program
-that its words, a JSON list, name; TARGET comes after them.
+has returned 0 is reported, as what it runs could end this process with that code too. `--by` does the same
+with a function that the `prepare(TARGET, arguments)` of a module gives. `--before` names a module whose
+`main(TARGET, arguments)` is called before that import. `--exec` makes this process the program that its
+words, a JSON list, name; TARGET comes after them.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import signal
 import stat
 import sys
 import time
+from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
@@ -50,6 +52,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--go-fd", type=int)
     parser.add_argument("--report-fd", type=int)
     parser.add_argument("--preload", action="store_true")
+    parser.add_argument("--by", metavar="MODULE")
     parser.add_argument("--before", metavar="MODULE")
     parser.add_argument("--exec", type=json.loads, metavar="WORDS")
     parser.add_argument("target")
@@ -58,21 +61,23 @@ def main(argv: list[str]) -> int:
     if options.parent is not None:
         die_with(options.parent)
     print_patiently()
-    if not options.preload:
+    if not options.preload and options.by is None:
         # Our own algorithms keep their arguments in files, and look such values up where they are used.
         options.arguments = [with_secrets(word) for word in options.arguments]
     if options.report_fd is not None:
         tell_stack(options.report_fd)
     sys.argv = [options.target, *options.arguments]
-    loaded: ModuleType | None = None
+    call: Callable[[], Any] | None = None
     if options.before is not None:
         importlib.import_module(options.before).main(options.target, options.arguments)
     if options.preload:
-        loaded = importlib.import_module(options.target)
+        call = importlib.import_module(options.target).main
+    elif options.by is not None:
+        call = importlib.import_module(options.by).prepare(options.target, options.arguments)
     if options.go_fd is not None:
         wait_for_go(options.go_fd)
-    if loaded is not None:
-        code = call_main(loaded)
+    if call is not None:
+        code = exit_code_of(call)
         if code == 0 and options.report_fd is not None:
             os.pwrite(options.report_fd, END_WORD, 0)
         return code
@@ -175,8 +180,8 @@ def become(command: list[str]) -> int:
         return 127
 
 
-def call_main(module: ModuleType) -> int:
-    code = module.main()
+def exit_code_of(call: Callable[[], Any]) -> int:
+    code = call()
     return code if isinstance(code, int) else 0
 
 
@@ -189,7 +194,7 @@ def run_foreign(target: str) -> int:
         load_probe().prefer_own(target)
     path = target if is_file else find_source(target)
     if path is not None and only_defines_main(path):
-        return call_main(load_file(path) if is_file else importlib.import_module(target))
+        return exit_code_of((load_file(path) if is_file else importlib.import_module(target)).main)
     if is_file:
         runpy.run_path(target, run_name="__main__")
     else:

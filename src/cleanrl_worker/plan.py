@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cleanrl_worker.arguments import script_arguments, training_command
+from cleanrl_worker.arguments import algorithm_values, script_arguments, training_command
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.modes import RESUME
 from cleanrl_worker.scripts import Script
@@ -24,6 +24,8 @@ class RuntimeSummary:
     arguments: list[str]
     command: list[str]
     origin: Origin | None
+    values: dict[str, Any] | None = None
+    """The arguments of an algorithm, which gets them as a file."""
 
     def resumed_from(self) -> dict[str, Any] | None:
         """What the run goes on from; None when it begins."""
@@ -66,6 +68,10 @@ def make_plan(
 
         config = with_origin(config, origin)
     arguments = script_arguments(config, script)
+    values = algorithm_values(config) if script.ours else None
     if origin is not None:
-        arguments.append(f"--resume-from={taken or origin.path}")
-    return RuntimeSummary(config, script, arguments, training_command(python, script, arguments), origin)
+        place = str(taken or origin.path)
+        arguments.append(f"--resume-from={place}")
+        values = {**(values or {}), "resume_from": place}
+    command = training_command(python, script, arguments)
+    return RuntimeSummary(config, script, arguments, command, origin, values)

@@ -10,9 +10,10 @@ from cleanrl_worker.checkpoint_files import Origin, find_origin
 from cleanrl_worker.policy_files import find_policy
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.resuming import as_object
+from cleanrl_worker.schemas import load_schema
 from cleanrl_worker.schemas.catalog import EnvironmentEntry, find_environment
 from cleanrl_worker.schemas.spaces import describe_briefly, grid_of_dict
-from cleanrl_worker.trust import require_trust, trusted_in
+from cleanrl_worker.trust import require_trust, require_trusted_algorithm, trusted_in
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.paths import named_path
 
@@ -48,6 +49,8 @@ def fill_in_policy(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
         "total_timesteps": args.get("total_timesteps", 1),
         "seed": args.get("seed"),
     }
+    if fields.get("algo") is None:
+        require_trusted_algorithm(origin, trusted_in(extras))
     if fields.get("env_id") is None:
         require_trust(origin.path, [args.get("env_id")], trusted=trusted_in(extras))
     kwargs = as_object(args.get("env_kwargs"))
@@ -59,13 +62,14 @@ def fill_in_policy(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 def check_policy(config: CleanRLWorkerConfig, origin: Origin, entry: EnvironmentEntry | None) -> None:
     """Raise UserError when an override does not fit the policy that is to be played."""
-    if config.algo not in DEFAULT_ALGO_REGISTRY:
+    schema = load_schema(config.algo)
+    if schema is None:
         hint = (
             closest(config.algo, DEFAULT_ALGO_REGISTRY) or f"; known are {', '.join(DEFAULT_ALGO_REGISTRY)}."
         )
         raise UserError(f"There is no algorithm '{config.algo}' whose models can be played{hint}")
-    if origin.algo not in (None, config.algo):
-        raise UserError(f"{origin.path} is a policy of {origin.algo}, not of {config.algo}: leave algo out.")
+    if origin.name not in (None, schema.name):
+        raise UserError(f"{origin.path} is a policy of {origin.name}, not of {schema.name}: leave algo out.")
     if config.extras.get("env_kwargs") is None and origin.args.get("env_id") == config.env_id:
         kwargs = as_object(origin.args.get("env_kwargs"))
         require_trust(origin.path, [], kwargs, trusted_in(config.extras))

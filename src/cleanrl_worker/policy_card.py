@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from cleanrl_worker.registry import AlgorithmFile
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import StorageError
 from mosaic.contract.outside import read_json
@@ -25,11 +26,14 @@ class PolicyCard:
     step: int
     normaliser: dict[str, Any] | None
     """Mean, variance, count and clip of the observations that the policy was trained on, if it was so."""
+    file: AlgorithmFile | None = None
+    """The user's file that it was trained by, if the algorithm is one."""
 
     def write(self, model: Path) -> None:
         """Put the card beside a model file, whole or not at all."""
         # An argument may be infinite, which Python's own JSON can say.
-        text = json.dumps({"format": FORMAT, **asdict(self)}, indent=2)
+        content = {name: value for name, value in asdict(self).items() if name != "file" or value}
+        text = json.dumps({"format": FORMAT, **content}, indent=2)
         write_atomic(card_path(model), f"{text}\n".encode())
 
 
@@ -45,7 +49,8 @@ def read_card(model: Path) -> PolicyCard | None:
         content = read_json(path)
         if content["format"] != FORMAT:
             raise StorageError(f"{path} has format {content['format']}, this release knows {FORMAT}.")
-        card = PolicyCard(content["algo"], content["args"], content["step"], content["normaliser"])
+        file = AlgorithmFile.in_json(content)
+        card = PolicyCard(content["algo"], content["args"], content["step"], content["normaliser"], file)
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -9,7 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from cleanrl_worker.checkpoint_files import BEST, CHECKPOINT_SUFFIX, list_checkpoints, read_origin
+from cleanrl_worker.checkpoint_files import (
+    BEST,
+    CHECKPOINT_SUFFIX,
+    algorithm_of,
+    list_checkpoints,
+    read_origin,
+)
 from cleanrl_worker.policy_card import MODEL_SUFFIX, read_card
 from mosaic.contract.capabilities import PolicyFacts
 from mosaic.contract.errors import MosaicError, NotFoundError, UserError
@@ -136,7 +142,8 @@ def _describe(path: Path) -> PolicyFacts:
             )
         card = read_card(path)
         if card is not None:
-            return _with_args(replace(facts, algo=card.algo, step=card.step), card.args)
+            algo = algorithm_of(path, card.algo, card.file)
+            return _with_args(replace(facts, algo=algo, step=card.step), card.args)
         origin = read_origin(path)
         return _with_args(replace(facts, algo=origin.algo), origin.args)
     return facts

@@ -8,10 +8,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.config import CleanRLWorkerConfig
+from cleanrl_worker.registry import AlgorithmFile
 from mosaic import __version__
 from mosaic.contract.atomic import write_json
 from mosaic.contract.paths import RunPaths
@@ -23,9 +25,13 @@ _DIFF_CHARACTERS = 1_000_000
 
 
 def write_provenance(
-    config: CleanRLWorkerConfig, paths: RunPaths, command: Sequence[str], folder: Path | None
+    config: CleanRLWorkerConfig,
+    paths: RunPaths,
+    command: Sequence[str],
+    folder: Path | None,
+    algorithm: Path | None = None,
 ) -> None:
-    """Write `provenance.json`. `folder` is the user's own."""
+    """Write `provenance.json`. `folder` is the user's own, `algorithm` the user's file that is trained by."""
     python = command[0]
     content = {
         "run_id": config.run_id,
@@ -36,6 +42,7 @@ def write_provenance(
         "training_python": python,
         "same_interpreter": python == sys.executable,
         "hardware": _hardware(),
+        **({"algorithm": asdict(AlgorithmFile.of(algorithm))} if algorithm is not None else {}),
         "user_folder": _git(folder) if folder is not None else None,
     }
     write_json(paths.provenance, content)

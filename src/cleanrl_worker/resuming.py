@@ -11,7 +11,13 @@ from cleanrl_worker.checkpoint_files import Origin, find_origin, locate
 from cleanrl_worker.curriculum import parse_schedule
 from cleanrl_worker.modes import RESUME
 from cleanrl_worker.schemas import check_params, load_schema
-from cleanrl_worker.trust import environments_in, module_of, require_trust, trusted_in
+from cleanrl_worker.trust import (
+    environments_in,
+    module_of,
+    require_trust,
+    require_trusted_algorithm,
+    trusted_in,
+)
 from mosaic.contract.errors import UserError
 from mosaic.contract.outside import parse_json
 from mosaic.contract.paths import named_path
@@ -55,6 +61,12 @@ def fill_in(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     extras["checkpoint_path"] = str(locate(named, folder))
     origin = find_origin(Path(extras["checkpoint_path"]))
     known = {"algo": origin.algo, **{name: origin.args.get(name) for name in (*needed[1:], "seed")}}
+    if fields.get("algo") is None:
+        require_trusted_algorithm(origin, trusted_in(extras))
+        if origin.algo is None:
+            raise UserError(
+                f"{origin.path} does not say which algorithm it is of: name algorithm and environment."
+            )
     if fields.get("env_id") is None:
         require_trust(origin.path, [known["env_id"]], trusted=trusted_in(extras))
     kwargs = as_object(origin.args.get("env_kwargs"))
@@ -66,10 +78,13 @@ def fill_in(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 def check_resume(config: CleanRLWorkerConfig, origin: Origin) -> None:
     """Raise UserError when this config cannot go on from this origin."""
-    if load_schema(config.algo) is None:
-        raise UserError(f"'{config.algo}' cannot be resumed: only our own algorithms write full checkpoints.")
-    if origin.algo not in (None, config.algo):
-        raise UserError(f"{origin.path} is of {origin.algo}, not of {config.algo}.")
+    schema = load_schema(config.algo)
+    if schema is None:
+        raise UserError(
+            f"'{config.algo}' cannot be resumed: only algorithms on the training kit write full checkpoints."
+        )
+    if origin.name not in (None, schema.name):
+        raise UserError(f"{origin.path} is of {origin.name}, not of {schema.name}.")
     given = check_params(config.algo, _given_params(config))
     _require_trust(config, origin)
     if origin.step is None:
@@ -143,7 +158,15 @@ def with_origin(config: CleanRLWorkerConfig, origin: Origin) -> CleanRLWorkerCon
 def explain(origin: Origin, config: CleanRLWorkerConfig) -> str:
     """One line about what a config restores and what it does not."""
     args = {**origin.args, **_given_params(config)}
-    return explain_values(origin, config.algo, args, config.total_timesteps)
+    schema = load_schema(config.algo)
+    told = explain_values(origin, config.algo, args, config.total_timesteps)
+    if origin.file is not None and origin.file.changed:
+        told += f" {origin.file.path} has changed since it was trained: what it says now is used."
+    elif origin.file is not None and origin.algo != origin.file.path:
+        told += f" {origin.file.path} is gone: the copy that the run has kept is used."
+    if schema is not None and not schema.exact and origin.step is not None:
+        told += f" {schema.name} does not go on to the byte."
+    return told
 
 
 def explain_values(origin: Origin, algo: str, args: Mapping[str, Any], total: int) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.analytics import make_tensorboard_folder
+from cleanrl_worker.arguments import launch_command
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.environment import training_environment
 from cleanrl_worker.introduction import introduce
@@ -16,12 +17,13 @@ from cleanrl_worker.live import LiveFrames, LiveSettings
 from cleanrl_worker.modes import INTERACTIVE, RESUME
 from cleanrl_worker.plan import RuntimeSummary, make_plan
 from cleanrl_worker.provenance import write_provenance
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.registry import COPY_FOLDER, DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.report import Report
 from cleanrl_worker.reporter import Reporter, complain
 from cleanrl_worker.scripts import resolve_script
 from cleanrl_worker.shell_environment import shell_environment
 from cleanrl_worker.stalls import StallWatch, stall_seconds
+from mosaic.contract.atomic import write_atomic, write_json
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.phases import forget_phases, read_phase
@@ -142,6 +144,21 @@ class CleanRLWorkerRuntime:
             return shell_environment(environment, self._config, self._script, self._paths)
         return environment
 
+    def _command(self, summary: RuntimeSummary) -> list[str]:
+        """The command to start. The arguments of an algorithm, and a copy of its file, come to the folder."""
+        if not self._script.ours:
+            return summary.command
+        arguments, source = self._paths.run_dir / "arguments.json", Path(self._script.target)
+        copy = self._paths.run_dir / COPY_FOLDER / source.name
+        try:
+            write_json(arguments, {"algo": summary.config.algo, "arguments": summary.values})
+            if self._script.is_file and source != copy:
+                copy.parent.mkdir(exist_ok=True)
+                write_atomic(copy, source.read_bytes())
+        except OSError as error:
+            raise StorageError(f"{error.filename or arguments}: {error.strerror}") from error
+        return launch_command(os.environ.get(PYTHON_VARIABLE), self._script, arguments)
+
     def _start(self, command: list[str], live: LiveFrames, pipes: tuple[int, int] | None) -> TrainingProcess:
         try:
             environment = self._environment(live)
@@ -164,7 +181,7 @@ class CleanRLWorkerRuntime:
         pipes: tuple[int, int] | None,
     ) -> int:
         try:
-            training = self._start(summary.command, live, pipes)
+            training = self._start(self._command(summary), live, pipes)
         except MosaicError as error:
             return reporter.ended("failed", 1, str(error))
         link: TrainerLink | None = None
@@ -221,7 +238,8 @@ class CleanRLWorkerRuntime:
 
     def _write_provenance(self, command: list[str]) -> None:
         try:
-            write_provenance(self._config, self._paths, command, self._folder)
+            file = Path(self._script.target) if self._script.ours and self._script.is_file else None
+            write_provenance(self._config, self._paths, command, self._folder, file)
         except OSError as error:
             complain(f"{self._paths.provenance} cannot be written: {error.strerror}")
 

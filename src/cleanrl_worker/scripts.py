@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from cleanrl_worker.config import CleanRLWorkerConfig
 from cleanrl_worker.modes import MODE_TARGETS
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY, find_algorithm_file
 from cleanrl_worker.script_flags import OWN_BUDGET, ScriptFlags, find_source, looks_foreign, read_flags
 from cleanrl_worker.script_head import ScriptHead, read_head
 from cleanrl_worker.shell_scripts import find_shell_script, is_shell_script
@@ -27,7 +27,8 @@ class Script:
     target: str
     """A dotted module or an absolute path."""
     kind: Kind
-    """One of our algorithms, which has a schema; the module of a mode; anybody's Python; a shell script."""
+    """An algorithm on the training kit, which has a schema: of ours, of a plug-in or in a file of the user's;
+    the module of a mode; anybody's Python; a shell script."""
     head: ScriptHead = field(default_factory=ScriptHead)
     """What a shell script says of itself."""
     flags: ScriptFlags = field(default_factory=ScriptFlags)
@@ -35,12 +36,12 @@ class Script:
 
     @property
     def ours(self) -> bool:
-        """Whether it trains one of our algorithms."""
+        """Whether it trains an algorithm on the training kit."""
         return self.kind == "algorithm"
 
     @property
     def has_main(self) -> bool:
-        """Whether it is a module of ours, whose `main()` is called."""
+        """Whether it is no foreign script, but something that we call."""
         return self.kind in ("algorithm", "mode")
 
     @property
@@ -77,6 +78,8 @@ def resolve_script(
         return foreign_module(f"cleanrl.{algo}", folder, python)
     if algo in registry:
         return Script(registry[algo], "algorithm")
+    if (own_file := find_algorithm_file(algo, folder)) is not None:
+        return Script(own_file, "algorithm")
     if is_shell_script(algo):
         path = find_shell_script(algo, folder)
         return Script(str(path), "shell", read_head(path))

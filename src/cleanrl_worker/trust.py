@@ -1,14 +1,18 @@
-"""Modules that are named by a file: importing one runs its code, so somebody has to have asked for it."""
+"""Modules and algorithms that are named by a file: importing one runs its code, so somebody has to have asked
+for it."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mosaic.contract.errors import UntrustedModuleError, UserError
 from mosaic.contract.paths import VarPaths, resolve_var
+
+if TYPE_CHECKING:
+    from cleanrl_worker.checkpoint_files import Origin
 
 TRUSTED = "trust_modules"
 """The extra that lists what the user has said yes to."""
@@ -38,6 +42,17 @@ def require_trust(
         )
 
 
+def require_trusted_algorithm(origin: Origin, trusted: Iterable[str] = ()) -> None:
+    """Refuse to import the file of an algorithm that only a checkpoint or a policy names."""
+    if origin.file is None or origin.algo in set(trusted) or origin.file.path in set(_submitted(origin.path)):
+        return
+    raise UntrustedModuleError(
+        f"{origin.path} names the algorithm {origin.algo}, whose code would be run: name the algorithm "
+        f"yourself, or add --trust {origin.algo} ('{TRUSTED}' in a config) if you know it.",
+        str(origin.algo),
+    )
+
+
 def trusted_in(extras: Mapping[str, Any]) -> list[str]:
     """The modules that a config allows a file to name."""
     given = extras.get(TRUSTED) or []
@@ -55,6 +70,7 @@ def _submitted(path: Path) -> Iterator[str]:
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return
     extras = config.get("extras") or {}
+    yield str(config.get("algo"))
     yield module_of(config.get("env_id"))
     yield from map(module_of, environments_in(extras.get("curriculum_schedule")))
     yield from map(module_of, (extras.get("env_kwargs") or {}).values())

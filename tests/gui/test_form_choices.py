@@ -37,7 +37,7 @@ def catalog() -> FormCatalog:
 def choices(catalog: FormCatalog, algo: str, **installed: bool) -> EnvironmentList:
     everything = dict.fromkeys(("atari", "box2d", "minigrid", "mujoco"), True)
     facts = catalog.environment_facts()
-    misfits = find_misfits(catalog, facts)
+    misfits = find_misfits(catalog, facts, catalog.algorithms())
     return environments_for(trainable(facts, misfits), misfits[algo], {**everything, **installed})
 
 

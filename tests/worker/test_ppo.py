@@ -176,9 +176,12 @@ def test_finished_environments_start_anew_within_the_step() -> None:
 @pytest.mark.parametrize(
     ("flag", "said"),
     [
-        ("--learning-rat=1", "did you mean '--learning-rate'?"),
-        ("--learning-rate=fast", "could not convert string to float: 'fast'"),
-        ("--gamma=1.5", "--gamma is 1.5, but must be at most 1."),
+        ("--learning-rat=1", "ppo has no parameter 'learning-rat'; did you mean 'learning_rate'?"),
+        (
+            "--learning-rate=fast",
+            "ppo parameter 'learning_rate' is 'fast', but must be a number of at least 0.",
+        ),
+        ("--gamma=1.5", "ppo parameter 'gamma' is '1.5', but must be a number from 0 to 1."),
         ("--env-id=CartPol-v1", "did you mean 'CartPole-v1'?"),
         ("--env-id=Pendulum-v1", "or multi_binary actions, but Pendulum-v1 has box actions"),
         ("--env-id=nowhere:Some-v0", "module 'nowhere' cannot be imported"),
@@ -207,7 +210,7 @@ def test_a_wrong_flag_is_told_in_any_terminal(tmp_path: Path, encoding: str) -> 
     command = [*COMMAND, "--learning-rat=1"]
     run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60)
     assert run.returncode == 2
-    assert run.stderr == "There is no option '--learning-rat'; did you mean '--learning-rate'?\n"
+    assert run.stderr == "ppo has no parameter 'learning-rat'; did you mean 'learning_rate'?\n"
 
 
 def test_track_without_wandb_says_how_to_install_it(tmp_path: Path) -> None:

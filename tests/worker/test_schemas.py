@@ -11,11 +11,12 @@ import pytest
 
 from cleanrl_worker.algorithms.ppo import Args
 from cleanrl_worker.kit.args import Bounds
+from cleanrl_worker.kit.describe import read_hint
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.schemas import ParamSchema, algorithms, check_params, load_schema
 from cleanrl_worker.schemas.check import allowed, check_value
 from cleanrl_worker.schemas.load import SCHEMAS_FILE
-from cleanrl_worker.tools.generate_schemas import generate, read_hint
+from cleanrl_worker.tools.generate_schemas import generate
 from mosaic.contract.errors import UserError
 
 
@@ -87,7 +88,7 @@ def test_an_unknown_algorithm_gets_the_closest_name() -> None:
 
 
 def test_choices_come_from_literals() -> None:
-    assert read_hint(Literal["a", "b"]) == ("str", ["a", "b"], False, Bounds())
+    assert read_hint(Literal["a", "b"]) == ("str", ("a", "b"), False, Bounds())
     assert read_hint(Annotated[int | None, Bounds(1)]) == ("int", None, True, Bounds(1))
     kind = ParamSchema("kind", "str", "a", "which", choices=("a", "b"))
     assert check_value("x", kind, "b") == "b"

@@ -19,6 +19,7 @@ from cleanrl_worker.interactive.messages import Refusal, Request, parse_request
 from cleanrl_worker.interactive.session import Message, Session
 from cleanrl_worker.interactive.wire import LONGEST_LINE, LineTooLong, Wire
 from cleanrl_worker.kit.args import SEEDS, Bounds
+from cleanrl_worker.modes import INTERACTIVE
 from cleanrl_worker.policy_files import find_policy
 from cleanrl_worker.training.cli import parse_args
 from mosaic.contract.errors import MosaicError, UntrustedModuleError
@@ -77,7 +78,7 @@ def serve(argv: Sequence[str] | None, replies: int) -> int:
 
 
 def _serve(argv: Sequence[str] | None, wire: Wire) -> int:
-    args = parse_args(Args, argv)
+    args = parse_args(Args, argv, INTERACTIVE)
     # One row at a time: a second thread only waits.
     torch.set_num_threads(1)
     policy = find_policy(args.policy_path, Path.cwd())

@@ -13,6 +13,7 @@ from cleanrl_worker.checkpoint_files import BEST, FORMAT, Origin, find_origin, l
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.spec import Misfit
 from cleanrl_worker.kit.state import Chunked, State, Stateful, decode, encode
+from cleanrl_worker.registry import AlgorithmFile
 from cleanrl_worker.resuming import check_budget, explain_values, refuse_changes
 from cleanrl_worker.taking_over import take_over
 from cleanrl_worker.training.space import write_patiently
@@ -27,9 +28,10 @@ KEPT = 2
 class Checkpoints:
     """The checkpoints of one run, in `checkpoints/` of its folder. A newer one never harms an older one."""
 
-    def __init__(self, algo: str, args: CommonArgs) -> None:
+    def __init__(self, algo: str, args: CommonArgs, file: AlgorithmFile | None = None) -> None:
         self._folder = Path("checkpoints")
         self._algo = algo
+        self._file = file
         self._args = args
         self._kept: list[Path] = []
         self._best_score = -math.inf
@@ -45,8 +47,8 @@ class Checkpoints:
     def _find_origin(self, place: Path) -> Origin:
         """What the run goes on from; a checkpoint comes to this run's own folder first."""
         origin = find_origin(place)
-        if origin.algo not in (None, self._algo):
-            raise UserError(f"{origin.path} is of {origin.algo}, not of {self._algo}.")
+        if origin.name not in (None, self._algo):
+            raise UserError(f"{origin.path} is of {origin.name}, not of {self._algo}.")
         args = dataclasses.asdict(self._args)
         if origin.step is not None:
             refuse_changes(origin, args)
@@ -144,6 +146,7 @@ class Checkpoints:
         content = {
             "format": FORMAT,
             "algo": self._algo,
+            **({"file": dataclasses.asdict(self._file)} if self._file else {}),
             "step": step,
             "score": score,
             "stage": stage,

@@ -22,6 +22,7 @@ from cleanrl_worker.kit.spec import AlgorithmSpec, Misfit, fill_model, split_mod
 from cleanrl_worker.kit.state import Held, Stateful
 from cleanrl_worker.policy_card import PolicyCard
 from cleanrl_worker.schemas.together import check_together, warn_together
+from cleanrl_worker.training.cli import make_args, parse_args
 from cleanrl_worker.training.envs import Step, VectorEnv, make_envs
 from cleanrl_worker.training.evaluator import Evaluator
 from cleanrl_worker.training.script import run_script
@@ -267,7 +268,7 @@ class Run(Generic[ArgsT]):
         from cleanrl_worker.eval_registry import open_model
 
         path = self._writer.model_path()
-        found = self._evaluator.play(str(path), lambda: open_model(path, env_id=self.args.env_id))
+        found = self._evaluator.play(str(path), lambda: open_model(path, self.spec, self.args.env_id))
         for number, total in enumerate(found.returns if found else ()):
             self._writer.add_scalar("eval/episodic_return", total, number)
         if self.args.eval_every and self._counters.values["scored_at"] < self.step_count:
@@ -286,17 +287,17 @@ class Run(Generic[ArgsT]):
         return fill_model(self.spec.model, lambda name: self._parts[name].state(), args)
 
     def _present_model(self, name: str) -> SavedModel:
-        from cleanrl_worker.eval_registry import SavedModel, find_entry
+        from cleanrl_worker.eval_registry import EvalEntry, SavedModel
 
         card = self._card()
         weights = self.backend.decode_weights(self._model())
-        return SavedModel(name, find_entry(self.spec.name), self.args, weights, card.normaliser, card.step)
+        return SavedModel(name, EvalEntry(self.spec), self.args, weights, card.normaliser, card.step)
 
     def _card(self) -> PolicyCard:
         args = {name: value for name, value in vars(self.args).items() if name != "resume_from"}
         normaliser: Any = self._parts.get("normaliser")
         seen = normaliser.statistics() if normaliser is not None else None
-        return PolicyCard(self.spec.name, args, self.step_count, seen)
+        return PolicyCard(self.spec.name, args, self.step_count, seen, self.spec.file)
 
 
 def note_provenance(fields: Mapping[str, Any]) -> None:
@@ -319,7 +320,7 @@ def open_run(spec: AlgorithmSpec, args: Any, stop: StopSignals) -> Iterator[Run[
         warn(warning)
     schedule = parse_schedule(args.curriculum)
     backend = open_backend(spec.backend, args.seed, args.torch_deterministic, args.cuda)
-    checkpoints = Checkpoints(spec.name, args)
+    checkpoints = Checkpoints(spec.name, args, spec.file)
     with contextlib.ExitStack() as opened:
         envs = opened.enter_context(
             make_envs(
@@ -351,4 +352,9 @@ def train(spec: AlgorithmSpec, args: Any, stop: StopSignals) -> None:
 
 def run_algorithm(spec: AlgorithmSpec, argv: Sequence[str] | None = None) -> int:
     """Train as the command line says; gives the exit code."""
-    return run_script(spec.args, functools.partial(train, spec), argv)
+    return run_script(lambda: parse_args(spec.args, argv, spec.name), functools.partial(train, spec))
+
+
+def run_with(spec: AlgorithmSpec, values: Mapping[str, Any]) -> int:
+    """Train with these arguments; gives the exit code."""
+    return run_script(lambda: make_args(spec.args, values, spec.name), functools.partial(train, spec))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from cleanrl_worker.kit.args import CommonArgs
+from cleanrl_worker.registry import AlgorithmFile
 
 if TYPE_CHECKING:
     from cleanrl_worker.kit.policy import Policy, Spaces
@@ -51,6 +52,12 @@ class AlgorithmSpec:
     check: Callable[[Any], None] = lambda args: None
     """Raises UserError for arguments that each may be right, but not together."""
     backend: Literal["torch", "jax"] = "torch"
+    requires: tuple[str, ...] = ()
+    """Optional sets of packages that it needs, such as `atari`; asked for before anything starts."""
+    exact: bool = True
+    """Whether a resumed run goes on to the byte."""
+    file: AlgorithmFile | None = None
+    """The user's file that it was loaded from; filled in by whoever loads it."""
 
     def wrapper(self, args: Any) -> Callable[[Any], Any] | None:
         """What wraps each environment of a run with these arguments; None where nothing does."""

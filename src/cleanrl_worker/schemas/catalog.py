@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cleanrl_worker.schemas.load import algorithms, load_schema
+from cleanrl_worker.schemas.load import known_schema, shipped_algorithms
 from cleanrl_worker.schemas.model import AlgoSchema
 from cleanrl_worker.schemas.spaces import action_kind, observation_kind
 from mosaic.contract.errors import UserError, closest
@@ -86,13 +86,13 @@ _MEANT = {"fixed_box": " (low = high in some of them)", "empty": " (a shape with
 
 def check_fit(algo: str, entry: EnvironmentEntry) -> None:
     """Raise UserError when `algo` cannot train on the environment's spaces."""
-    schema = load_schema(algo)
+    schema = known_schema(algo)
     if schema is None:
         return
     for role, allowed, kind in _roles(schema, entry):
         if kind not in allowed:
             raise UserError(
-                f"{algo} takes {_either(allowed)} {role}s, but {entry.env_id} has {kind} {role}s"
+                f"{schema.name} takes {_either(allowed)} {role}s, but {entry.env_id} has {kind} {role}s"
                 f"{_MEANT.get(kind, '')}; {_advice(entry, kind)}."
             )
 
@@ -124,8 +124,8 @@ def _advice(entry: EnvironmentEntry, kind: str) -> str:
 
 def _fitting(entry: EnvironmentEntry) -> str:
     """The first of our algorithms that can train on an environment; empty for none."""
-    for algo in algorithms():
-        schema = load_schema(algo)
+    for algo in shipped_algorithms():
+        schema = known_schema(algo)
         if schema and all(kind in allowed for _, allowed, kind in _roles(schema, entry)):
             return algo
     return ""

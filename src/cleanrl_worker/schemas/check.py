@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from cleanrl_worker.schemas.load import algorithms, load_schema
 from cleanrl_worker.schemas.model import ParamSchema
@@ -35,11 +36,18 @@ def check_params(algo: str, params: Mapping[str, object]) -> dict[str, object]:
     schema = load_schema(algo)
     if schema is None:
         raise UserError(f"There is no algorithm '{algo}'{closest(algo, algorithms()) or '.'}")
+    return check_values(Path(algo).name, schema.parameters, params)
+
+
+def check_values(
+    algo: str, parameters: Sequence[ParamSchema], params: Mapping[str, object]
+) -> dict[str, object]:
+    """The same for something that takes these parameters."""
+    known = {parameter.name: parameter for parameter in parameters}
     checked: dict[str, object] = {}
     for name, value in params.items():
-        parameter = schema.parameter(name)
+        parameter = known.get(name.replace("-", "_"))
         if parameter is None:
-            known = [parameter.name for parameter in schema.parameters]
             hint = closest(name.replace("-", "_"), known) or f"; it takes {', '.join(known)}."
             raise UserError(f"{algo} has no parameter '{name}'{hint}")
         if parameter.name in checked:

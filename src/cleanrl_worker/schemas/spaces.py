@@ -15,6 +15,13 @@ GRID_CHANNELS = 3
 LARGEST_GRID = 32 * 32 * GRID_CHANNELS
 """How many numbers a grid world's picture has at most: MiniGrid's worlds have up to 25 × 25 cells."""
 
+ACTION_KINDS = (
+    *("discrete", "multi_discrete", "multi_binary"),
+    *("box", "unbounded_box", "fixed_box", "integer_box"),
+)
+OBSERVATION_KINDS = ("vector", "grid", "image")
+"""What an algorithm may say that it takes."""
+
 _ARRAYS = frozenset({"box", "discrete", "multi_discrete", "multi_binary"})
 
 

@@ -1,4 +1,4 @@
-"""Writes schemas.json from the arguments of every algorithm in the registry.
+"""Writes schemas.json from the arguments of every algorithm of ours.
 
 `python -m cleanrl_worker.tools.generate_schemas [--check]`
 """
@@ -6,17 +6,11 @@
 from __future__ import annotations
 
 import argparse
-import ast
-import dataclasses
-import importlib
-import inspect
 import json
 import sys
-import types
-import typing
-from typing import Any
 
-from cleanrl_worker.kit.args import RUNTIME_FIELDS, Bounds
+from cleanrl_worker.kit.describe import describe_algorithm
+from cleanrl_worker.kit.loading import load_spec
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.schemas.load import SCHEMAS_FILE
 from mosaic.contract.atomic import write_atomic
@@ -24,82 +18,13 @@ from mosaic.contract.atomic import write_atomic
 
 def generate() -> str:
     """The text of schemas.json as it should be."""
-    schemas = {name: algorithm_schema(module) for name, module in DEFAULT_ALGO_REGISTRY.items()}
+    ours = [name for name, module in DEFAULT_ALGO_REGISTRY.items() if module.startswith("cleanrl_worker.")]
+    schemas = {name: describe_algorithm(load_spec(name)) for name in ours}
+    for name, schema in schemas.items():
+        for parameter in schema["parameters"]:
+            if not parameter["help"]:
+                raise SystemExit(f"{name}: Args.{parameter['name']} has no text under it; say what it does.")
     return json.dumps(schemas, indent=1, ensure_ascii=False) + "\n"
-
-
-def algorithm_schema(module_name: str) -> dict[str, Any]:
-    """One algorithm's entry, from its `SPEC`."""
-    module = importlib.import_module(module_name)
-    spec = module.SPEC
-    hints = typing.get_type_hints(spec.args, include_extras=True)
-    texts = field_texts(spec.args)
-    return {
-        "help": inspect.cleandoc(spec.args.__doc__).splitlines()[0],
-        "action_spaces": list(spec.action_spaces),
-        "observation_spaces": list(spec.observation_spaces),
-        "parameters": [
-            parameter_schema(field, hints[field.name], texts) for field in dataclasses.fields(spec.args)
-        ],
-    }
-
-
-def parameter_schema(field: dataclasses.Field[Any], hint: Any, texts: dict[str, str]) -> dict[str, Any]:
-    """One field's entry; keys that say nothing are left out."""
-    if field.name not in texts:
-        raise SystemExit(f"Args.{field.name} has no text under it; write what it does there.")
-    kind, choices, optional, bounds = read_hint(hint)
-    entry: dict[str, Any] = {
-        "name": field.name,
-        "type": kind,
-        "default": field.default,
-        "help": texts[field.name],
-    }
-    if choices:
-        entry["choices"] = choices
-    if bounds.minimum is not None:
-        entry["minimum"] = bounds.minimum
-    if bounds.maximum is not None:
-        entry["maximum"] = bounds.maximum
-    if optional:
-        entry["optional"] = True
-    if field.name in RUNTIME_FIELDS:
-        entry["runtime_only"] = True
-    return entry
-
-
-def read_hint(hint: Any) -> tuple[str, list[Any] | None, bool, Bounds]:
-    """Type name, choices, whether null is allowed, and bounds of an annotation."""
-    bounds = Bounds()
-    if typing.get_origin(hint) is typing.Annotated:
-        bounds = next((item for item in hint.__metadata__ if isinstance(item, Bounds)), bounds)
-        hint = hint.__origin__
-    optional = False
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        members = [member for member in typing.get_args(hint) if member is not type(None)]
-        optional = len(members) < len(typing.get_args(hint))
-        (hint,) = members
-    if typing.get_origin(hint) is typing.Literal:
-        choices = list(typing.get_args(hint))
-        return type(choices[0]).__name__, choices, optional, bounds
-    return hint.__name__, None, optional, bounds
-
-
-def field_texts(args_type: type) -> dict[str, str]:
-    """The text under each field, of the class and its bases."""
-    texts: dict[str, str] = {}
-    for owner in reversed(args_type.__mro__[:-1]):
-        (node,) = ast.parse(inspect.getsource(owner)).body
-        assert isinstance(node, ast.ClassDef)
-        for field, text in zip(node.body, node.body[1:], strict=False):
-            if (
-                isinstance(field, ast.AnnAssign)
-                and isinstance(field.target, ast.Name)
-                and isinstance(text, ast.Expr)
-                and isinstance(text.value, ast.Constant)
-            ):
-                texts[field.target.id] = " ".join(str(text.value.value).split())
-    return texts
 
 
 def main() -> int:

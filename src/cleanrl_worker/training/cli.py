@@ -1,72 +1,84 @@
-"""Reading an algorithm's arguments from its command line."""
+"""Reading arguments: from a command line, or as a supervisor hands them over."""
 
 from __future__ import annotations
 
-import contextlib
+import argparse
 import dataclasses
-import io
-import re
+import math
 import sys
-import typing
-from collections.abc import Sequence
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any, NoReturn, TypeVar
 
-import tyro
-
-from cleanrl_worker.kit.args import Bounds
-from cleanrl_worker.schemas.check import check_limit
-from mosaic.contract.errors import UserError, closest
+from cleanrl_worker.kit.describe import field_texts, parameters_of
+from cleanrl_worker.schemas.check import check_values
+from cleanrl_worker.schemas.model import ParamSchema
+from mosaic.contract.errors import UserError
 
 ArgsT = TypeVar("ArgsT")
+_INFINITE = ("inf", "infinity")
 
 
-def parse_args(args_type: type[ArgsT], argv: Sequence[str] | None = None) -> ArgsT:
-    """The arguments as `args_type`; a wrong one raises UserError, `--help` prints help and exits."""
-    flags = list(sys.argv[1:] if argv is None else argv)
-    complaint = io.StringIO()
-    try:
-        with contextlib.redirect_stderr(complaint):
-            args = tyro.cli(args_type, args=flags)
-    except SystemExit as stop:
-        if not stop.code:
-            raise
-        raise UserError(_one_sentence(complaint.getvalue(), args_type)) from None
-    check_bounds(args)
-    return args
+def parse_args(args_type: type[ArgsT], argv: Sequence[str] | None, name: str) -> ArgsT:
+    """The arguments of a command line as `args_type`; a wrong one raises UserError, `--help` prints help and
+    exits. `name` is what takes them."""
+    words = list(map(_spelled, sys.argv[1:] if argv is None else argv))
+    parameters = parameters_of(args_type)
+    if "--help" in words or "-h" in words:
+        _parser(name, args_type, parameters, field_texts(args_type)).print_help()
+        raise SystemExit(0)
+    given, others = _parser(name, args_type, parameters, {}).parse_known_args(words)
+    said = vars(given)
+    for word in others:
+        # What nobody knows is refused by its name, as in a config.
+        said[word.partition("=")[0].removeprefix("--")] = True
+    infinite = {
+        one.name: math.inf
+        for one in parameters
+        if one.type == "float" and one.maximum is None and str(said.get(one.name)).lower() in _INFINITE
+    }
+    finite = {key: value for key, value in said.items() if key not in infinite}
+    return make_args(args_type, finite, name, infinite)
 
 
-def check_bounds(args: Any) -> None:
-    """Raise UserError when a value is outside the bounds its annotation states."""
-    for name, hint in typing.get_type_hints(type(args), include_extras=True).items():
-        value = getattr(args, name)
-        check_limit("--" + name.replace("_", "-"), value)
-        for bounds in typing.get_args(hint)[1:]:
-            if isinstance(bounds, Bounds) and value is not None:
-                _check_value(name, value, bounds)
+def make_args(
+    args_type: type[ArgsT], given: Mapping[str, Any], name: str, checked: Mapping[str, Any] | None = None
+) -> ArgsT:
+    """Values as `args_type`; one that is missing or wrong raises UserError. Those that are `checked` pass."""
+    values = {**check_values(name, parameters_of(args_type), given), **(checked or {})}
+    for field in dataclasses.fields(args_type):  # type: ignore[arg-type]
+        if field.default is dataclasses.MISSING and field.name not in values:
+            raise UserError(f"{name} needs --{field.name.replace('_', '-')}: give it.")
+    return args_type(**values)
 
 
-def _check_value(name: str, value: float, bounds: Bounds) -> None:
-    flag = "--" + name.replace("_", "-")
-    # Written so that nan, which compares false with everything, is refused too.
-    if bounds.minimum is not None and not value >= bounds.minimum:
-        raise UserError(f"{flag} is {value}, but must be at least {bounds.minimum:g}.")
-    if bounds.maximum is not None and not value <= bounds.maximum:
-        raise UserError(f"{flag} is {value}, but must be at most {bounds.maximum:.10g}.")
+def _spelled(word: str) -> str:
+    """An option with hyphens, however it is written."""
+    option, equals, value = word.partition("=")
+    return f"{option.replace('_', '-')}{equals}{value}" if word.startswith("--") else word
 
 
-def _one_sentence(complaint: str, args_type: Any) -> str:
-    """What tyro says between its title and its advice, in whichever characters it draws its frame."""
-    paragraphs: list[list[str]] = [[]]
-    for line in complaint.splitlines():
-        text = line.strip("│ ")
-        if text.startswith(("╭", "╰", "──", "----")):
-            paragraphs.append([])
-        elif text:
-            paragraphs[-1].append(text)
-    sentence = " ".join(paragraphs[1] if len(paragraphs) > 1 else paragraphs[0]).rstrip(".")
-    unknown = re.match(r"Unrecognized options: --(?:no-)?([\w-]+)", sentence)
-    if unknown:
-        known = ["--" + field.name.replace("_", "-") for field in dataclasses.fields(args_type)]
-        hint = closest("--" + unknown[1].replace("_", "-"), known)
-        return f"There is no option '--{unknown[1]}'{hint or '; --help lists the options.'}"
-    return f"{sentence}; --help lists the options."
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise UserError(f"{message[:1].upper()}{message[1:]}; --help lists the options.")
+
+
+def _parser(
+    name: str, args_type: type, parameters: Sequence[ParamSchema], texts: Mapping[str, str]
+) -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog=name,
+        description=args_type.__doc__,
+        allow_abbrev=False,
+        argument_default=argparse.SUPPRESS,
+    )
+    for one in parameters:
+        option = f"--{one.name.replace('_', '-')}"
+        text = f"{texts.get(one.name, '')} (default {one.default})".replace("%", "%%")
+        if one.type == "bool":
+            parser.add_argument(option, dest=one.name, nargs="?", const=True, metavar="true|false", help=text)
+            parser.add_argument(
+                f"--no-{option[2:]}", dest=one.name, action="store_false", help=argparse.SUPPRESS
+            )
+        else:
+            parser.add_argument(option, dest=one.name, metavar=one.type.upper(), help=text)
+    return parser

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Sequence
 from time import process_time
 from typing import Any
 
@@ -21,7 +22,7 @@ _SECONDS = 0.3
 """When drawing has cost so much of a processor, the environments that are left wait for their first step."""
 
 
-def main(module: str, arguments: Sequence[str]) -> None:
+def main(_target: str, arguments: Sequence[str]) -> None:
     """Show how the environments of an algorithm's run begin, if somebody looks; training makes its own.
 
     Those that are shown are made for it alone: what training sees is the same whether anybody looks or not.
@@ -34,7 +35,7 @@ def main(module: str, arguments: Sequence[str]) -> None:
         return
     # What is wrong with an environment, training will tell.
     with contextlib.suppress(Exception), ahead():
-        _show(segment, _Beginning(module, arguments))
+        _show(segment, _Beginning(arguments[0]))
 
 
 def _show(segment: Segment, asked: _Beginning) -> None:
@@ -60,28 +61,27 @@ def _show(segment: Segment, asked: _Beginning) -> None:
 
 
 class _Beginning:
-    """Which environments a run begins with, from the command line of its script."""
+    """Which environments a run begins with, from the file of its arguments."""
 
-    def __init__(self, module: str, arguments: Sequence[str]) -> None:
+    def __init__(self, path: str) -> None:
         from cleanrl_worker.curriculum import parse_schedule
-        from cleanrl_worker.schemas.load import load_schema
+        from cleanrl_worker.schemas.load import known_schema
 
-        schema = load_schema(module.rpartition(".")[2])
-        given: Mapping[str, str] = dict(
-            word[2:].split("=", 1) for word in arguments if word.startswith("--") and "=" in word
-        )
+        with open(path, "rb") as file:
+            content = json.load(file)
+        schema, given = known_schema(content["algo"]), content["arguments"]
 
         def value(name: str) -> Any:
             parameter = schema.parameter(name) if schema is not None else None
             return given.get(name, parameter.default if parameter is not None else None)
 
         schedule = parse_schedule(value("curriculum") or "")
-        self.env_id = str(value("env-id") if schedule is None else schedule.stages[0].env_id)
-        self.kwargs = probe.parse_kwargs(value("env-kwargs") or "{}")
+        self.env_id = str(value("env_id") if schedule is None else schedule.stages[0].env_id)
+        self.kwargs = probe.parse_kwargs(value("env_kwargs") or "{}")
         self.seed = int(value("seed") or 0)
-        self.count = int(value("num-envs") or 1)
+        self.count = int(value("num_envs") or 1)
         drawn = schedule is not None and schedule.sampler is not None
-        self._elsewhere = drawn or "resume-from" in given or "--capture-video" in arguments
+        self._elsewhere = drawn or bool(value("resume_from") or value("capture_video"))
 
     @property
     def is_known(self) -> bool:

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TypeVar
 
-from cleanrl_worker.training.cli import parse_args
 from cleanrl_worker.training.stopping import Stopped, StopSignals
 from mosaic.contract.errors import MosaicError
 
 ArgsT = TypeVar("ArgsT")
 
 
-def run_script(
-    args_type: type[ArgsT], train: Callable[[ArgsT, StopSignals], None], argv: Sequence[str] | None
-) -> int:
-    """Train, and return the exit code: 0, 2 for a wrong argument, 143 after SIGTERM."""
+def run_script(read: Callable[[], ArgsT], train: Callable[[ArgsT, StopSignals], None]) -> int:
+    """Train with the arguments that `read` gives, and return the exit code: 0, 2 for a wrong argument, 143
+    after SIGTERM."""
     try:
-        args = parse_args(args_type, argv)
+        args = read()
         with StopSignals() as stop:
             train(args, stop)
     except Stopped as stopped:

@@ -108,12 +108,14 @@ class EnvironmentList:
         ]
 
 
-def find_misfits(catalog: FormCatalog, facts: Iterable[EnvironmentFacts]) -> dict[str, dict[str, str]]:
+def find_misfits(
+    catalog: FormCatalog, facts: Iterable[EnvironmentFacts], algorithms: Iterable[str]
+) -> dict[str, dict[str, str]]:
     """Of each algorithm the environments on which it cannot train, with the reason."""
     known = list(facts)
     return {
         algo: {one.env_id: reason for one in known if (reason := catalog.misfit(algo, one.env_id))}
-        for algo in catalog.algorithms()
+        for algo in algorithms
     }
 
 

@@ -117,11 +117,7 @@ def resume_config(
             raise UserError(f"{facts.path} has no budget that could be extended: give total_timesteps.")
         total_timesteps = facts.total_timesteps + extend
     algo = algo or facts.algo
-    if algo is None:
-        raise UserError(
-            f"{facts.path} does not say which algorithm it is of: name algorithm and environment."
-        )
-    if facts.step is None and total_timesteps is None:
+    if facts.step is None and total_timesteps is None and algo is not None:
         total_timesteps = catalog.default_timesteps(algo)
     asked = {
         "algo": algo,

@@ -66,7 +66,7 @@ class CleanRLForms:
         return made
 
     def script(self, prefill: Mapping[str, Any]) -> ScriptForm:
-        made = ScriptForm(self._source)
+        made = ScriptForm(self._source, SECTIONS)
         made.choose(made.load(prefill))
         return made
 

@@ -48,8 +48,8 @@ class Order(Protocol):
         """The run configs, checked by the worker; UserError when something is wrong. May take a while."""
 
 
-_environments: dict[str, tuple[Sequence[EnvironmentFacts], dict[str, dict[str, str]]]] = {}
-"""The environments and misfits of each catalog, which never change: too much to be kept by each form."""
+_read: dict[str, tuple[list[str], Sequence[EnvironmentFacts], dict[str, dict[str, str]]]] = {}
+"""Algorithms, environments and misfits of each catalog, which never change and are too much for each form."""
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,8 @@ class FormSource:
     var: Path
     folder: Path = field(default_factory=Path.cwd)
     """The user's own: modules and scripts there can be named."""
+    algorithms: Sequence[str] = ()
+    """Those that can be trained: of another package's that cannot be loaded, the command line says why."""
     environments: Sequence[EnvironmentFacts] = ()
     misfits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """Of each algorithm the environments on which it cannot train, with the reason."""
@@ -73,12 +75,19 @@ class FormSource:
         catalog = capabilities.load_catalog()
         if not isinstance(catalog, FormCatalog):
             raise UserError(f"{capabilities.display_name} says too little of itself to be put in a form.")
-        if capabilities.catalog not in _environments:
+        if capabilities.catalog not in _read:
+            algorithms = [algo for algo in catalog.algorithms() if _is_whole(catalog, algo)]
             facts = catalog.environment_facts()
-            _environments[capabilities.catalog] = facts, find_misfits(catalog, facts)
-        facts, misfits = _environments[capabilities.catalog]
+            _read[capabilities.catalog] = algorithms, facts, find_misfits(catalog, facts, algorithms)
+        algorithms, facts, misfits = _read[capabilities.catalog]
         return cls(
-            capabilities, catalog, var, environments=facts, misfits=misfits, installed=installed_sets()
+            capabilities,
+            catalog,
+            var,
+            algorithms=algorithms,
+            environments=facts,
+            misfits=misfits,
+            installed=installed_sets(),
         )
 
     def environments_for(self, algo: str) -> EnvironmentList:
@@ -89,6 +98,14 @@ class FormSource:
     def extra_of(self, env_id: str) -> str:
         """The optional set that an environment needs; empty for none."""
         return next((one.extra or "" for one in self.environments if one.env_id == env_id), "")
+
+
+def _is_whole(catalog: FormCatalog, algo: str) -> bool:
+    """Whether an algorithm tells what it takes; one of another package may be broken."""
+    try:
+        return bool(catalog.parameters(algo))
+    except MosaicError:
+        return False
 
 
 class FormPresenter(ABC):
@@ -314,6 +331,10 @@ class ParameterSheet:
         if algo not in self._states:
             self._states[algo] = parameter_state(self._catalog, algo)
         return self._states[algo]
+
+    def forget(self, algo: str) -> None:
+        """Ask for an algorithm's parameters again: its file may have changed."""
+        self._states.pop(algo, None)
 
     def groups(self, algo: str) -> list[Group]:
         """The parameters in the order in which they are shown."""

@@ -120,5 +120,8 @@ Scripts in the folder that `$MOSAIC_CUSTOM_SCRIPTS_DIR` names are in the list.
 
 A **Python script** runs as it is, with the run's folder as its working directory. It gets `--env-id`,
 `--total-timesteps`, `--seed` and the parameters below. What it writes as event files is charted, and its
-environments can be watched."""
+environments can be watched.
+
+A Python file that binds `SPEC` is an **algorithm on the training kit**: its parameters are shown, and it is
+checked, checkpointed, resumed and evaluated as ours are."""
 )

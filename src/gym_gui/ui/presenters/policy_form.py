@@ -107,7 +107,7 @@ class PolicyForm(ChoosingForm[PolicyFacts]):
     @property
     def environments(self) -> EnvironmentList:
         """What the policy's algorithm can play."""
-        algo = self.algo() or self.source.catalog.algorithms()[0]
+        algo = self.algo() or self.source.algorithms[0]
         if algo not in self._environments:
             self._environments[algo] = self.source.environments_for(algo)
         return self._environments[algo]

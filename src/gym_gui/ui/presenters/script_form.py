@@ -1,4 +1,4 @@
-"""The script form: a shell script that trains in phases, or a Python script of one's own."""
+"""The script form: a shell script that trains in phases, a Python script or an algorithm of one's own."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from gym_gui.models.form_choices import ListRow, Requirement, missing
 from gym_gui.models.form_state import Field, FormState, about_seeds, parse_seeds, seeds_problem
 from gym_gui.models.run_settings import ALL, RunSettings
-from gym_gui.ui.presenters.form import ChoosingForm, FormSource, TrainOrder
+from gym_gui.ui.presenters.form import ChoosingForm, FormSource, Group, ParameterSheet, TrainOrder
 from mosaic.contract.capabilities import ScriptCatalog
 from mosaic.contract.errors import UserError
 from mosaic.contract.paths import named_path
@@ -22,18 +22,21 @@ _TOLD = (
     ("phases", "Phases"),
     ("total_timesteps", "Steps"),
     ("author", "By"),
+    ("algorithm", "Algorithm"),
     ("path", "File"),
     ("problem", "Wrong in its head"),
 )
 
 
 class ScriptForm(ChoosingForm[Head]):
-    """Holds the chosen script and what its head says of it."""
+    """Holds the chosen script and what its head says of it; of an algorithm also its parameters."""
 
     title = "Script"
 
-    def __init__(self, source: FormSource) -> None:
+    def __init__(self, source: FormSource, sections: Sequence[Group] = ()) -> None:
+        """`sections` are parameters that are folded away."""
         super().__init__(source)
+        self.sheet = ParameterSheet(source.catalog, (), sections)
         catalog = source.catalog
         self._catalog = catalog if isinstance(catalog, ScriptCatalog) else None
         self.scripts: Sequence[Head] = self._catalog.scripts() if self._catalog else ()
@@ -69,16 +72,27 @@ class ScriptForm(ChoosingForm[Head]):
         ]
 
     def states(self) -> Sequence[FormState]:
-        return (self.run,)
+        return (self.run, self.sheet.state(self.algorithm)) if self.algorithm else (self.run,)
+
+    @property
+    def algorithm(self) -> str:
+        """The path of a file that is an algorithm on the training kit, whose parameters are known."""
+        return str(self.head["path"]) if self.head and self.head.get("algorithm") else ""
 
     def read(self, named: str) -> Head:
-        """What a script says of itself. Reads a file: not for the thread of the window."""
+        """What a script says of itself. Reads files and may ask them: not for the thread of the window."""
         if self._catalog is not None and self._catalog.is_script(named):
             return self._catalog.script(named, self.source.folder)
         path = named_path(named, self.source.folder)
         if not path.is_file():
             raise UserError(f"The script {path} does not exist: check the path.")
-        return {"name": path.name, "path": str(path.resolve())}
+        head: dict[str, Any] = {"name": path.name, "path": str(path.resolve())}
+        budget = self.source.catalog.default_timesteps(head["path"])
+        if budget is None:
+            return head
+        # It tells what it takes, as an algorithm of the worker's does.
+        about = self.source.catalog.summary(head["path"]) or path.stem
+        return {**head, "algorithm": about, "total_timesteps": budget}
 
     def take(self, found: Head | None) -> None:
         """Run this script; None while nothing is chosen."""
@@ -86,6 +100,7 @@ class ScriptForm(ChoosingForm[Head]):
         if found is not None:
             own = any(found["path"] == one["path"] for one in self.scripts)
             self.run.put("script", found["name"] if own else found["path"])
+            self.sheet.forget(found["path"])
 
     @property
     def is_shell(self) -> bool:
@@ -109,10 +124,12 @@ class ScriptForm(ChoosingForm[Head]):
     def steps_hint(self) -> str:
         """What stands in the empty field of the budget."""
         steps = (self.head or {}).get("total_timesteps")
-        return f"{steps:,}" if steps else "not known" if self.is_shell else "500,000"
+        return f"{steps:,}" if steps else "not known" if self.is_shell else "its own"
 
     def flags(self) -> dict[str, Any]:
         """The script's parameters; UserError names the line that cannot be read."""
+        if self.algorithm:
+            return self.sheet.state(self.algorithm).changes()
         found: dict[str, Any] = {}
         for line in filter(None, map(str.strip, self.run.text("flags").splitlines())):
             name, equals, value = (part.strip() for part in line.partition("="))

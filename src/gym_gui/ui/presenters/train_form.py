@@ -24,7 +24,7 @@ class TrainForm(FormPresenter):
         """`kept` are parameters that stand beside what a run keeps; `sections` are folded away."""
         super().__init__(source)
         self.sheet = ParameterSheet(source.catalog, kept, sections)
-        self.algorithms = source.catalog.algorithms()
+        self.algorithms = list(source.algorithms)
         self.algo = self.algorithms[0]
         self.run = FormState(
             [

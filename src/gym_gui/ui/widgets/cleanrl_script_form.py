@@ -1,4 +1,4 @@
-"""The script form: a shell script that trains in phases, or a Python script of one's own."""
+"""The script form: a shell script that trains in phases, a Python script or an algorithm of one's own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form_page import SCRIPTS
 from gym_gui.ui.presenters.script_form import ScriptForm
 from gym_gui.ui.widgets.fields.layouts import FactList, folds, side_by_side
+from gym_gui.ui.widgets.fields.parameter_sheet import ParameterSheetView
 from gym_gui.ui.widgets.fields.pickers import SourcePicker
 from gym_gui.ui.widgets.fields.state_field import StateField
 from gym_gui.ui.widgets.form_frame import ChoosingFrame, section_title
@@ -53,7 +54,9 @@ class CleanRLScriptForm(ChoosingFrame[ScriptForm]):
         middle.addWidget(section_title("What it is told"))
         middle.addWidget(side_by_side(self.env_id, self.steps, self.seeds))
         middle.addWidget(self.flags)
-        self.listen(self.env_id, self.steps, self.seeds, self.flags)
+        self.sheet = ParameterSheetView(self.presenter.sheet)
+        middle.addWidget(self.sheet)
+        self.listen(self.env_id, self.steps, self.seeds, self.flags, self.sheet)
 
     def _fill_how(self, middle: QVBoxLayout) -> None:
         run = self.presenter.run
@@ -76,5 +79,9 @@ class CleanRLScriptForm(ChoosingFrame[ScriptForm]):
         self.steps.refresh()
         self.seeds.refresh(presenter.about_seeds(), presenter.seeds_problem())
         self.flags.refresh(problem=presenter.flags_problem())
+        self.flags.setVisible(not presenter.algorithm)
+        self.sheet.setVisible(bool(presenter.algorithm))
+        if presenter.algorithm:
+            self.sheet.show_algorithm(presenter.algorithm)
         for part in (self.watch, self.tracking, self.resources, self.naming):
             part.refresh()

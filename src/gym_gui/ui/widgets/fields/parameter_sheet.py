@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtWidgets import (
@@ -20,6 +21,7 @@ from PySide6.QtWidgets import (
 )
 
 from gym_gui.models.form_choices import StageTable
+from gym_gui.models.form_state import FormState
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form import Group, ParameterSheet, about_group, help_of
 from gym_gui.ui.widgets.basics import button, label
@@ -152,6 +154,7 @@ class ParameterSheetView(QWidget):
     def __init__(self, sheet: ParameterSheet) -> None:
         super().__init__()
         self._sheet, self._algo = sheet, ""
+        self._state: FormState | None = None
         self.fields: dict[str, StateField] = {}
         self._sections: list[tuple[Group, Section]] = []
         self._title = label("", "section")
@@ -176,9 +179,10 @@ class ParameterSheetView(QWidget):
 
     def show_algorithm(self, algo: str) -> None:
         """Show the parameters of an algorithm, as they are now."""
-        if algo != self._algo:
-            self._build(algo)
         state = self._sheet.state(algo)
+        if algo != self._algo or state is not self._state:
+            self._state = state
+            self._build(algo)
         for name, field in self.fields.items():
             field.refresh(help_of(state, name))
         for group, section in self._sections:
@@ -189,7 +193,7 @@ class ParameterSheetView(QWidget):
 
     def _build(self, algo: str) -> None:
         self._algo = algo
-        self._title.setText(f"PARAMETERS OF {algo.upper()}")
+        self._title.setText(f"PARAMETERS OF {Path(algo).name.upper()}")
         self.fields, self._sections = {}, []
         body = QWidget()
         column = QVBoxLayout(body)
