@@ -118,6 +118,9 @@ class Rollout:
 
     def load(self, state: State) -> None:
         self._obs[0], self._starts[0] = state["obs"], state["starts"]
+        for index, obs in self._run.envs.begun.items():
+            self._obs[0][index] = self._filter.peek(obs) if self._filter else obs
+            self._starts[0][index] = 1.0
 
 
 def flat(array: Array) -> Array:

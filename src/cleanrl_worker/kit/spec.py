@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from cleanrl_worker.kit.args import CommonArgs
+from cleanrl_worker.kit.envs import AtariOptions
 
 if TYPE_CHECKING:
     from cleanrl_worker.kit.policy import Policy, Spaces
@@ -44,6 +45,10 @@ class AlgorithmSpec:
     wrap: Callable[[Any, Any], Any] | None = None
     """An environment as the learner sees it, given the arguments: wrappers, frame stack, reward clipping.
     Episodes are counted beneath it, as the game counts them."""
+    atari: AtariOptions | None = None
+    """The same of Atari games for backends that prepare the frames themselves."""
+    env_backend: Literal["python", "envpool", "ale"] = "python"
+    """What `auto` means for it: what steps its environments."""
     model: ModelForm = "agent"
     """What a model file holds, by the names of kept parts."""
     normalises: bool = False

@@ -38,6 +38,7 @@ def algorithm_schema(module_name: str) -> dict[str, Any]:
         "help": inspect.cleandoc(spec.args.__doc__).splitlines()[0],
         "action_spaces": list(spec.action_spaces),
         "observation_spaces": list(spec.observation_spaces),
+        **({"env_backend": spec.env_backend} if spec.env_backend != "python" else {}),
         "parameters": [
             parameter_schema(field, hints[field.name], texts) for field in dataclasses.fields(spec.args)
         ],

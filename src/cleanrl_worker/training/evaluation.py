@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from cleanrl_worker.kit.envs import EpisodeEnvs
 from cleanrl_worker.kit.policy import Policy
-from cleanrl_worker.training.envs import VectorEnv
 
 EPISODE_CAP = 30_000
 """An episode of more steps is cut off: an environment may never end by itself."""
@@ -89,7 +89,7 @@ NO_LIMITS = Limits()
 
 def evaluate(
     policy: Policy,
-    envs: VectorEnv,
+    envs: EpisodeEnvs,
     episodes: int,
     seed: int,
     deterministic: bool = True,
@@ -112,7 +112,7 @@ class _Game:
     def __init__(
         self,
         policy: Policy,
-        envs: VectorEnv,
+        envs: EpisodeEnvs,
         episodes: int,
         seed: int,
         limits: Limits,
