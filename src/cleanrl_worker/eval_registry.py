@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from cleanrl_worker.checkpoint_files import CHECKPOINT_SUFFIX, read_origin
@@ -56,7 +57,7 @@ class EvalEntry:
     def make_envs(self, args: CommonArgs, num_envs: int) -> VectorEnv:
         """Environments as the algorithm trains on."""
         wrap = self.spec.wrapper(args)
-        return make_envs(self.algo, args.env_id, num_envs, args.env_kwargs, wrap=wrap)
+        return make_envs(self.algo, args.env_id, num_envs, self.spec.env_kwargs(args), wrap=wrap)
 
 
 def find_entry(algo: str) -> EvalEntry:
@@ -200,6 +201,8 @@ class _SmallSpaces:
 
     def __init__(self, entry: EvalEntry) -> None:
         self.observation_space: Any = Box(-1.0, 1.0, (1,))
+        if "image" in entry.spec.observation_spaces:
+            self.observation_space = Box(0, 255, (84, 84, 1), np.uint8)
         self.action_space: Any = (
             Discrete(2) if "discrete" in entry.spec.action_spaces else Box(-1.0, 1.0, (1,))
         )

@@ -20,6 +20,7 @@ FAMILY_PACKAGES = (
     (r"ALE/|\w+NoFrameskip-v[04]$", "ale_py"),
     (r"MiniGrid-|BabyAI-", "minigrid"),
     (r"dm_control/", "shimmy"),
+    (r"mosaic/", "cleanrl_worker.training.pixel_tasks"),
 )
 FAMILY_EXTRAS = {
     "atari": "atari",
@@ -132,6 +133,8 @@ def family_of(env_id: str, spec: Any) -> tuple[str, str | None]:
         family = "babyai" if env_id.startswith("BabyAI-") else "minigrid"
     elif env_id.startswith("dm_control/"):
         family = "dm_control"
+    elif source.startswith("cleanrl_worker."):
+        family = "mosaic"
     else:
         family = "custom"
     return family, FAMILY_EXTRAS.get(family)

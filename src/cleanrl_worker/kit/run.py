@@ -326,7 +326,7 @@ def open_run(spec: AlgorithmSpec, args: Any, stop: StopSignals) -> Iterator[Run[
                 spec.name,
                 args.env_id,
                 args.num_envs,
-                args.env_kwargs,
+                spec.env_kwargs(args),
                 args.capture_video,
                 schedule,
                 spec.flat_observations,
