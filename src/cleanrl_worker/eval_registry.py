@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from cleanrl_worker.checkpoint_files import CHECKPOINT_SUFFIX, read_origin
@@ -201,6 +202,8 @@ class _SmallSpaces:
 
     def __init__(self, entry: EvalEntry) -> None:
         self.observation_space: Any = Box(-1.0, 1.0, (1,))
+        if "image" in entry.spec.observation_spaces:
+            self.observation_space = Box(0, 255, (84, 84, 1), np.uint8)
         self.action_space: Any = (
             Discrete(2) if "discrete" in entry.spec.action_spaces else Box(-1.0, 1.0, (1,))
         )

@@ -21,6 +21,7 @@ FAMILY_PACKAGES = (
     (r"ALE/|\w+NoFrameskip-v[04]$", "ale_py"),
     (r"MiniGrid-|BabyAI-", "minigrid"),
     (r"dm_control/", "shimmy"),
+    (r"mosaic/", "cleanrl_worker.training.pixel_tasks"),
 )
 FAMILY_EXTRAS = {
     "atari": "atari",
@@ -154,8 +155,6 @@ def find_envpool(
     name, options = env_id, {**(prepared or {}), **with_secrets(kwargs)}
     if match is not None:
         name = f"{match[1] or match[2]}-v5".replace("TicTacToe3D", "TicTacToe3d")
-        # Gymnasium's ids say by themselves whether actions stick.
-        options.setdefault("repeat_action_probability", 0.0 if match[3] == "4" else 0.25)
     specs = envpool.registration.registry.specs
     if name not in specs or env_id in SHOWN_OTHERWISE:
         raise lacking("envpool", env_id)
@@ -191,8 +190,7 @@ def find_ale(env_id: str, kwargs: dict[str, Any]) -> dict[str, Any]:
     if not is_atari(env_id) or env_id not in gymnasium.registry:
         raise lacking("ale", env_id)
     check_options("ale", env_id, kwargs, ALE_OPTIONS)
-    options = {**gymnasium.spec(env_id).kwargs, **with_secrets(kwargs)}
-    return {name: options[name] for name in ("game", *ALE_OPTIONS) if name in options}
+    return {"game": gymnasium.spec(env_id).kwargs["game"], **with_secrets(kwargs)}
 
 
 def check_options(backend: str, env_id: str, kwargs: dict[str, Any], known: Any) -> None:
@@ -264,6 +262,8 @@ def family_of(env_id: str, spec: Any) -> tuple[str, str | None]:
         family = "babyai" if env_id.startswith("BabyAI-") else "minigrid"
     elif env_id.startswith("dm_control/"):
         family = "dm_control"
+    elif source.startswith("cleanrl_worker."):
+        family = "mosaic"
     else:
         family = "custom"
     return family, FAMILY_EXTRAS.get(family)

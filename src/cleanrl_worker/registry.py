@@ -8,6 +8,9 @@ from types import MappingProxyType
 DEFAULT_ALGO_REGISTRY: Mapping[str, str] = MappingProxyType(
     {
         "ppo": "cleanrl_worker.algorithms.ppo",
+        "ppo_atari": "cleanrl_worker.algorithms.ppo_atari",
+        "ppo_atari_envpool": "cleanrl_worker.algorithms.ppo_atari_envpool",
+        "ppo_atari_lstm": "cleanrl_worker.algorithms.ppo_atari_lstm",
         "ppo_continuous_action": "cleanrl_worker.algorithms.ppo_continuous_action",
         "rpo_continuous_action": "cleanrl_worker.algorithms.rpo_continuous_action",
         "dqn": "cleanrl_worker.algorithms.dqn",

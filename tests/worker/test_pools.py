@@ -11,13 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 from cleanrl_worker import probe
-from cleanrl_worker.algorithms import dqn, ppo, ppo_continuous_action
-from cleanrl_worker.kit.envs import AtariOptions, Envs
+from cleanrl_worker.algorithms import dqn, ppo, ppo_atari, ppo_continuous_action
+from cleanrl_worker.kit.envs import AtariOptions, Envs, Episode
 from cleanrl_worker.kit.spec import AlgorithmSpec
 from cleanrl_worker.schemas.catalog import load_environments
 from cleanrl_worker.schemas.spaces import grid_of_dict
 from cleanrl_worker.training.backends import open_envs, open_episodes
 from cleanrl_worker.training.pools import AleEnvs, EnvPoolEnvs, EnvPoolEpisodes, EnvPoolTask
+from cleanrl_worker.wrappers.atari import atari_options
 
 Array = NDArray[Any]
 
@@ -129,7 +130,7 @@ def test_returns_are_the_games_whatever_the_learner_sees(backend: str) -> None:
     obs = np.zeros((2, 4, 84, 84), np.uint8)
     envs.reset(1, obs)
     random = np.random.default_rng(0)
-    learner, clipped, lost, episodes = [0, 0], 0.0, 0, []
+    clipped, lost, episodes = 0.0, 0, list[Episode]()
     while len(episodes) < 2:
         step = envs.step(random.integers(0, 6, 2).tolist(), obs)
         assert set(step.rewards) <= {-1.0, 0.0, 1.0}
@@ -139,8 +140,7 @@ def test_returns_are_the_games_whatever_the_learner_sees(backend: str) -> None:
         episodes += step.episodes
     assert lost >= 4 * len(episodes), "Q*bert has four lives"
     assert all(episode.total_reward >= 25.0 and episode.total_reward % 25.0 == 0.0 for episode in episodes)
-    assert sum(episode.total_reward for episode in episodes) > 10 * clipped * 0.5
-    assert learner == [0, 0]
+    assert sum(episode.total_reward for episode in episodes) > 5 * clipped
     envs.close()
 
 
@@ -166,11 +166,14 @@ def test_a_game_that_is_cut_off_is_truncated_and_ends_whatever_lives_are_left(ba
     envs.close()
 
 
-def test_the_id_says_whether_actions_stick() -> None:
-    for env_id, sticks in (("ALE/Pong-v5", 0.25), ("PongNoFrameskip-v4", 0.0)):
-        spec, name, _ = probe.find_envpool(env_id, {})
-        assert (name, spec.config.repeat_action_probability) == ("Pong-v5", pytest.approx(sticks))
-        assert probe.find_ale(env_id, {})["repeat_action_probability"] == sticks
+@pytest.mark.parametrize("env_id", ["ALE/Pong-v5", "PongNoFrameskip-v4"])
+def test_a_game_is_made_as_python_makes_it(env_id: str) -> None:
+    """Actions do not stick unless the user says so, whatever the id stands for elsewhere."""
+    prepared = atari_options(ppo_atari.Args(), 4)
+    assert EnvPoolTask(env_id, {}, prepared).make([1]).config["repeat_action_probability"] == 0.0
+    sticky = EnvPoolTask(env_id, {"repeat_action_probability": 0.25}, prepared).make([1])
+    assert sticky.config["repeat_action_probability"] == 0.25
+    assert sticky.config["stack_num"] == 4
 
 
 @pytest.mark.parametrize("backend", ["envpool", "ale"])

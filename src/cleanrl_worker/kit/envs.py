@@ -116,7 +116,7 @@ class EpisodeEnvs(Protocol):
 
 @dataclass(frozen=True)
 class AtariOptions:
-    """How an algorithm sees Atari games where a backend prepares the frames itself."""
+    """How an algorithm sees games of Atari where a backend prepares the frames itself."""
 
     stack: int = 4
     """How many frames an observation has."""
@@ -128,3 +128,5 @@ class AtariOptions:
     """Let each lost life end an episode for the learner."""
     clip_rewards: bool = True
     """Let the learner see the sign of a reward only."""
+    sticky: float = 0.0
+    """How likely the game takes the last action again instead of the next one."""

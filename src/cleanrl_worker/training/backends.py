@@ -38,7 +38,7 @@ def open_envs(spec: AlgorithmSpec, args: CommonArgs) -> Envs:
             spec.name,
             args.env_id,
             num_envs,
-            args.env_kwargs,
+            spec.env_kwargs(args),
             args.capture_video,
             schedule,
             spec.flat_observations,
@@ -69,7 +69,7 @@ def _prepare(spec: AlgorithmSpec, args: CommonArgs, backend: str) -> AtariOption
             f"{spec.name} prepares what {args.env_id} shows, and {TITLES[backend]} does that for Atari games "
             "only: use env_backend python."
         )
-    return spec.atari if is_atari else None
+    return spec.atari(args) if spec.atari is not None and is_atari else None
 
 
 def open_episodes(spec: AlgorithmSpec, args: CommonArgs, num_envs: int) -> VectorEnv | EnvPoolEpisodes:
@@ -77,7 +77,7 @@ def open_episodes(spec: AlgorithmSpec, args: CommonArgs, num_envs: int) -> Vecto
     backend = choose_backend(args.env_backend, spec.env_backend)
     if backend == PYTHON or _is_pythons(args.env_id):
         wrap = spec.wrapper(args)
-        return make_envs(spec.name, args.env_id, num_envs, args.env_kwargs, wrap=wrap)
+        return make_envs(spec.name, args.env_id, num_envs, spec.env_kwargs(args), wrap=wrap)
     _prepare(spec, args, backend)
     if not is_unwatched():
         warn(f"{args.env_id} is played in {TITLES[backend]}, as Python does not have it.")

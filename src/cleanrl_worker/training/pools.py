@@ -266,6 +266,7 @@ def _envpool_options(atari: AtariOptions) -> dict[str, Any]:
         "gray_scale": True,
         "noop_max": atari.noop_max,
         "episodic_life": atari.episodic_life,
+        "repeat_action_probability": atari.sticky,
     }
 
 
@@ -389,7 +390,7 @@ class AleEnvs(PoolEnvs):
             frameskip=atari.frame_skip,
             noop_max=atari.noop_max,
             reward_clipping=False,
-            **probe.find_ale(env_id, dict(kwargs)),
+            **{"repeat_action_probability": atari.sticky, **probe.find_ale(env_id, dict(kwargs))},
         )
         self._lives: Array = np.zeros(num_envs, np.int32)
         seen = Observations(self._games.single_observation_space, flat=False)
@@ -403,7 +404,8 @@ class AleEnvs(PoolEnvs):
     def _take(self, actions: list[Any]) -> Taken:
         obs, rewards, terminated, truncated, info = self._games.step(np.asarray(actions, np.int64))
         over = terminated | truncated
-        lost = (info["lives"] < self._lives) & ~over
+        # Some games show no life at all for some frames before they end.
+        lost = (info["lives"] < self._lives) & (info["lives"] > 0) & ~over
         self._lives = info["lives"]
         if self._lives_end:
             terminated = terminated | lost
