@@ -17,7 +17,7 @@ from cleanrl_worker.kit.run import run_algorithm
 
 @dataclass
 class Args(ppo_atari.Args):
-    """Proximal policy optimisation for discrete actions and images, with games of Atari stepped by EnvPool."""
+    """Proximal policy optimisation for discrete actions and images of Atari games that EnvPool steps."""
 
     exp_name: str = "ppo_atari_envpool"
     """the name of this experiment, part of the results folder's name"""
