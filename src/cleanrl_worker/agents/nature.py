@@ -12,6 +12,8 @@ from cleanrl_worker.agents.mlp import init_layer
 
 FEATURES = 512
 MEMORY = 128
+_STRIDE = 4
+"""Of the first convolution."""
 _SHORTEST = 36
 """The least height and width of a picture that the three convolutions leave something of."""
 
@@ -31,7 +33,7 @@ class NatureCNN(nn.Sequential):
         for kernel, stride in ((8, 4), (4, 2), (3, 1)):
             height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
         super().__init__(
-            init_layer(nn.Conv2d(channels, 32, 8, stride=4)),
+            init_layer(nn.Conv2d(channels, 32, 8, stride=_STRIDE)),
             nn.ReLU(inplace=True),
             init_layer(nn.Conv2d(32, 64, 4, stride=2)),
             nn.ReLU(inplace=True),
@@ -45,12 +47,42 @@ class NatureCNN(nn.Sequential):
         self.to(memory_format=torch.channels_last)
 
     def forward(self, pictures: Tensor) -> Tensor:
-        if not self._first:
-            pictures = pictures.permute(0, 3, 1, 2)
-        found = pictures.to(torch.float32, memory_format=torch.channels_last).div_(255.0)
-        for layer in self:
+        convolution, *layers = self
+        # Bytes become numbers up to 1 in the filters, of which there are a thousand times fewer than pixels.
+        filters: Tensor = convolution.weight / 255.0
+        if self._first or pictures.shape[1] % _STRIDE or pictures.shape[2] % _STRIDE:
+            pictures = pictures if self._first else pictures.permute(0, 3, 1, 2)
+            seen = pictures.to(torch.float32, memory_format=torch.channels_last)
+            found = nn.functional.conv2d(seen, filters, convolution.bias, convolution.stride)
+        else:
+            found = nn.functional.conv2d(_blocks(pictures), _block_filters(filters), convolution.bias)
+        for layer in layers:
             found = layer(found)
         return found
+
+
+def _blocks(pictures: Tensor) -> Tensor:
+    """Pictures (row, height, width, channels) of bytes as floats in which each block of 4 × 4 pixels is one.
+
+    A convolution with a stride of 4 then is one without, with 16 times as many channels, which is faster.
+    """
+    rows, height, width, channels = pictures.shape
+    across = _STRIDE * channels
+    lines = pictures.contiguous().view(rows, height // _STRIDE, _STRIDE, width // _STRIDE, across)
+    # The four pixels beside each other are moved as one number where there is one of that size.
+    as_one = {4: torch.int32, 8: torch.int64, 16: torch.complex128}.get(across)
+    if as_one is not None:
+        lines = lines.view(as_one)
+    blocks = lines.transpose(2, 3).contiguous().view(torch.uint8)
+    return blocks.view(rows, height // _STRIDE, width // _STRIDE, -1).float().permute(0, 3, 1, 2)
+
+
+def _block_filters(filters: Tensor) -> Tensor:
+    """Filters (filter, channel, 8, 8) for the pictures of `_blocks`: (filter, 16 × channels, 2, 2)."""
+    number, channels, size, _ = filters.shape
+    each = size // _STRIDE
+    parts = filters.view(number, channels, each, _STRIDE, each, _STRIDE).permute(0, 2, 4, 3, 5, 1)
+    return parts.reshape(number, each, each, -1).permute(0, 3, 1, 2)
 
 
 class NatureAgent(nn.Module):

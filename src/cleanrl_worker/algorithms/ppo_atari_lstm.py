@@ -20,7 +20,7 @@ from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.rollout import Rollout, explained_variance, flat, gae_of_values
 from cleanrl_worker.kit.run import Run, run_algorithm
 from cleanrl_worker.kit.spec import AlgorithmSpec
-from cleanrl_worker.kit.torch_backend import Adam, load_weights
+from cleanrl_worker.kit.torch_backend import Adam, keep_freed_memory, load_weights
 from cleanrl_worker.training.discrete_actions import DiscreteActions
 from cleanrl_worker.training.policies import RecurrentPolicy
 from cleanrl_worker.wrappers.atari import atari_defaults, atari_options, wrap_atari
@@ -75,7 +75,7 @@ class Args(CommonArgs):
 
 
 class Batch(NamedTuple):
-    """Sequences (step, environment, …): arrays, or tensors in the loss. `actions` has one more axis, the choices."""
+    """Sequences (step, environment, …): arrays, or tensors in the loss. `actions` has an axis of choices."""
 
     memory: Any
     """The memory before the first step, a row for each environment."""
@@ -136,6 +136,7 @@ def look(
 
 def train(run: Run[Args]) -> None:
     """Rollout and update in turn until the step budget is used; the last rollout may be shorter."""
+    keep_freed_memory()
     args, envs = run.args, run.envs
     actions = DiscreteActions(envs.action_space)
     agent = run.keep("agent", NatureLSTMAgent(envs.observation_space.shape, actions.nvec).to(run.device))

@@ -95,6 +95,8 @@ class VectorEnv:
         self._shape: Shape = self.observation_space.shape
         self._zeros = np.zeros(len(envs) * math.prod(self._shape), dtype=np.float32)
         self.action_space: Any = envs[0].action_space
+        self.went_on: list[int] = []
+        """Where the latest `advance` began a learner's episode within a game, as after a lost life."""
         self._returns = [0.0] * len(envs)
         self._lengths = [0] * len(envs)
         self._tapes = [EpisodeTape() for _ in envs]
@@ -158,7 +160,7 @@ class VectorEnv:
         For episodes from seeds: one that has ended waits for `restart`, and no checkpoint can hold it.
         Rewards and ends are the game's own, whatever wrappers make of them for a learner.
         """
-        rewards, ended = [], []
+        rewards, ended, self.went_on = [], [], []
         latest = [0.0] * self.num_envs
         for index, action in zip(indices, actions, strict=True):
             before = self._returns[index]
@@ -167,6 +169,7 @@ class VectorEnv:
             done = (terminated or truncated) and self._game_over(index)
             if (terminated or truncated) and not done:
                 out[index] = self._go_on(index)
+                self.went_on.append(index)
             if done and self._taps is not None:
                 self._taps.episode_ended(index, self._returns[index])
             rewards.append(reward)

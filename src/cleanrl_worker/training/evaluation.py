@@ -151,6 +151,10 @@ class _Game:
     def step(self, actions: list[object]) -> None:
         """Take one action in each environment at play."""
         rewards, ended = self._envs.advance(self.playing, actions, out=self._obs)
+        if self._memory is not None:
+            # In training a lost life ends an episode, and with it what is remembered.
+            for index in self._envs.went_on:
+                self._memory[index] = self._policy.initial_memory(1)
         late = self._limits.until < math.inf and time.monotonic() >= self._limits.until
         gamma, cap, left = self._limits.gamma, self._cap, False
         for index, reward, done in zip(self.playing, rewards, ended, strict=True):

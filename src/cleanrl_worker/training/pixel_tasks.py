@@ -27,10 +27,16 @@ class PixelTask(gymnasium.Env[Frame, int]):
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
     observation_space = spaces.Box(0, 255, (SIZE, SIZE, 1), np.uint8)
+    meanings: tuple[str, ...]
+    """A word for each action."""
 
-    def __init__(self, actions: int, render_mode: str | None = None) -> None:
-        self.action_space = spaces.Discrete(actions)
+    def __init__(self, render_mode: str | None = None) -> None:
+        self.action_space = spaces.Discrete(len(self.meanings))
         self.render_mode = render_mode
+
+    def get_action_meanings(self) -> list[str]:
+        """A word for each action, as games of Atari have them."""
+        return list(self.meanings)
 
     def render(self) -> Any:
         """The picture in colour, large enough to be looked at; None without a render mode."""
@@ -49,13 +55,14 @@ class Catch(PixelTask):
     one frame does not show which way it goes. 1 for a block that is caught, 0 for one that is not.
     """
 
+    meanings = ("stay", "left", "right")
     BLOCK, BAT, BAT_HEIGHT = 6, 12, 4
     FALL, REACH = 4, 3
     """How far the block falls and how far the bat moves with each step."""
     SPEEDS = (4, 5, 6)
 
     def __init__(self, render_mode: str | None = None) -> None:
-        super().__init__(3, render_mode)
+        super().__init__(render_mode)
         self._x = self._y = self._drift = self._bat = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Frame, Any]:
@@ -93,7 +100,7 @@ class Recall(PixelTask):
     dark lasts for longer than a stack of four frames, and nothing else tells the corners apart.
     """
 
-    CORNERS = ((0, 0), (0, 1), (1, 0), (1, 1))
+    meanings = ("top left", "top right", "bottom left", "bottom right")
     SQUARE, MARGIN = 24, 10
     SHOWN = 2
     """In how many frames the corner is lit."""
@@ -101,13 +108,13 @@ class Recall(PixelTask):
     """How many dark frames follow, at least and at most."""
 
     def __init__(self, render_mode: str | None = None) -> None:
-        super().__init__(len(self.CORNERS), render_mode)
+        super().__init__(render_mode)
         self._corner = self._time = self._asks_at = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Frame, Any]:
         super().reset(seed=seed)
         low, high = self.DARK
-        drawn = self.np_random.integers((0, low), (len(self.CORNERS), high + 1))
+        drawn = self.np_random.integers((0, low), (len(self.meanings), high + 1))
         self._corner, self._asks_at = int(drawn[0]), self.SHOWN + int(drawn[1])
         self._time = 0
         return self._look(), {}
@@ -123,13 +130,12 @@ class Recall(PixelTask):
         if self._time < self.SHOWN:
             self._draw(frame, self._corner, _BRIGHT)
         elif self._time == self._asks_at:
-            for corner in range(len(self.CORNERS)):
+            for corner in range(len(self.meanings)):
                 self._draw(frame, corner, _DIM)
         return frame
 
     def _draw(self, frame: Frame, corner: int, shade: int) -> None:
-        low, wide = self.CORNERS[corner]
-        top, left = (SIZE - self.MARGIN - self.SQUARE if far else self.MARGIN for far in (low, wide))
+        top, left = (SIZE - self.MARGIN - self.SQUARE if far else self.MARGIN for far in divmod(corner, 2))
         frame[top : top + self.SQUARE, left : left + self.SQUARE] = shade
 
 
