@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from gymnasium.spaces import Box, Discrete
 
 from cleanrl_worker.checkpoint_files import CHECKPOINT_SUFFIX, Origin, read_origin
@@ -27,9 +28,11 @@ from cleanrl_worker.policy_card import read_card
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY, find_algorithm_file
 from cleanrl_worker.resuming import as_object
 from cleanrl_worker.schemas.load import shipped_algorithms
-from cleanrl_worker.training.envs import VectorEnv, make_envs
+from cleanrl_worker.training.backends import open_episodes
+from cleanrl_worker.training.envs import VectorEnv
 from cleanrl_worker.training.evaluation import Evaluation, evaluate
 from cleanrl_worker.training.normalise import FrozenNormaliser, statistics_in
+from cleanrl_worker.training.pools import EnvPoolEpisodes
 from cleanrl_worker.trust import require_trust, require_trusted_algorithm
 from mosaic.contract.errors import MosaicError, StorageError, UserError, closest
 
@@ -54,10 +57,9 @@ class EvalEntry:
         """The weights among the parts of a full checkpoint, in the form of a model file."""
         return as_tensors(fill_model(self.spec.model, parts.__getitem__, vars(args)))
 
-    def make_envs(self, args: CommonArgs, num_envs: int) -> VectorEnv:
-        """Environments as the algorithm trains on."""
-        wrap = self.spec.wrapper(args)
-        return make_envs(self.algo, args.env_id, num_envs, args.env_kwargs, wrap=wrap)
+    def make_envs(self, args: CommonArgs, num_envs: int) -> VectorEnv | EnvPoolEpisodes:
+        """Environments as the algorithm trains on, those of Python where it has them."""
+        return open_episodes(self.spec, args, num_envs)
 
 
 def find_entry(algo: str) -> EvalEntry:
@@ -82,7 +84,7 @@ class SavedModel:
     parts: State | None = None
     """Those of a full checkpoint, which are in place of the weights."""
 
-    def make_envs(self, num_envs: int) -> VectorEnv:
+    def make_envs(self, num_envs: int) -> VectorEnv | EnvPoolEpisodes:
         """Environments that the policy was trained on, by its arguments."""
         return self.entry.make_envs(self.args, num_envs)
 
@@ -205,6 +207,8 @@ class _SmallSpaces:
 
     def __init__(self, entry: EvalEntry) -> None:
         self.observation_space: Any = Box(-1.0, 1.0, (1,))
+        if "image" in entry.spec.observation_spaces:
+            self.observation_space = Box(0, 255, (84, 84, 1), np.uint8)
         self.action_space: Any = (
             Discrete(2) if "discrete" in entry.spec.action_spaces else Box(-1.0, 1.0, (1,))
         )

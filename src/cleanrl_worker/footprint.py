@@ -15,8 +15,10 @@ from mosaic.contract.errors import UserError
 SUPERVISOR_MB = 60
 TRAINING_MB = 250
 """A process that has imported torch and an algorithm and trains a small network."""
-CONVOLUTIONS_MB = 110
-"""What the network for grid worlds takes more."""
+CONVOLUTIONS_MB = {"grid": 110, "image": 250}
+"""What the network for such observations takes more."""
+IMAGE_BYTES = 84 * 84 * 4
+"""What a learner keeps of an image: four grey frames."""
 _MB = 1_000_000
 _FLOAT_BYTES = 4
 _LOWERED = {"replay_buffer": "buffer_size", "rollout": "num_envs or num_steps"}
@@ -39,14 +41,15 @@ def estimated_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | No
     """Megabytes by what takes them; None when the spaces are not known."""
     if entry is None:
         return None
-    seen, act = _size(entry.observation), _size(entry.action)
-    row = (2 * seen + act + 2) * _FLOAT_BYTES
+    kind = observation_kind(entry.observation)
+    seen = IMAGE_BYTES if kind == "image" else _size(entry.observation) * _FLOAT_BYTES
+    row = 2 * seen + (_size(entry.action) + 2) * _FLOAT_BYTES
     envs = int(parameters.get("num_envs") or 1)
     rollout = min(int(parameters.get("num_steps") or 0), int(parameters.get("total_timesteps") or 0) // envs)
     parts = {
         "supervisor": SUPERVISOR_MB,
         "training": TRAINING_MB,
-        "convolutions": CONVOLUTIONS_MB if observation_kind(entry.observation) == "grid" else 0,
+        "convolutions": CONVOLUTIONS_MB.get(kind, 0),
         "replay_buffer": int(parameters.get("buffer_size") or 0) * row // _MB,
         # Observations, and what is made of them for the update.
         "rollout": rollout * envs * 2 * row // _MB,

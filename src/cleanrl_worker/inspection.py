@@ -11,6 +11,7 @@ from typing import Any
 from cleanrl_worker.arguments import foreign_fields, platform_flags
 from cleanrl_worker.checkpoint_files import Origin, find_origin
 from cleanrl_worker.config import RESERVED_EXTRAS, CleanRLWorkerConfig, parse_worker_config
+from cleanrl_worker.env_backends import EXTRAS, PYTHON, check_backend, choose_backend, gymnasium_id
 from cleanrl_worker.footprint import check_memory
 from cleanrl_worker.modes import MODE_TARGETS, POLICY_EVAL, RESUME, TRAIN
 from cleanrl_worker.playing import check_policy
@@ -100,8 +101,10 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
     _check_secrets(parsed, script)
     _check_names(parsed, script)
     checked = _check_script(parsed, script, prober, python)
+    backend = _find_backend(checked, script, origin)
+    checked = replace(checked, env_id=gymnasium_id(checked.env_id, backend))
     stages = _find_stages(checked, script, prober, python)
-    entry = _find_entry(checked, script, prober, python)
+    entry = _find_entry(checked, script, prober, python, backend)
     if script.has_main and entry is not None:
         check_fit(checked.algo, entry)
     warning = _check_values(checked, origin, entry) if script.ours else ""
@@ -109,11 +112,25 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
         check_policy(checked, origin, entry)
     # Another interpreter has packages of its own.
     asks = prober is not None and python is None
-    missing = tuple(_missing(checked, script, [entry, *stages])) if asks else ()
+    missing = tuple(_missing(checked, script, [entry, *stages], backend)) if asks else ()
     if prober is not None and origin is not None and not origin.told and not missing:
         # Nobody has said what is in it, so only a look at its weights can tell whether it fits.
         prober.check_model(origin.path, checked.algo, checked.env_id, checked.extras.get("env_kwargs"))
     return Inspection(checked, script, entry, origin, missing, warning)
+
+
+def _find_backend(config: CleanRLWorkerConfig, script: Script, origin: Origin | None) -> str:
+    """What steps the environments; UserError when it cannot do what else the run asks for."""
+    schema = load_schema(config.algo)
+    if not script.has_main or schema is None:
+        return PYTHON
+    known = origin.args if origin is not None else {}
+    params = {**known, **(config.extras.get("algo_params") or {})}
+    backend = choose_backend(str(params.get("env_backend", "auto")), schema.env_backend)
+    if script.ours:
+        curriculum = config.schedule() is not None
+        check_backend(backend, config.env_id, curriculum, bool(params.get("capture_video")))
+    return backend
 
 
 def _check_values(config: CleanRLWorkerConfig, origin: Origin | None, entry: EnvironmentEntry | None) -> str:
@@ -241,9 +258,13 @@ def _checked_flags(config: CleanRLWorkerConfig, script: Script) -> dict[str, Any
 
 
 def _find_entry(
-    config: CleanRLWorkerConfig, script: Script, prober: Prober | None, python: str | None
+    config: CleanRLWorkerConfig,
+    script: Script,
+    prober: Prober | None,
+    python: str | None,
+    backend: str = PYTHON,
 ) -> EnvironmentEntry | None:
-    """What is known of the environment; UserError when nobody knows it."""
+    """What is known of the environment; UserError when nobody knows it, or its backend does not have it."""
     kwargs = config.extras.get("env_kwargs")
     if any(name not in os.environ for _, name in references_in(kwargs)):
         # Its secrets wait for the run, and without them nothing can be told.
@@ -252,6 +273,12 @@ def _find_entry(
         # Another script or interpreter may know other environments, and keyword arguments may change the
         # spaces of a known one: only it can tell.
         return None if kwargs else find_environment(config.env_id)
+    known = None if kwargs else find_environment(config.env_id)
+    if backend != PYTHON and not is_installed(EXTRAS[backend]):
+        return known
+    if backend != PYTHON and (script.ours or known is None):
+        found = prober.environment(config.env_id, kwargs, backend)
+        return found if known is None else known
     if kwargs:
         return prober.environment(config.env_id, kwargs)
     return check_environment(config.env_id, probe=prober.environment)
@@ -288,15 +315,15 @@ def _refuse_runtime_only(algo: str, params: Mapping[str, Any]) -> None:
 
 
 def _missing(
-    config: CleanRLWorkerConfig, script: Script, entries: Sequence[EnvironmentEntry | None]
+    config: CleanRLWorkerConfig, script: Script, entries: Sequence[EnvironmentEntry | None], backend: str
 ) -> Iterator[tuple[str, str]]:
-    for name, for_what in dict(_needed(config, script, entries)).items():
+    for name, for_what in dict(_needed(config, script, entries, backend)).items():
         if not is_installed(name):
             yield name, for_what
 
 
 def _needed(
-    config: CleanRLWorkerConfig, script: Script, entries: Sequence[EnvironmentEntry | None]
+    config: CleanRLWorkerConfig, script: Script, entries: Sequence[EnvironmentEntry | None], backend: str
 ) -> Iterator[tuple[str, str]]:
     """The optional sets that a run uses, each with what uses it."""
     extras = config.extras
@@ -306,6 +333,8 @@ def _needed(
     schema = load_schema(config.algo) if script.has_main else None
     if schema is not None:
         yield from ((name, schema.name) for name in schema.requires)
+    if backend in EXTRAS:
+        yield EXTRAS[backend], f"env_backend {backend}"
     family = script.head.env_family
     sets = {one.extra for one in load_environments().values() if one.family == family} if family else set()
     # A family whose environments need different sets, or none, says nothing of what the script needs.

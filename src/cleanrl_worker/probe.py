@@ -13,6 +13,7 @@ import json
 import os
 import re
 import sys
+import warnings
 from typing import Any
 
 # Gymnasium 1.x knows these families only after their package was imported.
@@ -20,6 +21,7 @@ FAMILY_PACKAGES = (
     (r"ALE/|\w+NoFrameskip-v[04]$", "ale_py"),
     (r"MiniGrid-|BabyAI-", "minigrid"),
     (r"dm_control/", "shimmy"),
+    (r"mosaic/", "cleanrl_worker.training.pixel_tasks"),
 )
 FAMILY_EXTRAS = {
     "atari": "atari",
@@ -29,6 +31,22 @@ FAMILY_EXTRAS = {
     "dm_control": "dm_control",
 }
 
+
+# Steps of compiled backends, and the packages that they are in.
+BACKEND_PACKAGES = {"envpool": "envpool", "ale": "ale_py"}
+BACKEND_TITLES = {"envpool": "EnvPool", "ale": "ALE's vector"}
+ATARI = re.compile(r"ALE/(\w+)-v5|(\w+)NoFrameskip-v([04])")
+OF_THE_BACKEND = frozenset(
+    (
+        *("num_envs", "batch_size", "num_threads", "thread_affinity_offset", "max_num_players", "base_path"),
+        *("seed", "env_seed", "gym_reset_return_info"),
+    )
+)
+"""What a backend is told by us."""
+GAME_OPTIONS = ("repeat_action_probability", "full_action_space", "mode", "difficulty", "max_episode_steps")
+ALE_OPTIONS = ("repeat_action_probability", "full_action_space", "max_num_frames_per_episode")
+SHOWN_OTHERWISE = frozenset(["Blackjack-v1", "tabular/Blackjack-v0"])
+"""What EnvPool shows in other numbers than Gymnasium: not the same task."""
 
 FOLDER_VARIABLE = "MOSAIC_USER_FOLDER"
 """As `mosaic.worker.environment` has it."""
@@ -102,6 +120,118 @@ def import_family(env_id: str) -> None:
                 ) from error
 
 
+def is_atari(env_id: str) -> bool:
+    """Whether this is Gymnasium's id of an Atari game, for which backends prepare the frames themselves."""
+    return ATARI.fullmatch(env_id) is not None
+
+
+def import_backend(backend: str, env_id: str) -> Any:
+    """The package of a compiled backend."""
+    package = BACKEND_PACKAGES[backend]
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise ProbeError(
+            f"env_backend {backend} needs the package '{package}', which cannot be imported "
+            f"({first_line(error)})."
+        ) from error
+
+
+def lacking(backend: str, env_id: str) -> ProbeError:
+    """What is said of an id that a backend does not have."""
+    title = BACKEND_TITLES[backend]
+    return ProbeError(f"{title} does not have the environment '{env_id}': leave env_backend out there.")
+
+
+def find_envpool(
+    env_id: str, kwargs: dict[str, Any], prepared: dict[str, Any] | None = None
+) -> tuple[Any, str, dict[str, Any]]:
+    """EnvPool's spec of an environment, its name there, and the options that it is made with.
+
+    `kwargs` are the user's; `prepared` says how an algorithm wants the frames of a game.
+    """
+    envpool = import_backend("envpool", env_id)
+    match = ATARI.fullmatch(env_id)
+    name, options = env_id, {**(prepared or {}), **with_secrets(kwargs)}
+    if match is not None:
+        name = f"{match[1] or match[2]}-v5".replace("TicTacToe3D", "TicTacToe3d")
+    specs = envpool.registration.registry.specs
+    if name not in specs or env_id in SHOWN_OTHERWISE:
+        raise lacking("envpool", env_id)
+    taken = [one for one in envpool.make_spec(name).config._asdict() if one not in OF_THE_BACKEND]
+    check_options("envpool", env_id, kwargs, taken if match is None else GAME_OPTIONS)
+    try:
+        spec = envpool.make_spec(name, **options)
+    except Exception as error:
+        raise ProbeError(f"EnvPool cannot make '{env_id}' with {json.dumps(kwargs)}.") from error
+    if spec.config.max_num_players > 1:
+        raise ProbeError(f"'{env_id}' has several players, and one agent is trained: choose another.")
+    return spec, name, options
+
+
+def envpool_spaces(spec: Any) -> tuple[Any, Any]:
+    """What is observed and done in an environment of EnvPool's."""
+    with warnings.catch_warnings():
+        # Bounds that do not matter here are said to lose precision.
+        warnings.simplefilter("ignore")
+        return spec.gymnasium_observation_space, spec.gymnasium_action_space
+
+
+def envpool_family(name: str) -> str:
+    """The module of EnvPool's that has an environment, such as `envpool.atari`."""
+    return str(import_backend("envpool", name).registration.registry.specs[name][0])
+
+
+def find_ale(env_id: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """What ALE's vector is told of a game, and of how Gymnasium's id means it."""
+    import_backend("ale", env_id)
+    import gymnasium
+
+    if not is_atari(env_id) or env_id not in gymnasium.registry:
+        raise lacking("ale", env_id)
+    check_options("ale", env_id, kwargs, ALE_OPTIONS)
+    return {"game": gymnasium.spec(env_id).kwargs["game"], **with_secrets(kwargs)}
+
+
+def check_options(backend: str, env_id: str, kwargs: dict[str, Any], known: Any) -> None:
+    """Raise ProbeError for keyword arguments that a backend does not take."""
+    for name in kwargs:
+        if name not in known:
+            takes = ", ".join(known) or "none"
+            raise ProbeError(
+                f"{BACKEND_TITLES[backend]} does not take the keyword argument '{name}' for '{env_id}'; "
+                f"it takes {takes}."
+            )
+
+
+def describe_pool(backend: str, env_id: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The catalog's entry for an environment as a compiled backend has it."""
+    if backend == "ale":
+        find_ale(env_id, kwargs)
+        env = make_environment(env_id, kwargs)
+        try:
+            return describe_environment(env_id, env)
+        finally:
+            env.close()
+    spec, _, _ = find_envpool(env_id, kwargs)
+    space, actions = envpool_spaces(spec)
+    key = grid_key(space)
+    limit = int(spec.config.max_episode_steps)
+    return {
+        "family": "atari" if is_atari(env_id) else "envpool",
+        "extra": "atari" if is_atari(env_id) else None,
+        "observation": describe_space(space if key is None else space[key]),
+        "action": describe_actions(actions),
+        "max_episode_steps": limit if 0 < limit < 2**31 - 1 else None,
+    }
+
+
+def grid_key(space: Any) -> str | None:
+    """The part of a grid world's observation that is its picture, beside its mission; None of all else."""
+    is_world = kind_of(space) == "dict" and {"image", "mission"} <= set(space.spaces)
+    return "image" if is_world else None
+
+
 def describe_environment(env_id: str, env: Any) -> dict[str, Any]:
     """The catalog's entry for an environment: family, extra, spaces, episode limit."""
     family, extra = family_of(env_id.rpartition(":")[2], env.spec)
@@ -132,6 +262,8 @@ def family_of(env_id: str, spec: Any) -> tuple[str, str | None]:
         family = "babyai" if env_id.startswith("BabyAI-") else "minigrid"
     elif env_id.startswith("dm_control/"):
         family = "dm_control"
+    elif source.startswith("cleanrl_worker."):
+        family = "mosaic"
     else:
         family = "custom"
     return family, FAMILY_EXTRAS.get(family)
@@ -247,6 +379,8 @@ def answer(options: argparse.Namespace) -> dict[str, Any]:
     """What was asked for."""
     if options.what == "module":
         return find_module(options.name)
+    if options.backend in BACKEND_PACKAGES:
+        return describe_pool(options.backend, options.name, parse_kwargs(options.kwargs))
     env = make_environment(options.name, parse_kwargs(options.kwargs))
     try:
         return describe_environment(options.name, env)
@@ -259,6 +393,7 @@ def main() -> int:
     parser.add_argument("what", choices=("env", "module"))
     parser.add_argument("name", help="an environment id, or a module's name or path")
     parser.add_argument("--kwargs", default="{}", help="keyword arguments for the environment, as JSON")
+    parser.add_argument("--backend", default="python", help="what steps the environment")
     options = parser.parse_args()
     # A script's own folder comes first by default. The user's comes last, where it hides nothing.
     if sys.path[0] == os.path.dirname(os.path.abspath(__file__)):

@@ -25,9 +25,12 @@ class Prober:
         self._python = python or sys.executable
         self._folder = folder or Path.cwd()
 
-    def environment(self, env_id: str, env_kwargs: Mapping[str, Any] | None = None) -> EnvironmentEntry:
-        """The spaces of an environment, or a UserError with the interpreter's own reason."""
-        answer = self._ask(env_id, str(_PROBE), "env", env_id, "--kwargs", json.dumps(dict(env_kwargs or {})))
+    def environment(
+        self, env_id: str, env_kwargs: Mapping[str, Any] | None = None, backend: str = "python"
+    ) -> EnvironmentEntry:
+        """The spaces of an environment as a backend has it, or a UserError with the interpreter's reason."""
+        kwargs = json.dumps(dict(env_kwargs or {}))
+        answer = self._ask(env_id, str(_PROBE), "env", env_id, "--kwargs", kwargs, "--backend", backend)
         return EnvironmentEntry.from_json(env_id, answer)
 
     def check_module(self, name: str) -> None:

@@ -102,7 +102,7 @@ def test_a_script_is_told_with_its_head(tmp_path: Path) -> None:
 
 
 def test_missing_extras_are_told_with_the_command_that_helps(var: Path) -> None:
-    extras = json.dumps({"requirements": ["base", "envpool"]})
+    extras = json.dumps({"requirements": ["base", "wandb"]})
     arguments = ["--algo", "ppo", "--env-id", "CartPole-v1", "--total-timesteps", "9", "--extras", extras]
     done = subprocess.run(
         [sys.executable, "-m", "cleanrl_worker.cli", *arguments, "--dry-run", "--emit-summary"],
@@ -112,9 +112,9 @@ def test_missing_extras_are_told_with_the_command_that_helps(var: Path) -> None:
     )
     assert done.returncode == 2
     assert json.loads(done.stdout)["missing_extras"] == [
-        {"name": "envpool", "needed_by": "This run", "install": "mosaic extras install envpool"}
+        {"name": "wandb", "needed_by": "This run", "install": "mosaic extras install wandb"}
     ]
-    assert "run `mosaic extras install envpool`" in done.stderr
+    assert "run `mosaic extras install wandb`" in done.stderr
 
 
 def test_whether_pictures_will_come_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from cleanrl_worker.interactive.messages import GREATEST_SEED, Refusal, Request
 from cleanrl_worker.interactive.pictures import can_draw, draw, make_drawable
 from cleanrl_worker.probe import describe_space, named
 from cleanrl_worker.training.env_errors import fit_array
+from cleanrl_worker.training.envs import Score
 from cleanrl_worker.training.observations import array_observations
 
 PROTOCOL = 1
@@ -36,10 +37,14 @@ class Session:
     ) -> None:
         with model.make_envs(1) as checked:
             self._policy = model.load_policy(checked)
+            self._row = np.zeros((1, *checked.observation_space.shape), checked.obs_dtype)
         self._model = model
-        self._env = make_drawable(model.args.env_id, json.loads(model.args.env_kwargs))
-        space, self._read = array_observations(self._env.observation_space)
-        self._row = np.zeros((1, *space.shape), np.float32)
+        spec = model.entry.spec
+        game = make_drawable(model.args.env_id, json.loads(spec.env_kwargs(model.args)))
+        # Rewards and ends are the game's own, whatever wrappers make of them for a learner.
+        self._score, self._wrap = Score(game), spec.wrapper(model.args)
+        self._env = self._wrap(self._score) if self._wrap else game
+        _, self._read = array_observations(self._env.observation_space)
         self._deterministic = deterministic
         self._frames = frames
         self._limit = max_episode_steps or float("inf")
@@ -93,9 +98,12 @@ class Session:
             raise Refusal("No episode is going on: send a reset first.")
         by_policy = request.action is None
         action = self._chosen if by_policy else read_action(self._env.action_space, request.action)
+        before = self._score.total
         try:
             obs, reward, terminated, truncated, _ = self._env.step(action)
-            reward = float(reward)
+            reward = self._score.total - before if self._wrap else float(reward)
+            if (terminated or truncated) and self._wrap and not self._score.over:
+                obs, terminated, truncated = self._go_on(), False, False
             self._see(obs)
         except Exception as error:
             self._playing = False
@@ -118,6 +126,11 @@ class Session:
         }
         end = [] if self._playing else [self._episode()]
         return [answer | self._mission() | self._frame(request), *end]
+
+    def _go_on(self) -> Any:
+        """Begin the learner's next episode within the game, as after a lost life; gives what it sees."""
+        self._memory = self._policy.initial_memory(1)
+        return self._env.reset()[0]
 
     def _episode(self) -> Message:
         done = {"return": self._return, "length": self._length, "seed": self._seed}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cleanrl_worker.schemas.check import GREATEST_SEED
 
@@ -62,6 +62,11 @@ class CommonArgs:
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     env_kwargs: str = "{}"
     """a JSON object with keyword arguments for the environment"""
+    env_backend: Literal["auto", "python", "envpool", "ale"] = "auto"
+    """what steps the environments: EnvPool's or ALE's compiled code is faster, above all for Atari and many
+    environments, but begins other episodes, so that returns compare but curves are not the same, and a
+    resumed run begins new ones; auto: Python, where results compare exactly, unless the algorithm is named
+    after another"""
     curriculum: str = ""
     """other environments to train on: a JSON list of stages, an object with tasks, or a preset's name"""
     total_timesteps: PositiveInt = 500000

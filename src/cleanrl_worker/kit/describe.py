@@ -34,6 +34,8 @@ def describe_algorithm(spec: AlgorithmSpec) -> dict[str, Any]:
     }
     if spec.requires:
         described["requires"] = list(spec.requires)
+    if spec.env_backend != "python":
+        described["env_backend"] = spec.env_backend
     if not spec.exact:
         described["exact"] = False
     return described

@@ -164,6 +164,8 @@ class Replay:
     def load(self, state: State) -> None:
         self._buffer.load(state)
         self.obs[:] = state["obs"]
+        for index, obs in self._run.envs.begun.items():
+            self.obs[index] = obs
 
     def store(self, folder: Path) -> None:
         self._buffer.store(folder)

@@ -32,7 +32,14 @@ class Rollout:
     given. The memory is used again by the next rollout: who needs it for longer makes a copy.
     """
 
-    def __init__(self, run: Run[Any], num_steps: int, filter: ObservationFilter | None = None) -> None:
+    def __init__(
+        self,
+        run: Run[Any],
+        num_steps: int,
+        filter: ObservationFilter | None = None,
+        initial_memory: Floats | None = None,
+    ) -> None:
+        """`initial_memory` is what a policy with memory begins episodes with, a row for each environment."""
         envs = run.envs
         self._run = run
         self._filter = filter
@@ -48,6 +55,16 @@ class Rollout:
         """How many steps of each environment it has."""
         self.final_obs: list[tuple[int, int, Array]] = []
         """Step, environment and last observation of each episode that was cut off, not ended."""
+        self._initial_memory = initial_memory
+        self.memory: Floats = np.zeros((envs.num_envs, 0), np.float32)
+        """The policy's memory before the next step. Who acts brings it up to date before calling `step`,
+        which lets it begin anew where an episode has ended."""
+        if initial_memory is not None:
+            self.memory = initial_memory.copy()
+        self.first_memory = self.memory.copy()
+        """The memory before the first step of the rollout."""
+        self.final_memory: list[Floats] = []
+        """The memory at each of `final_obs`."""
         if run.is_new:
             first = self._raw if filter else self._obs[0]
             envs.reset(run.args.seed, out=first)
@@ -57,7 +74,8 @@ class Rollout:
     def collect(self, update: Update) -> Iterator[Array]:
         """The observations of each step of an update; `step` must be called once for each of them."""
         self._obs[0], self._starts[0] = self._obs[self.steps], self._starts[self.steps]
-        self.steps, self.final_obs = update.steps, []
+        self.steps, self.final_obs, self.final_memory = update.steps, [], []
+        self.first_memory[:] = self.memory
         self._dones[:], self._starts[1:] = 0.0, 0.0
         for self._t in range(update.steps):
             yield self._obs[self._t]
@@ -82,6 +100,9 @@ class Rollout:
             if not step.terminated[index]:
                 seen = last.astype(obs.dtype)
                 self.final_obs.append((t, index, self._filter.peek(seen) if self._filter else seen))
+                self.final_memory.append(self.memory[index].copy())
+            if self._initial_memory is not None:
+                self.memory[index] = self._initial_memory[index]
         if self._filter is not None:
             self._filter.observe(raw, out=obs[t + 1])
 
@@ -114,10 +135,18 @@ class Rollout:
         return self._columns[name][: self.steps]
 
     def state(self) -> State:
-        return {"obs": self._obs[self.steps], "starts": self._starts[self.steps]}
+        held = {"obs": self._obs[self.steps], "starts": self._starts[self.steps]}
+        return held if self._initial_memory is None else {**held, "memory": self.memory}
 
     def load(self, state: State) -> None:
         self._obs[0], self._starts[0] = state["obs"], state["starts"]
+        if self._initial_memory is not None:
+            self.memory[:] = state["memory"]
+        for index, obs in self._run.envs.begun.items():
+            self._obs[0][index] = self._filter.peek(obs) if self._filter else obs
+            self._starts[0][index] = 1.0
+            if self._initial_memory is not None:
+                self.memory[index] = self._initial_memory[index]
 
 
 def flat(array: Array) -> Array:
@@ -135,12 +164,19 @@ def gae(
     """
     steps, num_envs = rollout.rewards.shape
     values = values_of(flat(rollout.all_obs)).reshape(steps + 1, num_envs)
+    final = values_of(np.stack([obs for _, _, obs in rollout.final_obs])) if rollout.final_obs else None
+    return values[:-1], gae_of_values(rollout, values, final, gamma, gae_lambda)
+
+
+def gae_of_values(
+    rollout: Rollout, values: Floats, final_values: Floats | None, gamma: float, gae_lambda: float
+) -> Floats:
+    """The advantages of `gae`, from values that are known: those of `all_obs` and those of `final_obs`."""
     next_values = values[1:] * (1.0 - rollout.dones)
     if rollout.final_obs:
-        at, indices, observations = zip(*rollout.final_obs, strict=True)
-        next_values[list(at), list(indices)] = values_of(np.stack(observations))
-    values = values[:-1]
-    return values, advantages(rollout.rewards, rollout.dones, values, next_values, gamma, gae_lambda)
+        at, indices, _ = zip(*rollout.final_obs, strict=True)
+        next_values[list(at), list(indices)] = final_values
+    return advantages(rollout.rewards, rollout.dones, values[:-1], next_values, gamma, gae_lambda)
 
 
 def advantages(

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cleanrl_worker.curriculum import parse_schedule
+from cleanrl_worker.env_backends import choose_backend, gymnasium_id
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.backend import Backend, open_backend
 from cleanrl_worker.kit.checkpoints import Checkpoints
+from cleanrl_worker.kit.envs import Envs, Step
 from cleanrl_worker.kit.spec import AlgorithmSpec, Misfit, fill_model, split_model
 from cleanrl_worker.kit.state import Held, Stateful
 from cleanrl_worker.policy_card import PolicyCard
 from cleanrl_worker.schemas.together import check_together, warn_together
+from cleanrl_worker.training.backends import open_envs
 from cleanrl_worker.training.cli import make_args, parse_args
-from cleanrl_worker.training.envs import Step, VectorEnv, make_envs
 from cleanrl_worker.training.evaluator import Evaluator
 from cleanrl_worker.training.script import run_script
 from cleanrl_worker.training.stopping import Stopped, StopSignals
@@ -68,7 +69,7 @@ class Run(Generic[ArgsT]):
         spec: AlgorithmSpec,
         args: ArgsT,
         backend: Backend,
-        envs: VectorEnv,
+        envs: Envs,
         checkpoints: Checkpoints,
         writer: RunWriter,
         evaluator: Evaluator,
@@ -171,6 +172,11 @@ class Run(Generic[ArgsT]):
         self.step_count = int(counters["step"])
         self._writer.begin_stage(self.envs.stage, self.step_count)
         self._watch.start(self.step_count)
+        if not self.is_new and not self.envs.exact:
+            warn(
+                f"{self.args.env_id} begins new episodes, as its backend cannot go on within one: the run "
+                "will not end with the same bytes as one never stopped."
+            )
         # An evaluation that a stop signal cut short is made up for.
         self._score_when_due()
         self._plan()
@@ -318,22 +324,11 @@ def open_run(spec: AlgorithmSpec, args: Any, stop: StopSignals) -> Iterator[Run[
     spec.check(args)
     if warning := warn_together(vars(args)):
         warn(warning)
-    schedule = parse_schedule(args.curriculum)
+    args.env_id = gymnasium_id(args.env_id, choose_backend(args.env_backend, spec.env_backend))
     backend = open_backend(spec.backend, args.seed, args.torch_deterministic, args.cuda)
     checkpoints = Checkpoints(spec.name, args, spec.file)
     with contextlib.ExitStack() as opened:
-        envs = opened.enter_context(
-            make_envs(
-                spec.name,
-                args.env_id,
-                args.num_envs,
-                args.env_kwargs,
-                args.capture_video,
-                schedule,
-                spec.flat_observations,
-                spec.wrapper(args),
-            )
-        )
+        envs = opened.enter_context(contextlib.closing(open_envs(spec, args)))
         writer = opened.enter_context(RunWriter(args, checkpoints.earlier))
         evaluator = opened.enter_context(Evaluator(args, backend, stop))
         yield Run(spec, args, backend, envs, checkpoints, writer, evaluator, stop)

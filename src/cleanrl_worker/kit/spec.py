@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from cleanrl_worker.kit.args import CommonArgs
+from cleanrl_worker.kit.envs import AtariOptions
 from cleanrl_worker.registry import AlgorithmFile
 
 if TYPE_CHECKING:
@@ -45,6 +47,12 @@ class AlgorithmSpec:
     wrap: Callable[[Any, Any], Any] | None = None
     """An environment as the learner sees it, given the arguments: wrappers, frame stack, reward clipping.
     Episodes are counted beneath it, as the game counts them."""
+    env_defaults: Callable[[str], Mapping[str, Any]] = lambda env_id: {}
+    """Keyword arguments that it makes an environment with, by its id; those of the user override them."""
+    atari: Callable[[Any], AtariOptions] | None = None
+    """What `wrap` does to games of Atari, for backends that prepare their frames themselves."""
+    env_backend: Literal["python", "envpool", "ale"] = "python"
+    """What `auto` means for it: what steps its environments."""
     model: ModelForm = "agent"
     """What a model file holds, by the names of kept parts."""
     normalises: bool = False
@@ -63,6 +71,15 @@ class AlgorithmSpec:
         """What wraps each environment of a run with these arguments; None where nothing does."""
         wrap = self.wrap
         return None if wrap is None else lambda env: wrap(env, args)
+
+    def env_kwargs(self, args: CommonArgs) -> str:
+        """The keyword arguments of the environments of a run, as JSON: the user's over the algorithm's."""
+        try:
+            given = json.loads(args.env_kwargs)
+            return json.dumps({**self.env_defaults(args.env_id), **given})
+        except (TypeError, ValueError):
+            # What is wrong with them is told by who makes the environments.
+            return args.env_kwargs
 
 
 def fill_model(form: ModelForm, parts: Callable[[str], Any], args: Mapping[str, Any]) -> Any:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import ctypes
 import io
 import math
 from collections.abc import Iterable, Mapping
@@ -23,6 +25,8 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 BETA_1 = 0.9
 BETA_2 = 0.999
 _LONGEST = 2.0 / (1.0 - BETA_2) - 1.0
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
+_LARGEST_BLOCK, _MOST_KEPT = 2**26, 2**29
 _NAMED = 3
 """How many names of parameters a sentence holds."""
 
@@ -71,6 +75,18 @@ class TorchBackend(Backend):
 open_backend = TorchBackend
 
 
+def keep_freed_memory() -> None:
+    """Let memory that is freed stay with the process, for networks whose activations take megabytes.
+
+    The C library gives such blocks back at once, and the next minibatch pays for each page of them again: a
+    quarter of the time of an update. It does nothing where the library has no such setting.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_MMAP_THRESHOLD, _LARGEST_BLOCK)
+        libc.mallopt(_TRIM_THRESHOLD, _MOST_KEPT)
+
+
 class ModuleState:
     """A module's parameters and buffers by their names."""
 
@@ -96,8 +112,11 @@ class Adam:
     """
 
     def __init__(self, module: nn.Module, eps: float = 1e-8) -> None:
-        self._names = [(name, parameter.shape) for name, parameter in module.named_parameters()]
-        self.weights = torch.cat([parameter.detach().reshape(-1) for parameter in module.parameters()])
+        self._layouts = {name: Layout(parameter) for name, parameter in module.named_parameters()}
+        parameters = dict(module.named_parameters())
+        self.weights = torch.cat(
+            [layout.flatten(parameters[name].detach()) for name, layout in self._layouts.items()]
+        )
         self.gradient = torch.zeros_like(self.weights)
         self._first_moment = torch.zeros_like(self.weights)
         self._second_moment = torch.zeros_like(self.weights)
@@ -153,15 +172,17 @@ class Adam:
 
     def load(self, state: State) -> None:
         for flat, name in ((self._first_moment, "first"), (self._second_moment, "second")):
-            parts = [torch.from_numpy(state[name][key]).reshape(-1) for key, _ in self._names]
+            parts = [
+                layout.flatten(torch.from_numpy(state[name][key])) for key, layout in self._layouts.items()
+            ]
             flat.copy_(torch.cat(parts))
         self.steps.fill_(state["steps"])
 
     def _named(self, flat: Tensor) -> dict[str, NDArray[Any]]:
-        parts = torch.split(flat.cpu(), [shape.numel() for _, shape in self._names])
+        parts = torch.split(flat.cpu(), [layout.size for layout in self._layouts.values()])
         return {
-            name: part.reshape(shape).numpy().copy()
-            for (name, shape), part in zip(self._names, parts, strict=True)
+            name: layout.view(part).numpy().copy()
+            for (name, layout), part in zip(self._layouts.items(), parts, strict=True)
         }
 
 
@@ -213,14 +234,35 @@ class Target(Generic[ModuleT]):
         self._state.load(state)
 
 
+class Layout:
+    """How a parameter lies in memory: a filter of convolutions may have its channels last."""
+
+    def __init__(self, parameter: Tensor) -> None:
+        self.size = parameter.numel()
+        self._shape = parameter.shape
+        self._channels_last = parameter.dim() == 4 and not parameter.is_contiguous()
+
+    def flatten(self, tensor: Tensor) -> Tensor:
+        """The numbers of a tensor of the parameter's shape, in the order in which they lie in memory."""
+        return (tensor.permute(0, 2, 3, 1) if self._channels_last else tensor).reshape(-1)
+
+    def view(self, flat: Tensor) -> Tensor:
+        """Numbers in that order as a tensor of the parameter's shape."""
+        if not self._channels_last:
+            return flat.view(self._shape)
+        rows, channels, height, width = self._shape
+        return flat.view(rows, height, width, channels).permute(0, 3, 1, 2)
+
+
 def share_memory(module: nn.Module, weights: Tensor, gradient: Tensor | None = None) -> None:
-    """Let the module's parameters, and their gradients, be views of flat tensors."""
+    """Let the module's parameters, and their gradients, be views of flat tensors, in the layout they have."""
     start = 0
     for parameter in module.parameters():
-        end = start + parameter.numel()
-        parameter.data = weights[start:end].view_as(parameter)
+        layout = Layout(parameter)
+        end = start + layout.size
+        parameter.data = layout.view(weights[start:end])
         if gradient is not None:
-            parameter.grad = gradient[start:end].view_as(parameter)
+            parameter.grad = layout.view(gradient[start:end])
         start = end
 
 

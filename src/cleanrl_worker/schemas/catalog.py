@@ -113,10 +113,6 @@ def _advice(entry: EnvironmentEntry, kind: str) -> str:
     fitting = _fitting(entry)
     if fitting:
         return f"use {fitting} there"
-    if entry.family == "atari":
-        own_script = f"`mosaic train ppo_atari.py {entry.env_id}`"
-        memory = '--env-kwargs \'{"obs_type": "ram"}\''
-        return f"give CleanRL's ppo_atari.py as a file ({own_script}), or train ppo on its RAM ({memory})"
     if kind == "image":
         return "choose an environment with vector observations, or give a script of your own as a file"
     return "choose another environment"

@@ -42,6 +42,8 @@ class AlgoSchema:
     """The optional sets that it needs installed."""
     exact: bool = True
     """Whether a resumed run goes on to the byte."""
+    env_backend: str = "python"
+    """What `auto` means among its backends."""
 
     def parameter(self, name: str) -> ParamSchema | None:
         """The parameter called `name`, or None; hyphens and underscores are the same."""
@@ -58,4 +60,5 @@ class AlgoSchema:
             parameters=tuple(ParamSchema.from_json(parameter) for parameter in data["parameters"]),
             requires=tuple(data.get("requires", ())),
             exact=data.get("exact", True),
+            env_backend=data.get("env_backend", "python"),
         )

@@ -18,8 +18,14 @@ from cleanrl_worker.probe import describe_environment
 from cleanrl_worker.schemas.catalog import CATALOG_FILE
 from mosaic.contract.atomic import write_atomic
 
-PACKAGES = ("ale_py", "minigrid", "shimmy")
-SOURCES = ("gymnasium.envs.classic_control", "gymnasium.envs.toy_text", "gymnasium.envs.box2d", "minigrid")
+PACKAGES = ("ale_py", "minigrid", "shimmy", "cleanrl_worker.training.pixel_tasks")
+SOURCES = (
+    "gymnasium.envs.classic_control",
+    "gymnasium.envs.toy_text",
+    "gymnasium.envs.box2d",
+    "minigrid",
+    "cleanrl_worker",
+)
 # Published results are of version 4, so it stays beside its successor.
 KEPT_VERSIONS = {"gymnasium.envs.mujoco": (4, 5)}
 

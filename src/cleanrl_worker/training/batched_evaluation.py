@@ -15,7 +15,7 @@ from typing import Any
 from cleanrl_worker import probe
 from cleanrl_worker.eval_registry import SavedModel
 from cleanrl_worker.fastlane.drawing import choose_drawing
-from cleanrl_worker.training.envs import VectorEnv
+from cleanrl_worker.kit.envs import EpisodeEnvs
 from cleanrl_worker.training.episode_films import EpisodeFilms
 from cleanrl_worker.training.eval_record import EvalRecord
 from cleanrl_worker.training.evaluation import EPISODE_CAP, Limits
@@ -139,7 +139,7 @@ def _say_what_was_cut(summary: EvalSummary, settings: EvalSettings) -> None:
 @contextlib.contextmanager
 def _environments(
     model: SavedModel, settings: EvalSettings
-) -> Iterator[tuple[VectorEnv, EpisodeFilms | None]]:
+) -> Iterator[tuple[EpisodeEnvs, EpisodeFilms | None]]:
     """The environments, and what films them if that is wanted and can be."""
     rate = None if settings.video_folder is None else _prepare_pictures(model)
     if settings.video_folder is None or rate is None:

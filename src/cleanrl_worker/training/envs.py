@@ -6,7 +6,6 @@ import contextlib
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import gymnasium
@@ -16,8 +15,9 @@ from numpy.typing import NDArray
 
 from cleanrl_worker.curriculum import Schedule
 from cleanrl_worker.fastlane.row import bare, take_taps
+from cleanrl_worker.kit.envs import Episode, Step
 from cleanrl_worker.kit.state import State
-from cleanrl_worker.training.curriculum import Curriculum, StageNote
+from cleanrl_worker.training.curriculum import Curriculum
 from cleanrl_worker.training.drawn_tasks import DrawnTasks
 from cleanrl_worker.training.env_errors import LARGEST, NOTHING, Blame, Shape, fit_array
 from cleanrl_worker.training.making import EnvMaker
@@ -28,27 +28,6 @@ from cleanrl_worker.training.stage_envs import StageEnvs
 from cleanrl_worker.training.video import RecordedEnv, warn
 
 Wrap = Callable[[gymnasium.Env[Any, Any]], gymnasium.Env[Any, Any]]
-
-
-@dataclass(frozen=True)
-class Episode:
-    """A finished episode."""
-
-    total_reward: float
-    length: int
-    stage: StageNote | None = None
-    """What its end says of the curriculum that it is part of."""
-
-
-@dataclass(frozen=True)
-class Step:
-    """What one step of all environments gave; `final_obs` has the last observation of each that finished."""
-
-    rewards: list[float]
-    terminated: list[bool]
-    truncated: list[bool]
-    final_obs: dict[int, NDArray[Any]]
-    episodes: list[Episode]
 
 
 class Score(gymnasium.Wrapper[Any, Any, Any, Any]):
@@ -73,13 +52,13 @@ class Score(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class VectorEnv:
-    """Environments in one process, without the copies and dictionaries of a general vector environment.
+    """Python environments in one process, without the copies and dictionaries of a general vector.
 
-    A finished environment is reset within the same step: the observation that comes back already belongs
-    to the next episode, so each step is one to learn from; the old episode's last one is in `final_obs`.
     Observations are arrays of `observation_space`, whatever the environments show. With a curriculum an
     environment whose episode has ended may be another one from its next episode on.
     """
+
+    exact = True
 
     def __init__(
         self,
@@ -112,10 +91,12 @@ class VectorEnv:
         self.observation_space, self._read = array_observations(seen, flat)
         keeps_bytes = self.observation_space.dtype == np.uint8 and not flat
         self.obs_dtype: Any = np.uint8 if keeps_bytes else np.float32
-        """Of the arrays that `reset` and `step` fill."""
+        self.begun: dict[int, NDArray[Any]] = {}
         self._shape: Shape = self.observation_space.shape
         self._zeros = np.zeros(len(envs) * math.prod(self._shape), dtype=np.float32)
         self.action_space: Any = envs[0].action_space
+        self.went_on: list[int] = []
+        """Where the latest `advance` began a learner's episode within a game, as after a lost life."""
         self._returns = [0.0] * len(envs)
         self._lengths = [0] * len(envs)
         self._tapes = [EpisodeTape() for _ in envs]
@@ -172,14 +153,14 @@ class VectorEnv:
         return Step(rewards, terminations, truncations, final_obs, episodes)
 
     def advance(
-        self, indices: list[int], actions: list[Any], out: NDArray[Any]
+        self, indices: Sequence[int], actions: Sequence[Any], out: NDArray[Any]
     ) -> tuple[list[float], list[bool]]:
         """Take one action in some environments; gives the reward of each and whether its episode ended.
 
         For episodes from seeds: one that has ended waits for `restart`, and no checkpoint can hold it.
         Rewards and ends are the game's own, whatever wrappers make of them for a learner.
         """
-        rewards, ended = [], []
+        rewards, ended, self.went_on = [], [], []
         latest = [0.0] * self.num_envs
         for index, action in zip(indices, actions, strict=True):
             before = self._returns[index]
@@ -188,6 +169,7 @@ class VectorEnv:
             done = (terminated or truncated) and self._game_over(index)
             if (terminated or truncated) and not done:
                 out[index] = self._go_on(index)
+                self.went_on.append(index)
             if done and self._taps is not None:
                 self._taps.episode_ended(index, self._returns[index])
             rewards.append(reward)
@@ -234,7 +216,7 @@ class VectorEnv:
         self._tapes[index].mark()
         return self._first_obs(index, {})
 
-    def _check_numbers(self, out: NDArray[Any], indices: Sequence[int], actions: list[Any]) -> None:
+    def _check_numbers(self, out: NDArray[Any], indices: Sequence[int], actions: Sequence[Any]) -> None:
         """Refuse observations that are not finite: with such a number among them the sum is not 0."""
         if out.dtype == np.uint8 or out.ravel().dot(self._zeros) == 0.0:
             return
@@ -337,7 +319,6 @@ class VectorEnv:
         if self._curriculum is not None and "curriculum" in state:
             self._load_curriculum(self._curriculum, state["curriculum"])
         self._seed = state.get("seed", self._seed)
-        changed = False
         for index, (env, tape, held) in enumerate(
             zip(self._envs, self._tapes, state["episodes"], strict=True)
         ):
@@ -345,11 +326,11 @@ class VectorEnv:
             score = self._scores[index]
             total = tape.replay(env, None if score is None else functools.partial(getattr, score, "total"))
             if total is None:
-                changed, total = True, 0.0
-                self._begin_episode(index)
+                total = 0.0
+                self.begun[index] = self._begin_episode(index)
             self._returns[index] = total
             self._lengths[index] = len(tape.actions) if score is None else score.length
-        if changed:
+        if self.begun:
             spec = self._whole[0].spec
             warn(
                 f"{spec.id if spec else 'The environment'} does not repeat an episode from its seed: the run "

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from cleanrl_worker.training.envs import VectorEnv
+from cleanrl_worker.kit.envs import EpisodeEnvs
 from cleanrl_worker.training.video import is_recorded, warn
 from mosaic.analytics.film import Film
 from mosaic.contract.atomic import write_atomic
@@ -16,7 +16,7 @@ from mosaic.contract.atomic import write_atomic
 class EpisodeFilms:
     """Leaves `<folder>/episode-<n>-seed-<seed>.mp4` of episodes on the schedule of training's videos."""
 
-    def __init__(self, folder: Path, envs: VectorEnv, frames_per_second: float) -> None:
+    def __init__(self, folder: Path, envs: EpisodeEnvs, frames_per_second: float) -> None:
         self._folder = folder
         self._envs = envs
         self._rate = frames_per_second

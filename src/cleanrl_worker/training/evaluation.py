@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from cleanrl_worker.kit.envs import EpisodeEnvs
 from cleanrl_worker.kit.policy import Policy
-from cleanrl_worker.training.envs import VectorEnv
 
 EPISODE_CAP = 30_000
 """An episode of more steps is cut off: an environment may never end by itself."""
@@ -89,7 +89,7 @@ NO_LIMITS = Limits()
 
 def evaluate(
     policy: Policy,
-    envs: VectorEnv,
+    envs: EpisodeEnvs,
     episodes: int,
     seed: int,
     deterministic: bool = True,
@@ -112,7 +112,7 @@ class _Game:
     def __init__(
         self,
         policy: Policy,
-        envs: VectorEnv,
+        envs: EpisodeEnvs,
         episodes: int,
         seed: int,
         limits: Limits,
@@ -151,6 +151,10 @@ class _Game:
     def step(self, actions: list[object]) -> None:
         """Take one action in each environment at play."""
         rewards, ended = self._envs.advance(self.playing, actions, out=self._obs)
+        if self._memory is not None:
+            # In training a lost life ends an episode, and with it what is remembered.
+            for index in self._envs.went_on:
+                self._memory[index] = self._policy.initial_memory(1)
         late = self._limits.until < math.inf and time.monotonic() >= self._limits.until
         gamma, cap, left = self._limits.gamma, self._cap, False
         for index, reward, done in zip(self.playing, rewards, ended, strict=True):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from cleanrl_worker.fastlane.lane import unwatched
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.backend import Backend
-from cleanrl_worker.training.envs import VectorEnv
+from cleanrl_worker.kit.envs import EpisodeEnvs
 from cleanrl_worker.training.evaluation import EPISODE_CAP, Evaluation
 from cleanrl_worker.training.stopping import Stopped, StopSignals
 from cleanrl_worker.training.video import warn
@@ -29,7 +29,7 @@ class Evaluator:
         self._args = args
         self._backend = backend
         self._stop = stop
-        self._envs: VectorEnv | None = None
+        self._envs: EpisodeEnvs | None = None
         self._warned: set[str] = set()
 
     def play(self, name: str, load: Callable[[], SavedModel]) -> Evaluation | None:

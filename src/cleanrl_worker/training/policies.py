@@ -22,8 +22,10 @@ from cleanrl_worker.training.discrete_actions import DiscreteActions, choice_sli
 class TorchPolicy(Policy):
     """A policy whose networks are torch's; those without memory need say only how they choose and judge."""
 
-    def __init__(self) -> None:
+    def __init__(self, images: bool = False) -> None:
+        """`images`: let its networks have observations as they are, else as vectors of floats."""
         self._generator = torch.Generator()
+        self._images = images
 
     def seed(self, seed: int) -> None:
         self._generator.manual_seed(seed)
@@ -37,6 +39,8 @@ class TorchPolicy(Policy):
         return self._judge(self._prepare(obs))
 
     def _prepare(self, obs: NDArray[Any]) -> Tensor:
+        if self._images:
+            return torch.from_numpy(np.ascontiguousarray(obs))
         flat: Floats = np.asarray(obs, dtype=np.float32).reshape(len(obs), -1)
         return torch.from_numpy(self.normaliser(flat) if self.normaliser else flat)
 
@@ -51,16 +55,22 @@ class CategoricalPolicy(TorchPolicy):
     """Draws each choice from probabilities; the best is the likeliest."""
 
     def __init__(
-        self, logits: Callable[[Tensor], Tensor], value: Callable[[Tensor], Tensor], action_space: Any
+        self,
+        logits: Callable[[Tensor], Tensor],
+        value: Callable[[Tensor], Tensor],
+        action_space: Any,
+        images: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(images)
         self._logits = logits
         self._value = value
         self._actions = DiscreteActions(action_space)
         self._slices = choice_slices(self._actions.nvec)
 
     def _choose(self, obs: Tensor, deterministic: bool) -> list[Any]:
-        logits = self._logits(obs)
+        return self._choose_among(self._logits(obs), deterministic)
+
+    def _choose_among(self, logits: Tensor, deterministic: bool) -> list[Any]:
         if not deterministic:
             # The greatest of logits plus Gumbel noise is a sample of their distribution.
             logits = logits - torch.empty_like(logits).exponential_(generator=self._generator).log_()
@@ -68,9 +78,47 @@ class CategoricalPolicy(TorchPolicy):
         return self._actions.for_envs(choices.numpy())
 
     def _judge(self, obs: Tensor) -> PolicyOutput:
-        logits = self._logits(obs)
+        return self._tell(self._logits(obs), self._value(obs))
+
+    def _tell(self, logits: Tensor, values: Tensor) -> PolicyOutput:
         chances = torch.cat([logits[:, part].softmax(dim=1) for part in self._slices], dim=1)
-        return PolicyOutput(values=self._value(obs).numpy(), probabilities=chances.numpy())
+        return PolicyOutput(values=values.numpy(), probabilities=chances.numpy())
+
+
+class RecurrentPolicy(CategoricalPolicy):
+    """A policy over images whose probabilities depend on what it has seen in the episode."""
+
+    def __init__(
+        self,
+        network: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
+        memory_size: int,
+        action_space: Any,
+    ) -> None:
+        """`network` gives logits, values and the next memory for observations and the memory before."""
+        super().__init__(lambda obs: self._start(obs)[0], lambda obs: self._start(obs)[1], action_space, True)
+        self._network = network
+        self._memory_size = memory_size
+
+    def initial_memory(self, rows: int) -> Floats:
+        return np.zeros((rows, self._memory_size), np.float32)
+
+    @torch.no_grad()
+    def act(self, obs: NDArray[Any], deterministic: bool = True, memory: Floats | None = None) -> list[Any]:
+        if memory is None:
+            return super().act(obs, deterministic)
+        logits, _, after = self._network(self._prepare(obs), torch.from_numpy(memory))
+        memory[:] = after.numpy()
+        return self._choose_among(logits, deterministic)
+
+    @torch.no_grad()
+    def judge(self, obs: NDArray[Any], memory: Floats | None = None) -> PolicyOutput:
+        if memory is None:
+            return super().judge(obs)
+        logits, values, _ = self._network(self._prepare(obs), torch.from_numpy(memory))
+        return self._tell(logits, values)
+
+    def _start(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return self._network(obs, torch.zeros(len(obs), self._memory_size))
 
 
 class GreedyPolicy(TorchPolicy):

@@ -40,7 +40,15 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
         self._works = True
 
     def reset(self, **kwargs: Any) -> Any:
-        """Keep the film of the episode that has ended, and begin the next one where it is due."""
+        """Keep the film of the episode that has ended, and begin the next one where it is due.
+
+        Only a new game is a new episode: one that goes on after a lost life stays in its film.
+        """
+        if self._tape.number == self._episode:
+            result = self.env.reset(**kwargs)
+            if self._film is not None:
+                self._shoot()
+            return result
         if self._film is not None:
             self._keep(self._film)
         result = self.env.reset(**kwargs)
@@ -53,7 +61,7 @@ class RecordedEnv(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def drop(self) -> None:
         """Forget the present episode: another one is taken up in its place."""
-        self._film = None
+        self._film, self._episode = None, -1
 
     def step(self, action: Any) -> Any:
         result = self.env.step(action)

@@ -11,10 +11,10 @@ from pathlib import Path
 from time import monotonic
 
 from cleanrl_worker.kit.args import CommonArgs
+from cleanrl_worker.kit.envs import Episode
 from cleanrl_worker.kit.state import State
 from cleanrl_worker.policy_card import MODEL_SUFFIX, PolicyCard
 from cleanrl_worker.training.curriculum import StageNote
-from cleanrl_worker.training.envs import Episode
 from cleanrl_worker.training.space import PatientEvents, write_patiently
 from cleanrl_worker.training.tracking import WandbRun
 from mosaic.contract.atomic import write_atomic

@@ -43,6 +43,7 @@ FAMILY_NAMES = {
     "dm_control": "DeepMind Control",
     "gymnasium": "Gymnasium",
     "minigrid": "MiniGrid",
+    "mosaic": "MOSAIC",
     "mujoco": "MuJoCo",
 }
 ALL_FAMILIES = ""

@@ -24,7 +24,7 @@ _PINNED = "torch"
 """Kept as it is by every installation: another build of it is gigabytes."""
 
 PURPOSES = {
-    "atari": "Atari games (ALE/…, …NoFrameskip-v4) in scripts of your own",
+    "atari": "Atari games (ALE/…, …NoFrameskip-v4)",
     "benchmarks": "the pictures and the other libraries of the scripts in benchmarks/",
     "box2d": "LunarLander and BipedalWalker",
     "classic": "drawing the classic control and toy text environments",

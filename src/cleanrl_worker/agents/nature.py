@@ -1,0 +1,163 @@
+"""The convolutional network of the Nature paper on DQN, and agents on it, without and with memory."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from cleanrl_worker.agents.mlp import init_layer
+
+FEATURES = 512
+MEMORY = 128
+_STRIDE = 4
+"""Of the first convolution."""
+_SHORTEST = 36
+"""The least height and width of a picture that the three convolutions leave something of."""
+
+
+class NatureCNN(nn.Sequential):
+    """512 features of pictures of bytes: (row, height, width, channels), or with the channels first.
+
+    Channels come last in memory, in the activations and in the filters, which on a CPU takes little more than
+    half of the time that torch's default layout does.
+    """
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        first = shape[0] < min(shape[1:])
+        height, width, channels = (*shape[1:], shape[0]) if first else shape
+        if min(height, width) < _SHORTEST:
+            raise ValueError(f"a picture of {height} × {width} is too small for this network")
+        for kernel, stride in ((8, 4), (4, 2), (3, 1)):
+            height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
+        super().__init__(
+            init_layer(nn.Conv2d(channels, 32, 8, stride=_STRIDE)),
+            nn.ReLU(inplace=True),
+            init_layer(nn.Conv2d(32, 64, 4, stride=2)),
+            nn.ReLU(inplace=True),
+            init_layer(nn.Conv2d(64, 64, 3)),
+            nn.ReLU(inplace=True),
+            nn.Flatten(),
+            init_layer(nn.Linear(64 * height * width, FEATURES)),
+            nn.ReLU(inplace=True),
+        )
+        self._first = first
+        self.to(memory_format=torch.channels_last)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        convolution, *layers = self
+        # Bytes become numbers up to 1 in the filters, of which there are a thousand times fewer than pixels.
+        filters: Tensor = convolution.weight / 255.0
+        if self._first or pictures.shape[1] % _STRIDE or pictures.shape[2] % _STRIDE:
+            pictures = pictures if self._first else pictures.permute(0, 3, 1, 2)
+            seen = pictures.to(torch.float32, memory_format=torch.channels_last)
+            found = nn.functional.conv2d(seen, filters, convolution.bias, convolution.stride)
+        else:
+            found = nn.functional.conv2d(_blocks(pictures), _block_filters(filters), convolution.bias)
+        for layer in layers:
+            found = layer(found)
+        return found
+
+
+def _blocks(pictures: Tensor) -> Tensor:
+    """Pictures (row, height, width, channels) of bytes as floats in which each block of 4 × 4 pixels is one.
+
+    A convolution with a stride of 4 then is one without, with 16 times as many channels, which is faster.
+    """
+    rows, height, width, channels = pictures.shape
+    across = _STRIDE * channels
+    lines = pictures.contiguous().view(rows, height // _STRIDE, _STRIDE, width // _STRIDE, across)
+    # The four pixels beside each other are moved as one number where there is one of that size.
+    as_one = {4: torch.int32, 8: torch.int64, 16: torch.complex128}.get(across)
+    if as_one is not None:
+        lines = lines.view(as_one)
+    blocks = lines.transpose(2, 3).contiguous().view(torch.uint8)
+    return blocks.view(rows, height // _STRIDE, width // _STRIDE, -1).float().permute(0, 3, 1, 2)
+
+
+def _block_filters(filters: Tensor) -> Tensor:
+    """Filters (filter, channel, 8, 8) for the pictures of `_blocks`: (filter, 16 × channels, 2, 2)."""
+    number, channels, size, _ = filters.shape
+    each = size // _STRIDE
+    parts = filters.view(number, channels, each, _STRIDE, each, _STRIDE).permute(0, 2, 4, 3, 5, 1)
+    return parts.reshape(number, each, each, -1).permute(0, 3, 1, 2)
+
+
+class NatureAgent(nn.Module):
+    """A policy over discrete actions and a value, on one `NatureCNN`.
+
+    Several choices made at once have their logits one after the other; `nvec` says between how many values
+    each of them is.
+    """
+
+    def __init__(self, shape: Sequence[int], num_actions: int | Sequence[int]) -> None:
+        super().__init__()
+        self.nvec = (num_actions,) if isinstance(num_actions, int) else tuple(num_actions)
+        self.network = NatureCNN(shape)
+        self.actor = init_layer(nn.Linear(FEATURES, sum(self.nvec)), gain=0.01)
+        self.critic = init_layer(nn.Linear(FEATURES, 1), gain=1.0)
+
+    def logits(self, obs: Tensor) -> Tensor:
+        """Unnormalised log probabilities of the actions."""
+        logits: Tensor = self.actor(self.network(obs))
+        return logits
+
+    def value(self, obs: Tensor) -> Tensor:
+        """The expected discounted return."""
+        value: Tensor = self.critic(self.network(obs)).squeeze(-1)
+        return value
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and value, with the pictures read once."""
+        features = self.network(obs)
+        return self.actor(features), torch.squeeze(self.critic(features), -1)
+
+
+class NatureLSTMAgent(nn.Module):
+    """As `NatureAgent`, with an LSTM between the features and the outputs.
+
+    The memory of an environment is one row: hidden state, then cell state, zero at the start of an episode.
+    """
+
+    memory_size = 2 * MEMORY
+
+    def __init__(self, shape: Sequence[int], num_actions: int | Sequence[int]) -> None:
+        super().__init__()
+        self.nvec = (num_actions,) if isinstance(num_actions, int) else tuple(num_actions)
+        self.network = NatureCNN(shape)
+        self.lstm = nn.LSTM(FEATURES, MEMORY)
+        for name, parameter in self.lstm.named_parameters():
+            if "bias" in name:
+                nn.init.zeros_(parameter)
+            else:
+                nn.init.orthogonal_(parameter, 1.0)
+        self.actor = init_layer(nn.Linear(MEMORY, sum(self.nvec)), gain=0.01)
+        self.critic = init_layer(nn.Linear(MEMORY, 1), gain=1.0)
+
+    def step(self, obs: Tensor, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits, values and the next memory for one observation of each environment."""
+        logits, values, memory = self(obs[None], memory, torch.zeros(1, len(obs)))
+        return logits[0], values[0], memory
+
+    def forward(self, obs: Tensor, memory: Tensor, starts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits and values of sequences (step, environment, …), and the memory after them.
+
+        Where `starts` is 1 an episode begins, and with it the memory. Between such steps the LSTM runs
+        through all of them at once.
+        """
+        steps, rows = obs.shape[:2]
+        features = self.network(obs.flatten(0, 1)).view(steps, rows, FEATURES)
+        begins = [*starts.any(dim=1).nonzero().flatten().tolist(), steps]
+        if begins[0] > 0:
+            begins.insert(0, 0)
+        outputs = []
+        for begin, end in itertools.pairwise(begins):
+            memory = memory * (1.0 - starts[begin])[:, None]
+            hidden, cell = memory[None].chunk(2, dim=2)
+            found, (hidden, cell) = self.lstm(features[begin:end], (hidden.contiguous(), cell.contiguous()))
+            outputs.append(found)
+            memory = torch.cat((hidden[0], cell[0]), dim=1)
+        seen = torch.cat(outputs)
+        return self.actor(seen), torch.squeeze(self.critic(seen), -1), memory

@@ -1,0 +1,35 @@
+"""Proximal policy optimisation for games of Atari that EnvPool steps in parallel threads.
+
+Network, loop and loss are those of `ppo_atari`. EnvPool skips, shrinks and stacks the frames, so that the
+learner waits less for its games; returns are counted as there, by the game's own points to its end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cleanrl_worker.algorithms import ppo_atari
+from cleanrl_worker.kit.run import run_algorithm
+
+
+@dataclass
+class Args(ppo_atari.Args):
+    """Proximal policy optimisation for discrete actions and images of Atari games that EnvPool steps."""
+
+    exp_name: str = "ppo_atari_envpool"
+    """the name of this experiment, part of the results folder's name"""
+
+
+SPEC = dataclasses.replace(ppo_atari.SPEC, name="ppo_atari_envpool", args=Args, env_backend="envpool")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Train as the command line says; returns the exit code."""
+    return run_algorithm(SPEC, argv)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

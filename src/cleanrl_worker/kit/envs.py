@@ -1,0 +1,132 @@
+"""What training and evaluation ask of environments, whatever steps them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from numpy.typing import NDArray
+
+from cleanrl_worker.kit.state import State
+
+if TYPE_CHECKING:
+    from cleanrl_worker.training.curriculum import StageNote
+
+
+@dataclass(frozen=True)
+class Episode:
+    """A finished episode, as the game counts it."""
+
+    total_reward: float
+    length: int
+    stage: StageNote | None = None
+    """What its end says of the curriculum that it is part of."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step of all environments gave; `final_obs` has the last observation of each that finished.
+
+    Rewards and ends are the learner's: clipped, or at each lost life, where the algorithm wants that.
+    """
+
+    rewards: list[float]
+    terminated: list[bool]
+    truncated: list[bool]
+    final_obs: dict[int, NDArray[Any]]
+    episodes: list[Episode]
+
+
+class Envs(Protocol):
+    """Several environments that are stepped together.
+
+    A finished environment is reset within the same step: the observation that comes back already belongs to
+    the next episode, so each step is one to learn from; the old episode's last one is in `final_obs`.
+    """
+
+    num_envs: int
+    observation_space: Any
+    """Of the arrays that are shown, one for each environment."""
+    action_space: Any
+    obs_dtype: Any
+    """Of the arrays that `reset` and `step` fill."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether a resumed run goes on in the very episodes, to the byte."""
+
+    @property
+    def begun(self) -> Mapping[int, NDArray[Any]]:
+        """After `load`: the first observations of the environments that had to begin a new episode."""
+
+    @property
+    def stage(self) -> int | None:
+        """The stage that a curriculum is in, or has drawn last, counted from 1; None without a curriculum."""
+
+    @property
+    def reached_stage(self) -> int | None:
+        """The stage that was reached, whose scores compare with no others; None where they take turns."""
+
+    def reset(self, seed: int, out: NDArray[Any]) -> None:
+        """Start all environments, each with a seed of its own, and write the observations to `out`."""
+
+    def step(self, actions: list[Any], out: NDArray[Any]) -> Step:
+        """Take one action in each environment and write the next observations to `out`."""
+
+    def render(self, index: int) -> Any:
+        """The picture of one environment, if it can draw any."""
+
+    def state(self) -> State:
+        """What a resumed run needs to go on."""
+
+    def load(self, state: State) -> None:
+        """Go on from there, to the byte or with new episodes."""
+
+    def close(self) -> None:
+        """Release what the environments hold."""
+
+
+class EpisodeEnvs(Protocol):
+    """Environments that play episodes from seeds, each in its own time: for evaluations."""
+
+    num_envs: int
+    observation_space: Any
+    action_space: Any
+    obs_dtype: Any
+
+    def restart(self, index: int, seed: int, out: NDArray[Any]) -> None:
+        """Start an episode in one environment from a seed, and write its observation to `out`."""
+
+    def advance(
+        self, indices: Sequence[int], actions: Sequence[Any], out: NDArray[Any]
+    ) -> tuple[list[float], list[bool]]:
+        """Take one action in some environments; gives the reward of each and whether its episode ended.
+
+        One that has ended waits for `restart`. Rewards and ends are the game's own, whatever is made of them
+        for a learner.
+        """
+
+    def render(self, index: int) -> Any:
+        """The picture of one environment, if it can draw any."""
+
+    def close(self) -> None:
+        """Release what the environments hold."""
+
+
+@dataclass(frozen=True)
+class AtariOptions:
+    """How an algorithm sees games of Atari where a backend prepares the frames itself."""
+
+    stack: int = 4
+    """How many frames an observation has."""
+    frame_skip: int = 4
+    size: int = 84
+    noop_max: int = 30
+    """How many steps at most a game is left alone at its start."""
+    episodic_life: bool = True
+    """Let each lost life end an episode for the learner."""
+    clip_rewards: bool = True
+    """Let the learner see the sign of a reward only."""
+    sticky: float = 0.0
+    """How likely the game takes the last action again instead of the next one."""
