@@ -297,6 +297,9 @@ def _needed(
     for entry in entries:
         if entry is not None and entry.extra is not None:
             yield entry.extra, entry.env_id
+    schema = load_schema(config.algo) if script.has_main else None
+    if schema is not None:
+        yield from ((name, schema.name) for name in schema.requires)
     family = script.head.env_family
     sets = {one.extra for one in load_environments().values() if one.family == family} if family else set()
     # A family whose environments need different sets, or none, says nothing of what the script needs.

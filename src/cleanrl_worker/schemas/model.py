@@ -38,6 +38,8 @@ class AlgoSchema:
     action_spaces: tuple[str, ...]
     observation_spaces: tuple[str, ...]
     parameters: tuple[ParamSchema, ...]
+    requires: tuple[str, ...] = ()
+    """The optional sets that it needs installed."""
 
     def parameter(self, name: str) -> ParamSchema | None:
         """The parameter called `name`, or None; hyphens and underscores are the same."""
@@ -52,4 +54,5 @@ class AlgoSchema:
             action_spaces=tuple(data["action_spaces"]),
             observation_spaces=tuple(data["observation_spaces"]),
             parameters=tuple(ParamSchema.from_json(parameter) for parameter in data["parameters"]),
+            requires=tuple(data.get("requires", ())),
         )

@@ -38,6 +38,7 @@ def algorithm_schema(module_name: str) -> dict[str, Any]:
         "help": inspect.cleandoc(spec.args.__doc__).splitlines()[0],
         "action_spaces": list(spec.action_spaces),
         "observation_spaces": list(spec.observation_spaces),
+        **({"requires": list(spec.requires)} if spec.requires else {}),
         "parameters": [
             parameter_schema(field, hints[field.name], texts) for field in dataclasses.fields(spec.args)
         ],
