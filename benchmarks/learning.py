@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 from learning_figures import draw
-from learning_pages import HEADER, PAGES, cells, write_page
+from learning_pages import HEADER, PAGES, cells, judged_anew, write_page
 from learning_plan import PLAN, Row
 from learning_runs import Curve, read_run, train_all
 from tables import Table, kept_rows, write_tables
@@ -28,8 +28,9 @@ hyperparameter has its default.
 
 A bound of the form m − 2 × s is the published mean less twice s, which is the greater of the published
 standard deviation and 5 % of the environment's range of returns (CartPole-v1 0 to 500, Acrobot-v1 -500 to 0,
-MountainCar-v0 -200 to 0). On MountainCar-v0 it lies below the worst return there is: there only the distance
-to the published figure tells something. The other bounds are fixed figures.
+MountainCar-v0 -200 to 0). Where that is not above the worst return there is, which every run reaches, the
+bound is the published mean itself. Where that is the worst return too, there is no bound, and a row that has
+it is "not solved here". The other bounds are fixed figures.
 
 The published figures are those of CleanRL's documentation. They come from older versions of the environments
 and may average over another part of training. Stable-Baselines3 was trained here, for as many steps, with the
@@ -50,7 +51,10 @@ def main() -> int:
     # The table is of the whole plan, however many calls it took; a folder's name tells others nothing.
     del sys.argv[1:]
     kept = {(row[0], row[1]): row for row in kept_rows("learning", HEADER)}
-    rows = {row: measured.get(row) or kept.get((row.algo, row.env_id)) for row in PLAN}
+    earlier = {
+        row: judged_anew(row, kept[found]) for row in PLAN if (found := (row.algo, row.env_id)) in kept
+    }
+    rows = {row: measured.get(row) or earlier.get(row) for row in PLAN}
     write_tables("learning", "Learning", TEXT, [Table(HEADER, filter(None, rows.values()))])
     for algo in dict.fromkeys(row.algo for row in PLAN):
         told = {row: line for row, line in rows.items() if row.algo == algo and line}

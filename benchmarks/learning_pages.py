@@ -39,10 +39,19 @@ def cells(row: Row, curves: Sequence[Curve], peer: Curve | None) -> list[str]:
         f"{mean:.2f}{spread}",
         ", ".join(f"{value:.1f}" for value in returns) + waiting,
         row.bound_text,
-        "–" if row.bound is None else "not yet" if waiting else "yes" if mean >= row.bound else "**no**",
+        "not yet" if waiting and row.bound is not None else row.verdict(mean),
         row.published_text,
         f"{peer.last_tenth():.2f}" if peer else "–",
     ]
+
+
+def judged_anew(row: Row, line: Sequence[str]) -> list[str]:
+    """A line of an earlier table, held against the bounds of today's plan."""
+    told = dict(zip(HEADER, line, strict=True))
+    told["bound"], told["published"] = row.bound_text, row.published_text
+    if "not yet" not in told["each seed"]:
+        told["reached"] = row.verdict(float(told["return"].split()[0]))
+    return list(told.values())
 
 
 def write_page(algo: str, rows: Sequence[Sequence[str]]) -> None:

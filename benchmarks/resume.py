@@ -64,7 +64,10 @@ CASES = [
     Case("pqn", "CartPole-v1", 20_000),
     Case("pqn", GRID, 8_000),
     # Enough steps for several chunks of the replay buffer, some of which go again.
-    *(Case(algo, "CartPole-v1", 32_000, (*QUICK, "--buffer-size=14000")) for algo in ("dqn", "c51")),
+    *(
+        Case(algo, "CartPole-v1", 32_000, (*QUICK, "--buffer-size=14000"))
+        for algo in ("dqn", "dqn_jax", "c51")
+    ),
     *(Case(algo, GRID, 4_000, (*QUICK, "--buffer-size=3000", "--num-envs=2")) for algo in ("dqn", "c51")),
     *(
         Case(algo, env_id, 8_000, ROLLOUTS)

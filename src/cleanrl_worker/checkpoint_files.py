@@ -25,6 +25,7 @@ _CHUNK_NAME = re.compile(r"replay/chunk-\d+\.npz")
 _SHAPE = "__shape__.npy"
 _ATTEMPTS = 5
 _PICKLE = b"\x80"
+_TABLES = frozenset(bytes([first]) for first in (*range(0x81, 0x90), 0xDE, 0xDF))
 
 
 @dataclass(frozen=True)
@@ -131,8 +132,20 @@ def check_whole(origin: Origin) -> Origin:
     return origin
 
 
+def holds_flax(path: Path) -> bool:
+    """Whether a model file begins as those of Flax do: with a table in msgpack."""
+    try:
+        with path.open("rb") as file:
+            return file.read(1) in _TABLES
+    except OSError:
+        return False
+
+
 def _check_model(path: Path) -> None:
-    """Refuse a file that torch cannot have written, or that has lost a part of itself."""
+    """Refuse a file that neither torch nor Flax can have written, or that has lost a part of itself."""
+    if holds_flax(path):
+        # Only with Flax is there anything that reads the whole of it.
+        return
     with path.open("rb") as file:
         if file.read(1) == _PICKLE:
             # As older versions of torch wrote them, which only torch can check.

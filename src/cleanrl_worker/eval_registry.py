@@ -9,7 +9,7 @@ import dataclasses
 import json
 import math
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,17 +17,17 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from cleanrl_worker.checkpoint_files import CHECKPOINT_SUFFIX, Origin, read_origin
+from cleanrl_worker.checkpoint_files import CHECKPOINT_SUFFIX, Origin, holds_flax, read_origin
 from cleanrl_worker.kit.args import CommonArgs
+from cleanrl_worker.kit.backend import find_backend
 from cleanrl_worker.kit.loading import load_spec
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.spec import AlgorithmSpec, Misfit, fill_model
 from cleanrl_worker.kit.state import State, decode
-from cleanrl_worker.kit.torch_backend import as_tensors, read_weights
 from cleanrl_worker.policy_card import read_card
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY, find_algorithm_file
 from cleanrl_worker.resuming import as_object
-from cleanrl_worker.schemas.load import shipped_algorithms
+from cleanrl_worker.schemas.load import load_schema, shipped_algorithms
 from cleanrl_worker.training.backends import open_episodes
 from cleanrl_worker.training.envs import VectorEnv
 from cleanrl_worker.training.evaluation import Evaluation, evaluate
@@ -35,6 +35,7 @@ from cleanrl_worker.training.normalise import FrozenNormaliser, statistics_in
 from cleanrl_worker.training.pools import EnvPoolEpisodes
 from cleanrl_worker.trust import require_trust, require_trusted_algorithm
 from mosaic.contract.errors import MosaicError, StorageError, UserError, closest
+from mosaic.contract.extras import require_extra
 
 NO_STATISTICS = (
     "The statistics of the observations that this policy was trained on are not beside its weights; "
@@ -55,7 +56,8 @@ class EvalEntry:
 
     def checkpoint_weights(self, parts: State, args: CommonArgs) -> Any:
         """The weights among the parts of a full checkpoint, in the form of a model file."""
-        return as_tensors(fill_model(self.spec.model, parts.__getitem__, vars(args)))
+        content = fill_model(self.spec.model, parts.__getitem__, vars(args))
+        return find_backend(self.spec.backend).decode_weights(content)
 
     def make_envs(self, args: CommonArgs, num_envs: int) -> VectorEnv | EnvPoolEpisodes:
         """Environments as the algorithm trains on, those of Python where it has them."""
@@ -67,6 +69,9 @@ def find_entry(algo: str) -> EvalEntry:
     if algo not in DEFAULT_ALGO_REGISTRY and find_algorithm_file(algo) is None:
         hint = closest(algo, DEFAULT_ALGO_REGISTRY) or f"; known are {', '.join(DEFAULT_ALGO_REGISTRY)}."
         raise UserError(f"There is no algorithm '{algo}' whose models can be played{hint}")
+    schema = load_schema(algo)
+    for name in schema.requires if schema is not None else ():
+        require_extra(name, algo)
     return EvalEntry(load_spec(find_algorithm_file(algo) or algo))
 
 
@@ -137,11 +142,12 @@ def open_model(
     given = {"env_id": env_id, "env_kwargs": env_kwargs}
     if path.suffix == CHECKPOINT_SUFFIX:
         return _open_checkpoint(origin, algo, given, trusted)
-    weights, card = read_weights(path), read_card(path)
+    card = read_card(path)
     _require_trust(path, card.args if card else {}, given, trusted)
     if algo is None:
-        algo = origin.algo if card is not None else guess_algo(weights, path)
+        algo = origin.algo if card is not None else guess_algo(path)
     entry = EvalEntry(algo) if isinstance(algo, AlgorithmSpec) else find_entry(str(algo))
+    weights = find_backend(entry.spec.backend).read_model(path)
     args = _arguments(entry, card.args if card else {}, given)
     if card is None:
         return SavedModel(str(path), entry, args, weights)
@@ -184,10 +190,14 @@ def _arguments(entry: EvalEntry, known: Mapping[str, Any], given: Mapping[str, A
     return entry.spec.args(**taken | {name: value for name, value in given.items() if value is not None})
 
 
-def guess_algo(weights: Any, path: Path) -> str:
-    """The one algorithm whose models have such parameters; UserError when there is none, or several."""
+def guess_algo(path: Path) -> str:
+    """The one algorithm whose models have a file's parameters; UserError when there is none, or several."""
+    backend = "jax" if holds_flax(path) else "torch"
+    if backend == "jax":
+        require_extra("jax", str(path))
+    weights = find_backend(backend).read_model(path)
     found: dict[Callable[..., Policy], str] = {}
-    for entry in map(find_entry, shipped_algorithms()):
+    for entry in _entries(backend):
         try:
             entry.spec.load_policy(weights, _SmallSpaces(entry), entry.spec.args())
         except Misfit as misfit:
@@ -200,6 +210,14 @@ def guess_algo(weights: Any, path: Path) -> str:
         return names[0]
     which = f"may be of {' or '.join(names)}" if names else "has the parameters of no algorithm known here"
     raise UserError(f"{path} {which}; say which algorithm made it.")
+
+
+def _entries(backend: str) -> Iterator[EvalEntry]:
+    """Those of the algorithms whose networks a backend computes; what they need is there if it is."""
+    for algo in shipped_algorithms():
+        schema = load_schema(algo)
+        if schema is not None and ("jax" in schema.requires) == (backend == "jax"):
+            yield find_entry(algo)
 
 
 class _SmallSpaces:

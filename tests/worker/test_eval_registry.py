@@ -25,6 +25,7 @@ SHORT = {
     "ppo_continuous_action": ("Pendulum-v1", "--total-timesteps=400", "--num-steps=200"),
     "rpo_continuous_action": ("Pendulum-v1", "--total-timesteps=400", "--num-steps=200"),
     "dqn": ("CartPole-v1", "--total-timesteps=300", "--learning-starts=200"),
+    "dqn_jax": ("CartPole-v1", "--total-timesteps=300", "--learning-starts=200"),
     "c51": ("CartPole-v1", "--total-timesteps=300", "--learning-starts=200", "--n-atoms=21"),
     "pqn": ("CartPole-v1", "--total-timesteps=512"),
     "ddpg_continuous_action": ("Pendulum-v1", "--total-timesteps=110", "--learning-starts=100"),
@@ -172,7 +173,12 @@ class Harmless:
     ("content", "algo", "env_id", "said"),
     [
         (b"", "ppo", "CartPole-v1", "is not a PyTorch file of plain weights"),
-        (b"\x81\xa6params\x80", None, "CartPole-v1", "is not a PyTorch file of plain weights"),
+        (b"\x81\xa6params\x80", "dqn", "CartPole-v1", "is not a PyTorch file of plain weights"),
+        (b"\x81\xa6params\x80", None, "CartPole-v1", "has the parameters of no algorithm known here"),
+        (b"\x81\xa6par", None, "CartPole-v1", "is not a Flax file of plain weights"),
+        (b"", "dqn_jax", "CartPole-v1", "is not a Flax file of plain weights"),
+        (b"\x01", "dqn_jax", "CartPole-v1", "does not hold the weights of one network by their names"),
+        (FOREIGN["dqn"], "dqn_jax", "CartPole-v1", "is not a Flax file of plain weights"),
         (("x", Harmless), "ppo", "CartPole-v1", "is not a PyTorch file of plain weights"),
         (
             FOREIGN["dqn"],

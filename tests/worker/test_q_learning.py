@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from cleanrl_worker.agents.q_networks import DistributionalQNetwork, NormedQNetwork
-from cleanrl_worker.algorithms import c51, dqn, pqn
+from cleanrl_worker.algorithms import c51, dqn, dqn_jax, pqn
 from cleanrl_worker.checkpoint_files import list_checkpoints
 from cleanrl_worker.kernels.c51 import project
 from cleanrl_worker.kit.exploration import epsilon_greedy, linear_schedule
@@ -127,8 +127,13 @@ def model_of(folder: Path) -> Any:
 
 
 QUICK = ("--learning-starts=200", "--learning-rate=0.003", "--target-network-frequency=50")
-ALGOS = [(dqn, QUICK), (c51, (*QUICK, "--v-max=20")), (pqn, ("--learning-rate=0.003", "--num-steps=32"))]
-EACH = pytest.mark.parametrize(("algo", "flags"), ALGOS, ids=("dqn", "c51", "pqn"))
+ALGOS = [
+    (dqn, QUICK),
+    (dqn_jax, QUICK),
+    (c51, (*QUICK, "--v-max=20")),
+    (pqn, ("--learning-rate=0.003", "--num-steps=32")),
+]
+EACH = pytest.mark.parametrize(("algo", "flags"), ALGOS, ids=("dqn", "dqn_jax", "c51", "pqn"))
 Trains = Callable[..., dict[str, Series]]
 
 

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from cleanrl_worker.algorithms import dqn
 from cleanrl_worker.checkpoint_files import list_checkpoints, read_origin
+from cleanrl_worker.footprint import check_memory, estimated_memory, is_stack
 from cleanrl_worker.kit import replay
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.checkpoints import Checkpoints
-from cleanrl_worker.kit.replay import ReplayBuffer
+from cleanrl_worker.kit.replay import FrameBuffer, Replay, ReplayBuffer
+from cleanrl_worker.kit.run import Run, train
 from cleanrl_worker.kit.state import decode, encode
+from cleanrl_worker.schemas.catalog import EnvironmentEntry
+from cleanrl_worker.training.stopping import StopSignals
 from cleanrl_worker.training.writer import RunWriter
+from mosaic.contract.errors import UserError
 
 
 def make(capacity: int = 25) -> ReplayBuffer:
@@ -108,3 +118,211 @@ def test_the_last_two_checkpoints_and_the_best_stay_with_their_chunks(
         assert set(copy.sample(500).actions) == set(range(copy.total - 25, copy.total))
         needed |= set(state["chunks"])
     assert {f"replay/{path.name}" for path in (tmp_path / "checkpoints" / "replay").iterdir()} == needed
+
+
+# Stacks of frames
+
+STACK = (4, 6, 5)
+
+
+def transitions(seed: int, steps: int, envs: int) -> Iterator[tuple[Any, Any, int, float, bool, int]]:
+    """Steps of games that show their last four frames: ended, truncated, begun with copies or with black."""
+    dice = np.random.default_rng(seed)
+
+    def frame() -> np.ndarray:
+        return dice.integers(0, 256, STACK[1:], dtype=np.uint8)
+
+    def begin() -> np.ndarray:
+        first = frame()
+        return np.stack([first] * 4 if dice.random() < 0.5 else [np.zeros_like(first)] * 3 + [first])
+
+    shown = [begin() for _ in range(envs)]
+    for step in range(steps):
+        for index in range(envs):
+            # Now and then a picture stands still.
+            new = shown[index][-1] if dice.random() < 0.1 else frame()
+            after = np.concatenate([shown[index][1:], new[None]])
+            ends = dice.random() < 0.15
+            yield shown[index], after, step * envs + index, float(step), ends and dice.random() < 0.5, index
+            shown[index] = begin() if ends else after
+
+
+def pair(capacity: int) -> tuple[FrameBuffer, ReplayBuffer]:
+    frames = FrameBuffer(capacity, STACK, (), 3, np.uint8, np.int64)
+    return frames, ReplayBuffer(capacity, STACK, (), 3, np.uint8, np.int64)
+
+
+def assert_same_samples(one: ReplayBuffer, other: ReplayBuffer, size: int = 64) -> None:
+    for mine, theirs in zip(one.sample(size), other.sample(size), strict=True):
+        assert mine.dtype == theirs.dtype
+        np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("envs", [1, 3])
+@pytest.mark.parametrize("capacity", [2, 7, 50, 400])
+def test_frames_kept_once_give_the_same_samples_as_whole_stacks(envs: int, capacity: int) -> None:
+    frames, whole = pair(capacity)
+    for number, step in enumerate(transitions(5, 300, envs)):
+        frames.add(*step)
+        whole.add(*step)
+        if number % 17 == 0:
+            assert_same_samples(frames, whole)
+    assert_same_samples(frames, whole, 2000)
+
+
+def frames_in_use(buffer: FrameBuffer) -> int:
+    return len(np.unique(buffer._columns["frames"][: len(buffer)]))
+
+
+def test_each_frame_is_kept_once_and_its_place_is_used_again() -> None:
+    frames, _ = pair(200)
+    ends = 0
+    for step in transitions(5, 2000, 2):
+        frames.add(*step)
+        ends += not np.array_equal(step[1][:3], step[0][1:]) or step[4]
+    # One frame for each step, two more for each of the episodes, of seven steps on average.
+    assert frames_in_use(frames) < 200 * (1 + 3 / 6)
+    assert frames._used <= frames_in_use(frames) + 60, "more than the greatest number of frames so far"
+    assert len(frames._free) + frames_in_use(frames) == frames._used
+
+
+def test_what_is_no_stack_of_frames_comes_back_too() -> None:
+    frames, whole = pair(30)
+    dice = np.random.default_rng(1)
+    for number in range(80):
+        obs, after = dice.integers(0, 256, (2, *STACK), dtype=np.uint8)
+        for buffer in (frames, whole):
+            buffer.add(obs, after, number, 0.0, False, number % 4)
+    assert len(frames._blocks) > 1, "so many frames need a second block"
+    assert_same_samples(frames, whole, 500)
+
+
+@pytest.mark.parametrize("total", [6, 25, 61, 118])
+def test_a_buffer_of_frames_goes_on_from_a_checkpoint_to_the_byte(
+    tmp_path: Path, total: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "FRAME_CHUNK", 10)
+    steps = list(transitions(8, 60, 3))
+    (frames, whole), (again, _) = pair(25), pair(25)
+    stored = dict[str, bytes]()
+    for number, step in enumerate(steps):
+        if number in (total // 2, total):
+            frames.store(tmp_path)
+            state = encode(frames.state())
+        if number == total:
+            stored = {path.name: path.read_bytes() for path in (tmp_path / "replay").iterdir()}
+            (tmp_path / "state.npz").write_bytes(state)
+            state_at = decode(tmp_path / "state.npz")
+            again.fetch(tmp_path, state_at)
+            again.load(state_at)
+        if number >= total:
+            again.add(*step)
+        frames.add(*step)
+        whole.add(*step)
+    # The frames that are new to a chunk are the same, in the same order, so its file is too.
+    ends = []
+    for buffer, folder in ((frames, tmp_path / "one"), (again, tmp_path / "two")):
+        buffer._stored.clear()
+        buffer.store(folder)
+        files = {path.name: path.read_bytes() for path in (folder / "replay").iterdir()}
+        ends.append((files, encode(buffer.state())))
+    assert ends[0] == ends[1]
+    assert (
+        ends[0][0].items()
+        >= {
+            name: data for name, data in stored.items() if name in ends[0][0] and int(name[6:14]) >= 16
+        }.items()
+    )
+    assert_same_samples(again, whole, 500)
+
+
+def test_a_run_on_stacks_of_frames_keeps_each_once_and_says_what_that_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "films.py").write_text(FILMS)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    spec = dataclasses.replace(
+        dqn.SPEC,
+        name="films",
+        train=remember,
+        flat_observations=False,
+        observation_spaces=("image",),
+        model={},
+    )
+    args = dqn.Args(
+        env_id="films:Film-v0", num_envs=2, total_timesteps=120, eval_episodes=0, save_model=False
+    )
+    with StopSignals() as stop:
+        train(spec, args, stop)
+        said = capsys.readouterr().err
+        assert re.search(
+            r"The replay buffer takes up to \d+ MB of memory as it fills; [\d,]+ MB are free", said
+        )
+        with pytest.raises(
+            UserError, match=r"^A replay buffer of 10,000,000,000 steps would need [^\n]+ MB; "
+        ):
+            train(spec, dataclasses.replace(args, buffer_size=10**10), stop)
+
+
+FILMS = """
+import gymnasium, numpy as np
+
+class Film(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(0, 255, (4, 40, 40), np.uint8)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.time = 0
+        return self.show(), {}
+
+    def show(self):
+        return np.stack([np.full((40, 40), max(0, self.time + back), np.uint8) for back in (-3, -2, -1, 0)])
+
+    def step(self, action):
+        self.time += 1
+        return self.show(), float(self.time), False, self.time == 10, {}
+
+gymnasium.register("Film-v0", Film)
+"""
+
+
+def remember(run: Run[Any]) -> None:
+    """What any algorithm does with its replay buffer, and a look at what it draws."""
+    buffer = run.keep("replay", Replay(run, run.args.buffer_size, (), "int64"))
+    for _ in run.updates(every=run.args.num_envs):
+        buffer.step([0] * run.args.num_envs, [0] * run.args.num_envs)
+    sample = buffer.sample(300)
+    assert sample.obs.dtype == np.uint8 and sample.obs.shape == (300, 4, 40, 40)
+    now, after = sample.obs[:, -1, 0, 0].astype(int), sample.next_obs[:, -1, 0, 0].astype(int)
+    # The tenth frame ends a film by its limit: the next observation is still of the same film.
+    np.testing.assert_array_equal(after, now + 1)
+    np.testing.assert_array_equal(sample.rewards, after)
+    assert set(now) == set(range(10)) and not sample.dones.any()
+    np.testing.assert_array_equal(sample.obs[:, 1:], sample.next_obs[:, :-1])
+
+
+@pytest.mark.parametrize(
+    ("shape", "dtype", "expected"),
+    [
+        ((4, 84, 84), "uint8", True),
+        ((4, 84, 84, 3), "uint8", True),
+        ((4, 84, 84), "float32", False),
+        ((210, 160, 3), "uint8", False),
+        ((7, 7, 3), "uint8", False),
+        ((128,), "uint8", False),
+    ],
+)
+def test_what_a_stack_of_frames_is(shape: tuple[int, ...], dtype: str, expected: bool) -> None:
+    assert is_stack(shape, dtype) is expected
+
+
+def test_a_dry_run_counts_each_frame_once() -> None:
+    seen = {"kind": "box", "shape": [4, 84, 84], "dtype": "uint8"}
+    action = {"kind": "discrete", "n": 2, "shape": []}
+    entry = EnvironmentEntry("Film-v0", "own", None, seen, action, None)
+    parts = estimated_memory({"buffer_size": 1_000_000}, entry)
+    assert parts is not None and 7056 <= parts["replay_buffer"] < 7200
+    with pytest.raises(UserError, match=r"would need about [\d,]+ MB .*; lower buffer_size\."):
+        check_memory({"buffer_size": 10**9}, entry)

@@ -97,6 +97,7 @@ def curriculum(stages: list[dict[str, object]]) -> str:
         ("ppo_continuous_action", ROBOT, ROLLOUTS),
         ("rpo_continuous_action", "Pendulum-v1", ROLLOUTS),
         ("dqn", "CartPole-v1", (*CHUNKS, "--num-envs=3")),
+        ("dqn_jax", "CartPole-v1", ("--learning-starts=1000", "--total-timesteps=8000", "--tau=0.5")),
         ("c51", "CartPole-v1", ("--learning-starts=1000", "--total-timesteps=8000")),
         ("pqn", "CartPole-v1", ()),
         ("ddpg_continuous_action", "Pendulum-v1", OFF_POLICY),

@@ -12,13 +12,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Annotated
 
-import torch
-
 from cleanrl_worker.eval_registry import open_model
 from cleanrl_worker.interactive.messages import Refusal, Request, parse_request
 from cleanrl_worker.interactive.session import Message, Session
 from cleanrl_worker.interactive.wire import LONGEST_LINE, LineTooLong, Wire
 from cleanrl_worker.kit.args import SEEDS, Bounds
+from cleanrl_worker.kit.backend import find_backend
 from cleanrl_worker.modes import INTERACTIVE
 from cleanrl_worker.policy_files import find_policy
 from cleanrl_worker.training.cli import parse_args
@@ -79,11 +78,11 @@ def serve(argv: Sequence[str] | None, replies: int) -> int:
 
 def _serve(argv: Sequence[str] | None, wire: Wire) -> int:
     args = parse_args(Args, argv, INTERACTIVE)
-    # One row at a time: a second thread only waits.
-    torch.set_num_threads(1)
     policy = find_policy(args.policy_path, Path.cwd())
     trusted = args.trust.split(",")
     model = open_model(Path(policy.path), args.algo, args.env_id, args.env_kwargs, trusted)
+    # One row at a time: a second thread only waits.
+    find_backend(model.entry.spec.backend).limit_threads(1)
     session = Session(
         model,
         seed=args.seed,

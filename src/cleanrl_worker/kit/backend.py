@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from cleanrl_worker.kit.state import State, Stateful
-from mosaic.contract.errors import UserError
+from mosaic.contract.errors import NotFoundError, StorageError, UserError
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"
 """Set by the daemon to the number of CPUs that are reserved for the run."""
@@ -31,7 +31,7 @@ class Backend:
         """Seed everything that draws random numbers, and fix the number of threads, on which sums depend."""
         random.seed(seed)
         np.random.seed(seed % 2**32)
-        threadpool_limits(thread_count())
+        self.limit_threads(thread_count())
 
     def adapt(self, part: Any) -> Stateful:
         """A part of an algorithm as a checkpoint holds it."""
@@ -44,15 +44,27 @@ class Backend:
         order: NDArray[np.int64] = np.random.permutation(size)
         return order
 
+    def key(self) -> NDArray[np.uint32]:
+        """A new key for JAX, whose random numbers are made from keys: splitting one would be compiled."""
+        drawn: NDArray[np.uint32] = np.random.randint(0, 2**32, 2, np.uint32)
+        return drawn
+
     def encode_model(self, content: Any) -> bytes:
         """The bytes of a model file."""
         raise NotImplementedError
 
-    def read_model(self, path: Path) -> Any:
+    @staticmethod
+    def limit_threads(count: int) -> None:
+        """Use so many CPU threads from here on."""
+        threadpool_limits(count)
+
+    @staticmethod
+    def read_model(path: Path) -> Any:
         """The content of a model file, without running any code that may be in it."""
         raise NotImplementedError
 
-    def decode_weights(self, content: Any) -> Any:
+    @staticmethod
+    def decode_weights(content: Any) -> Any:
         """The content of a model, made of a checkpoint's arrays, as it would be read from its file."""
         return content
 
@@ -88,8 +100,23 @@ class Backend:
 
 def open_backend(name: str, seed: int, deterministic: bool = True, cuda: bool = False) -> Backend:
     """The backend of an algorithm, seeded."""
-    backend: Backend = importlib.import_module(_MODULES[name]).open_backend(seed, deterministic, cuda)
+    return find_backend(name)(seed, deterministic, cuda)
+
+
+def find_backend(name: str) -> type[Backend]:
+    """The backend of that name, which imports its library."""
+    backend: type[Backend] = importlib.import_module(_MODULES[name]).BACKEND
     return backend
+
+
+def read_model_file(path: Path) -> bytes:
+    """The bytes of a model file; a MosaicError says why they cannot be read."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError as error:
+        raise NotFoundError(f"There is no model file {path}.") from error
+    except OSError as error:
+        raise StorageError(f"The model file {path} cannot be read: {error.strerror}.") from error
 
 
 def thread_count() -> int:

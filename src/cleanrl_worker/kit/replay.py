@@ -1,4 +1,4 @@
-"""A replay buffer whose checkpoints write only what is new."""
+"""Replay buffers whose checkpoints write only what is new; of stacked pictures each frame is kept once."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cleanrl_worker.footprint import check_replay, is_stack
 from cleanrl_worker.kit.state import State, decode, encode
+from cleanrl_worker.training.video import warn
 from mosaic.contract.atomic import write_atomic
 
 if TYPE_CHECKING:
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 
 CHUNK = 10_000
 """Transitions in one immutable file beside the checkpoints."""
+_EPISODE = 16
+"""An episode that is shorter than this on average takes a second block of memory."""
+FRAME_CHUNK = 2_000
+"""The same with frames, of which so many take 14 MB: the newest ones are written with each checkpoint."""
 _FOLDER = "replay"
 
 
@@ -46,8 +52,7 @@ class ReplayBuffer:
         self.capacity = capacity
         self._random = np.random.default_rng(seed)
         self._columns: dict[str, NDArray[Any]] = {
-            "obs": np.zeros((capacity, *obs_shape), obs_dtype),
-            "next_obs": np.zeros((capacity, *obs_shape), obs_dtype),
+            **self._observation_columns(obs_shape, obs_dtype),
             "actions": np.zeros((capacity, *action_shape), action_dtype),
             "rewards": np.zeros(capacity, np.float32),
             "dones": np.zeros(capacity, np.float32),
@@ -56,23 +61,35 @@ class ReplayBuffer:
         """How many transitions were ever added."""
         self._stored: set[int] = set()
 
+    def _observation_columns(self, shape: tuple[int, ...], dtype: Any) -> dict[str, NDArray[Any]]:
+        return {name: np.zeros((self.capacity, *shape), dtype) for name in ("obs", "next_obs")}
+
+    @property
+    def _chunk(self) -> int:
+        return CHUNK
+
     def __len__(self) -> int:
         return min(self.total, self.capacity)
 
-    def add(self, obs: Any, next_obs: Any, action: Any, reward: float, done: bool) -> None:
-        """Keep one transition, in place of the oldest when the buffer is full."""
+    def add(self, obs: Any, next_obs: Any, action: Any, reward: float, done: bool, index: int = 0) -> None:
+        """Keep one transition of environment `index`, in place of the oldest when the buffer is full."""
         place, columns = self.total % self.capacity, self._columns
-        columns["obs"][place] = obs
-        columns["next_obs"][place] = next_obs
+        self._keep_observations(place, obs, next_obs, index)
         columns["actions"][place] = action
         columns["rewards"][place] = reward
         columns["dones"][place] = done
         self.total += 1
 
+    def _keep_observations(self, place: int, obs: Any, next_obs: Any, index: int) -> None:
+        self._columns["obs"][place] = obs
+        self._columns["next_obs"][place] = next_obs
+
     def sample(self, size: int) -> Sample:
         """Transitions drawn with replacement."""
-        rows = self._random.integers(0, len(self), size)
-        return Sample(**{name: column.take(rows, axis=0) for name, column in self._columns.items()})
+        return Sample(**self._take(self._random.integers(0, len(self), size)))
+
+    def _take(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        return {name: column.take(rows, axis=0) for name, column in self._columns.items()}
 
     # Checkpoints
 
@@ -81,19 +98,17 @@ class ReplayBuffer:
         (folder / _FOLDER).mkdir(parents=True, exist_ok=True)
         for number in self._full_chunks():
             if number not in self._stored:
-                rows = np.arange(number * CHUNK, (number + 1) * CHUNK) % self.capacity
-                content = {name: column[rows] for name, column in self._columns.items()}
-                write_atomic(folder / _chunk_name(number), encode(content))
+                rows = np.arange(number * self._chunk, (number + 1) * self._chunk) % self.capacity
+                write_atomic(folder / _chunk_name(number), encode(self._content(rows)))
                 self._stored.add(number)
 
     def state(self) -> State:
         """Where the buffer stands, the names of its chunks, and what is in none of them yet."""
-        rows = self._tail()
         return {
             "total": self.total,
             "chunks": [_chunk_name(number) for number in self._full_chunks()],
             "random": dict(self._random.bit_generator.state),
-            "tail": {name: column[rows] for name, column in self._columns.items()},
+            "tail": self._content(self._tail()),
         }
 
     def fetch(self, folder: Path, state: State) -> None:
@@ -101,18 +116,26 @@ class ReplayBuffer:
         self.total = int(state["total"])
         first, _ = self._window()
         self._stored = set(self._full_chunks())
-        for number in self._stored:
-            content = decode(folder / _chunk_name(number))
-            keep = np.arange(max(number * CHUNK, first), (number + 1) * CHUNK)
-            for name, column in self._columns.items():
-                column[keep % self.capacity] = content[name][keep - number * CHUNK]
+        for number in sorted(self._stored):
+            start = number * self._chunk
+            keep = np.arange(max(start, first), start + self._chunk)
+            self._fill(keep, decode(folder / _chunk_name(number)), keep - start)
 
     def load(self, state: State) -> None:
         """Take up the tail and the random state."""
-        rows = self._tail()
-        for name, column in self._columns.items():
-            column[rows] = state["tail"][name]
+        first, last = self._window()
+        numbers = np.arange(max(first, last // self._chunk * self._chunk), last)
+        self._fill(numbers, state["tail"], np.arange(len(numbers)))
         self._random.bit_generator.state = state["random"]
+
+    def _content(self, rows: NDArray[np.int64]) -> State:
+        """Some rows as a file holds them."""
+        return {name: column[rows] for name, column in self._columns.items()}
+
+    def _fill(self, numbers: NDArray[np.int64], content: State, given: NDArray[np.int64]) -> None:
+        """Put the rows `given` of such a content where the transitions of these numbers belong."""
+        for name, column in self._columns.items():
+            column[numbers % self.capacity] = content[name][given]
 
     def _window(self) -> tuple[int, int]:
         """The numbers of the transitions that the buffer holds: from, up to."""
@@ -120,13 +143,124 @@ class ReplayBuffer:
 
     def _full_chunks(self) -> range:
         first, last = self._window()
-        return range(first // CHUNK, last // CHUNK)
+        return range(first // self._chunk, last // self._chunk)
 
     def _tail(self) -> NDArray[np.int64]:
         """The rows that are in no full chunk yet."""
         first, last = self._window()
-        rows: NDArray[np.int64] = np.arange(max(first, last // CHUNK * CHUNK), last) % self.capacity
-        return rows
+        rows: NDArray[np.int64] = np.arange(max(first, last // self._chunk * self._chunk), last)
+        return rows % self.capacity
+
+
+class FrameBuffer(ReplayBuffer):
+    """A replay buffer of stacked frames which keeps each frame once.
+
+    A transition holds the places of its frames. That a stack shares frames with the one before it is seen by
+    comparing them, so any stack comes back as it was given: at the start of an episode, at its end, at a
+    truncation. A place is free again when the last transition has gone that has its frame.
+    """
+
+    def _observation_columns(self, shape: tuple[int, ...], dtype: Any) -> dict[str, NDArray[Any]]:
+        self._depth, frame = shape[0], shape[1:]
+        # One more frame for each end of an episode; pages that nothing was written to take no memory.
+        size = self.capacity + self.capacity // _EPISODE + 2 * self._depth
+        self._blocks = [np.zeros((size, *frame), dtype)]
+        self._size = size
+        self._used = 0
+        self._free: list[int] = []
+        self._last_user = np.full(size, -1, np.int64)
+        self._newest: dict[int, tuple[int, list[int], NDArray[Any]]] = {}
+        return {"frames": np.zeros((self.capacity, 2 * self._depth), np.int32)}
+
+    @property
+    def _chunk(self) -> int:
+        return FRAME_CHUNK
+
+    def _keep_observations(self, place: int, obs: Any, next_obs: Any, index: int) -> None:
+        number, oldest = self.total, self.total - self.capacity
+        known, places, stack = self._newest.get(index, (-1, [], None))
+        if stack is None or known < oldest:
+            # Nothing is known of this environment, or its frames may have gone meanwhile.
+            places, stack = [], None
+        before = self._places(np.asarray(obs), places, stack, shifted=0)
+        after = self._places(np.asarray(next_obs), before, np.asarray(obs), shifted=1)
+        row = self._columns["frames"][place]
+        self._last_user[before] = number
+        self._last_user[after] = number
+        if oldest >= 0:
+            gone = {frame for frame in row.tolist() if self._last_user[frame] == oldest}
+            self._free.extend(sorted(gone))
+        row[: self._depth], row[self._depth :] = before, after
+        self._newest[index] = number, after, np.array(next_obs)
+
+    def _places(
+        self, stack: NDArray[Any], places: list[int], known: NDArray[Any] | None, shifted: int
+    ) -> list[int]:
+        """Where the frames of a stack lie, most likely those of a known one that many frames later."""
+        kept = self._depth - shifted
+        if known is not None and np.array_equal(stack[:kept], known[shifted:]):
+            return [*places[shifted:], *(self._add_frame(frame) for frame in stack[kept:])]
+        found: list[int] = []
+        for at, frame in enumerate(stack):
+            # Stacks begin with copies of one frame.
+            same = at > 0 and np.array_equal(frame, stack[at - 1])
+            found.append(found[-1] if same else self._add_frame(frame))
+        return found
+
+    def _add_frame(self, frame: NDArray[Any]) -> int:
+        if self._free:
+            place = self._free.pop()
+        else:
+            place, self._used = self._used, self._used + 1
+            if place == len(self._blocks) * self._size:
+                self._blocks.append(np.zeros_like(self._blocks[0]))
+                self._last_user = np.append(self._last_user, np.full(self._size, -1, np.int64))
+        self._blocks[place // self._size][place % self._size] = frame
+        return place
+
+    def _take(self, rows: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        found = super()._take(rows)
+        places = found.pop("frames")
+        halves = places[:, : self._depth], places[:, self._depth :]
+        return {"obs": self._frames(halves[0]), "next_obs": self._frames(halves[1]), **found}
+
+    def _frames(self, places: NDArray[Any]) -> NDArray[Any]:
+        if len(self._blocks) == 1:
+            return self._blocks[0].take(places, axis=0)
+        out = np.empty((*places.shape, *self._blocks[0].shape[1:]), self._blocks[0].dtype)
+        for number, block in enumerate(self._blocks):
+            here = places // self._size == number
+            out[here] = block.take(places[here] % self._size, axis=0)
+        return out
+
+    def _content(self, rows: NDArray[np.int64]) -> State:
+        """Rows and their frames, which are numbered in the order in which they are first met."""
+        columns = super()._content(rows)
+        places, first, own = np.unique(columns["frames"], return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        rank = np.empty_like(order)
+        rank[order] = np.arange(len(order))
+        numbers = rank[own].reshape(columns["frames"].shape).astype(np.int32)
+        return {**columns, "frames": numbers, "pictures": self._frames(places[order])}
+
+    def _fill(self, numbers: NDArray[np.int64], content: State, given: NDArray[np.int64]) -> None:
+        super()._fill(numbers, content, given)
+        # As a file numbers them, the frames of these rows get places of their own here.
+        needed, own = np.unique(content["frames"][given], return_inverse=True)
+        places = np.array([self._add_frame(content["pictures"][one]) for one in needed], np.int32)
+        held = places[own].reshape(len(given), 2 * self._depth)
+        self._columns["frames"][numbers % self.capacity] = held
+        np.maximum.at(self._last_user, held, numbers[:, None])
+
+    def state(self) -> State:
+        return {**super().state(), "newest": {str(index): one[0] for index, one in self._newest.items()}}
+
+    def load(self, state: State) -> None:
+        super().load(state)
+        for index, number in state["newest"].items():
+            if number >= self._window()[0]:
+                places = self._columns["frames"][number % self.capacity, self._depth :]
+                self._newest[int(index)] = number, places.tolist(), self._frames(places)
 
 
 class Replay:
@@ -140,7 +274,10 @@ class Replay:
         self._run = run
         self.obs: NDArray[Any] = np.zeros((envs.num_envs, *shape), envs.obs_dtype)
         self._next = np.zeros_like(self.obs)
-        self._buffer = ReplayBuffer(capacity, shape, action_shape, args.seed, envs.obs_dtype, action_dtype)
+        kind = FrameBuffer if is_stack(shape, str(np.dtype(envs.obs_dtype))) else ReplayBuffer
+        if kind is FrameBuffer:
+            warn(check_replay(capacity, shape))
+        self._buffer = kind(capacity, shape, action_shape, args.seed, envs.obs_dtype, action_dtype)
         self.sample = self._buffer.sample
         if run.is_new:
             envs.reset(args.seed, out=self.obs)
@@ -155,7 +292,7 @@ class Replay:
         for index, reward in enumerate(step.rewards):
             last = step.final_obs.get(index)
             seen = after[index] if last is None else last
-            self._buffer.add(obs[index], seen, remembered[index], reward, step.terminated[index])
+            self._buffer.add(obs[index], seen, remembered[index], reward, step.terminated[index], index)
         self.obs, self._next = after, obs
 
     def state(self) -> State:

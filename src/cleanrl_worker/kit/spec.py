@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
@@ -28,6 +28,35 @@ class Misfit(Exception):
     def __init__(self, text: str, only_shapes: bool = False) -> None:
         super().__init__(text)
         self.only_shapes = only_shapes
+
+
+Shapes = Mapping[str, tuple[int, ...]]
+_NAMED = 3
+"""How many names of parameters a sentence holds."""
+
+
+def compare_weights(given: Shapes, wanted: Shapes) -> None:
+    """Raise Misfit when weights of these shapes, by their names, are not those of a network."""
+    problems = []
+    if missing := [name for name in wanted if name not in given]:
+        problems.append(f"it lacks {_listed(missing)}")
+    if unexpected := [str(name) for name in given if name not in wanted]:
+        problems.append(f"it has {_listed(unexpected)}, which have no place there")
+    if problems:
+        raise Misfit(" and ".join(problems))
+    for name, needed in wanted.items():
+        # Some scripts store bounds and spreads as one row of a table.
+        if _without_ones(given[name]) != _without_ones(needed):
+            raise Misfit(f"{name} has the shape {given[name]} where {needed} is needed", only_shapes=True)
+
+
+def _without_ones(shape: Iterable[int]) -> list[int]:
+    return [size for size in shape if size != 1]
+
+
+def _listed(names: list[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 @dataclass(frozen=True)

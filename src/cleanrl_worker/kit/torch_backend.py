@@ -7,7 +7,7 @@ import copy
 import ctypes
 import io
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -16,10 +16,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from cleanrl_worker.kit.backend import Backend, thread_count
-from cleanrl_worker.kit.spec import Misfit
+from cleanrl_worker.kit.backend import Backend, read_model_file
+from cleanrl_worker.kit.spec import Misfit, compare_weights
 from cleanrl_worker.kit.state import State, Stateful
-from mosaic.contract.errors import NotFoundError, StorageError, UserError
+from mosaic.contract.errors import MosaicError, UserError
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 BETA_1 = 0.9
@@ -27,8 +27,6 @@ BETA_2 = 0.999
 _LONGEST = 2.0 / (1.0 - BETA_2) - 1.0
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _LARGEST_BLOCK, _MOST_KEPT = 2**26, 2**29
-_NAMED = 3
-"""How many names of parameters a sentence holds."""
 
 
 class TorchBackend(Backend):
@@ -38,7 +36,6 @@ class TorchBackend(Backend):
         super().__init__(seed, deterministic, cuda)
         torch.manual_seed(seed)
         torch.backends.cudnn.deterministic = deterministic
-        torch.set_num_threads(thread_count())
         self.device = torch.device("cuda" if cuda and torch.cuda.is_available() else "cpu")
 
     def adapt(self, part: Any) -> Stateful:
@@ -53,10 +50,25 @@ class TorchBackend(Backend):
         torch.save(as_tensors(content), data)
         return data.getvalue()
 
-    def read_model(self, path: Path) -> Any:
-        return read_weights(path)
+    @staticmethod
+    def limit_threads(count: int) -> None:
+        Backend.limit_threads(count)
+        torch.set_num_threads(count)
 
-    def decode_weights(self, content: Any) -> Any:
+    @staticmethod
+    def read_model(path: Path) -> Any:
+        try:
+            return torch.load(io.BytesIO(read_model_file(path)), map_location="cpu", weights_only=True)
+        except MosaicError:
+            raise
+        except Exception as error:
+            # Torch has no one error for a file that is broken, foreign, or holds code.
+            raise UserError(
+                f"{path} is not a PyTorch file of plain weights, so it cannot be loaded."
+            ) from error
+
+    @staticmethod
+    def decode_weights(content: Any) -> Any:
         return as_tensors(content)
 
     def state(self) -> State:
@@ -72,7 +84,7 @@ class TorchBackend(Backend):
             torch.cuda.set_rng_state_all([torch.from_numpy(one) for one in state["cuda"]])
 
 
-open_backend = TorchBackend
+BACKEND = TorchBackend
 
 
 def keep_freed_memory() -> None:
@@ -277,46 +289,12 @@ def as_tensors(content: Any) -> Any:
     return content
 
 
-def read_weights(path: Path) -> Any:
-    """What a model file holds, without running any code that may be in it."""
-    try:
-        data = path.read_bytes()
-    except FileNotFoundError as error:
-        raise NotFoundError(f"There is no model file {path}.") from error
-    except OSError as error:
-        raise StorageError(f"The model file {path} cannot be read: {error.strerror}.") from error
-    try:
-        return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-    except Exception as error:
-        # Torch has no one error for a file that is broken, foreign, or holds code.
-        raise UserError(f"{path} is not a PyTorch file of plain weights, so it cannot be loaded.") from error
-
-
 def load_weights(module: ModuleT, weights: Any) -> ModuleT:
     """The module, frozen, with these weights; else Misfit says which of them it lacks or cannot take."""
     if not isinstance(weights, Mapping) or not all(isinstance(value, Tensor) for value in weights.values()):
         raise Misfit("it does not hold the weights of one network by their names")
     wanted = module.state_dict()
-    problems = []
-    if missing := [name for name in wanted if name not in weights]:
-        problems.append(f"it lacks {_listed(missing)}")
-    if unexpected := [str(name) for name in weights if name not in wanted]:
-        problems.append(f"it has {_listed(unexpected)}, which have no place there")
-    if problems:
-        raise Misfit(" and ".join(problems))
-    for name, tensor in wanted.items():
-        given, needed = tuple(weights[name].shape), tuple(tensor.shape)
-        # Some scripts store bounds and spreads as one row of a table.
-        if _without_ones(given) != _without_ones(needed):
-            raise Misfit(f"{name} has the shape {given} where {needed} is needed", only_shapes=True)
+    shapes = {name: tuple(tensor.shape) for name, tensor in wanted.items()}
+    compare_weights({name: tuple(tensor.shape) for name, tensor in weights.items()}, shapes)
     module.load_state_dict({name: weights[name].reshape(tensor.shape) for name, tensor in wanted.items()})
     return module.requires_grad_(False)
-
-
-def _without_ones(shape: Iterable[int]) -> list[int]:
-    return [size for size in shape if size != 1]
-
-
-def _listed(names: list[str]) -> str:
-    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
-    return ", ".join(names[:_NAMED]) + more
