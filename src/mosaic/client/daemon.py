@@ -32,6 +32,7 @@ SILENT_SECONDS = 15.0
 """How long a daemon that has served and does not answer now is waited for."""
 STOP_SECONDS = 15.0
 _PAUSE_SECONDS = 0.02
+_OF_RUNS = (RUN_VARIABLE, FOLDER_VARIABLE, SECRET_VARIABLE)
 
 _started: list[subprocess.Popen[bytes]] = []
 """Daemons that this process started: kept so that an ended one is not left a zombie unseen."""
@@ -166,7 +167,8 @@ def _spawn(paths: VarPaths, port: int | None) -> subprocess.Popen[bytes]:
             stderr=log,
             start_new_session=True,
             cwd=paths.root,
-            env=_outside_of_runs(),
+            # Started from within a run it is not a part of that run, and does not end with it.
+            env={name: value for name, value in os.environ.items() if name not in _OF_RUNS},
         )
     _started.append(process)
     return process
@@ -177,12 +179,6 @@ def start_notice(paths: VarPaths) -> str:
     holder = LockHolder.living(paths.daemon_lock)
     ours = {process.pid for process in _started}
     return holder.notice if holder is not None and holder.pid in ours else ""
-
-
-def _outside_of_runs() -> dict[str, str]:
-    """A daemon started from within a run is not a part of that run, and does not end with it."""
-    ours = (RUN_VARIABLE, FOLDER_VARIABLE, SECRET_VARIABLE)
-    return {name: value for name, value in os.environ.items() if name not in ours}
 
 
 def _start_error(paths: VarPaths, code: int, log_start: int) -> MosaicError:

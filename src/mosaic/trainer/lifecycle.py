@@ -196,7 +196,7 @@ class Lifecycle:
         except (OSError, MosaicError) as error:
             if is_full(error):
                 raise
-            self._fault(run, f"the supervisor cannot be started: {error}")
+            self._settle(self.move(run, RunStatus.FAULT, f"the supervisor cannot be started: {error}"))
             return
         reach("start.spawned")
         identity = ProcessIdentity.of(process.pid) or ProcessIdentity(process.pid, 0)
@@ -346,9 +346,6 @@ class Lifecycle:
             remove_segment(run_id)
         if swept:
             log.warning(Code.RUN_SWEPT, f"killed {swept}, left by the supervisor", run_id)
-
-    def _fault(self, run: RunRow, reason: str) -> None:
-        self._settle(self.move(run, RunStatus.FAULT, reason))
 
     def _settle(self, run: RunRow) -> None:
         """Start a faulted run again while it may; a wrong config stays wrong."""

@@ -320,13 +320,10 @@ def _read_cursor(text: str, keys: int) -> list[Any]:
         values = json.loads(text)
     except (ValueError, RecursionError):
         values = None
-    if not isinstance(values, list) or len(values) != keys or not all(map(_is_plain, values)):
+    plain = isinstance(values, list) and all(isinstance(one, int | float | str | None) for one in values)
+    if not plain or len(values) != keys:
         raise UserError("The cursor is not one that a page of this list gave: leave it out to begin anew.")
-    return values
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, int | float | str)
+    return list(values)
 
 
 def _beyond(keys: Sequence[tuple[str, bool]], after: Sequence[Any]) -> tuple[str, list[Any]]:

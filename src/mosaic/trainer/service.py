@@ -15,7 +15,6 @@ from mosaic import __version__
 from mosaic.contract.errors import UnavailableError, UserError
 from mosaic.contract.fsm import Outcome, RunStatus
 from mosaic.contract.outside import take_json
-from mosaic.contract.paths import VarPaths
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.run_config import MOST_CONFIG_BYTES
 from mosaic.contract.run_filter import BRIEF, RunQuery
@@ -28,7 +27,6 @@ from mosaic.trainer.worker_service import WorkerService, stream_logs, stream_met
 
 def run_message(engine: Engine, run: RunRow, history: Sequence[TransitionRow] = ()) -> pb.Run:
     """What clients are told of a run."""
-    paths: VarPaths = engine.paths
     waits = run.status == RunStatus.INIT
     told = engine.waits_for(run.run_id, engine.registry.ahead(run)) if waits else None
     return pb.Run(
@@ -38,7 +36,7 @@ def run_message(engine: Engine, run: RunRow, history: Sequence[TransitionRow] = 
         status=run.status,
         outcome=run.outcome or "",
         reason=told or run.reason or "",
-        run_dir=str(paths.run(run.run_id).run_dir),
+        run_dir=str(engine.paths.run(run.run_id).run_dir),
         tags=run.tags,
         submitted_at=run.submitted_at,
         started_at=run.started_at or 0.0,
