@@ -11,7 +11,7 @@ from typing import Any
 
 from mosaic.cli import words
 from mosaic.client import HistoryEntry, RunHeadline, RunRecord
-from mosaic.contract.capabilities import NO_ENVIRONMENT
+from mosaic.contract.capabilities import EVALUATES, NO_ENVIRONMENT
 from mosaic.contract.phases import WAITING_FOR_SPACE
 from mosaic.fastlane.layout import START_PHASES
 
@@ -73,7 +73,7 @@ class Row:
                 after.at - entry.at for entry, after in pairwise(run.history) if entry.status == "PAUSE"
             ),
             restart=words.restart(starts[-1] if starts else run.reason),
-            evaluates=(asked.get("extras") or {}).get("mode") == "policy_eval",
+            evaluates=(asked.get("extras") or {}).get("mode") == EVALUATES,
         )
 
     @property
