@@ -46,12 +46,8 @@ def open_channel(address: DaemonAddress) -> grpc.Channel:
     return grpc.insecure_channel(address.address, options=_OPTIONS)
 
 
-def is_alive(paths: VarPaths) -> bool:
-    """Whether the process of a daemon of this var folder lives, answering or not."""
-    return _living_pid(paths) is not None
-
-
-def _living_pid(paths: VarPaths) -> int | None:
+def living_pid(paths: VarPaths) -> int | None:
+    """The process of a daemon of this var folder, answering or not; None when none lives."""
     holder, address = LockHolder.living(paths.daemon_lock), DaemonAddress.read(paths.daemon_file)
     if holder is not None:
         return holder.pid
@@ -60,7 +56,7 @@ def _living_pid(paths: VarPaths) -> int | None:
 
 def find_daemon(paths: VarPaths) -> DaemonAddress | None:
     """The daemon that serves this var folder now, or None; one that stands still is an UnavailableError."""
-    pid, address = _living_pid(paths), DaemonAddress.read(paths.daemon_file)
+    pid, address = living_pid(paths), DaemonAddress.read(paths.daemon_file)
     if pid is not None and is_stopped(pid):
         raise UnavailableError(
             f"The daemon of {paths.root} (pid {pid}) was stopped by a signal: "

@@ -72,7 +72,9 @@ class Lifecycle:
             if len(starts) > 1:
                 self._schedule_in(0)
         except (OSError, StorageError) as error:
-            self._schedule_later(error)
+            log.warning(Code.STORAGE_FAILED, str(error))
+            self.storage.failed(error)
+            self._schedule_in(RETRY_SECONDS)
 
     def recover(self, copied_from: str = "") -> None:
         """Take up where an earlier daemon was: the lock of each run tells whether its supervisor lives.
@@ -216,11 +218,6 @@ class Lifecycle:
             started_at=run.started_at or time.time(),
             **_started_as(supervisor, gpu_ids),
         )
-
-    def _schedule_later(self, error: Exception) -> None:
-        log.warning(Code.STORAGE_FAILED, str(error))
-        self.storage.failed(error)
-        self._schedule_in(RETRY_SECONDS)
 
     def _schedule_in(self, seconds: float) -> None:
         if self._next_schedule is not None:
