@@ -24,10 +24,10 @@ from fuzz_doors.files import event_lines
 from fuzz_doors.holder import CREDENTIALS
 from fuzz_doors.knocking import Door, Hang, Trespass
 from fuzz_doors.shapes import as_text, json_texts, mutated, texts
+from mosaic.cli.commands.show import full_run_json
 from mosaic.cli.live.board import Board, Row
 from mosaic.cli.live.panel import render
 from mosaic.cli.live.views import plain_line
-from mosaic.cli.runs import full_run_json
 from mosaic.client import Client, RunRecord, train_config
 from mosaic.client.daemon import find_daemon, open_channel, stop_daemon
 from mosaic.contract.connection import WORKER_KEY

@@ -136,9 +136,7 @@ def check_names(names: Iterable[str]) -> list[str]:
     for name in names:
         plain = name.lower().replace("-", "_")
         if plain not in known:
-            raise UserError(
-                f"'{name}' is not an optional set{closest(plain, known) or '.'} {listing}"
-            )
+            raise UserError(f"'{name}' is not an optional set{closest(plain, known) or '.'} {listing}")
         found[plain] = None
     if not found:
         raise UserError(f"No optional set is named. {listing}")

@@ -42,14 +42,15 @@ def run_show(args: argparse.Namespace) -> int:
         found = find_run(client, args.run)
         files = client.artifacts(found.run_id)
     if args.json:
-        print_json(_json(found, files))
+        print_json(full_run_json(found, files))
     else:
         for part in (_facts(found), _history(found), _files(files)):
             console().print(part)
     return 0
 
 
-def _json(run: RunRecord, files: Sequence[Artifact]) -> dict[str, Any]:
+def full_run_json(run: RunRecord, files: Sequence[Artifact]) -> dict[str, Any]:
+    """Everything about one run."""
     entries = ("seq", "status", "outcome", "at", "reason")
     return {
         **run_json(run),
