@@ -24,7 +24,7 @@ from fuzz_doors.files import event_lines
 from fuzz_doors.holder import CREDENTIALS
 from fuzz_doors.knocking import Door, Hang, Trespass
 from fuzz_doors.shapes import as_text, json_texts, mutated, texts
-from mosaic.cli.commands.show import full_json
+from mosaic.cli.commands.show import full_run_json
 from mosaic.cli.live.board import Board, Row
 from mosaic.cli.live.panel import render
 from mosaic.cli.live.views import plain_line
@@ -315,7 +315,7 @@ def _show(run: RunRecord) -> None:
     row = Row.from_record(run)
     plain_line(row, several=True)
     Console(file=io.StringIO(), width=80).print(render(Board({run.run_id: row})))
-    json.dumps(full_json(run, []))
+    json.dumps(full_run_json(run, []))
 
 
 def _stranger_door(town: Town) -> Door:

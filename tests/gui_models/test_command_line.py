@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from gym_gui.models.command_line import NotTold, command_for, config_page
-from mosaic.cli.commands import train
 from mosaic.cli.commands.train import train_configs
+from mosaic.cli.starting import train_parser
 from mosaic.client.configs import train_config
 from mosaic.contract.run_config import validate_train_run_config
 from support.gui_records import record
@@ -20,7 +20,7 @@ def rebuilt(command: str) -> dict[str, Any]:
     """The config that the command would submit."""
     words = shlex.split(command)
     assert words[:2] == ["mosaic", "train"]
-    (config,) = train_configs(train.parser(words[2:]).parse_args(words[2:]))
+    (config,) = train_configs(train_parser(words[2:]).parse_args(words[2:]))
     return validate_train_run_config(config).as_json()
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mosaic.contract.fsm import RunStatus
 from mosaic.contract.machine import Machine
 from mosaic.trainer.rows import RunRow
-from mosaic.trainer.scheduler import Need, next_starts
+from mosaic.trainer.scheduler import Machine, need_of, next_starts
 
 MACHINE = Machine(cpus=8, memory_mb=1000, gpus=(0, 1))
 
@@ -95,9 +95,9 @@ def test_nothing_is_promised_twice_and_nobody_is_delayed(
     for index, run in enumerate(queue):
         if run.run_id not in waits:
             continue
-        earlier = [Need.of(other).amounts() for other in queue[:index] if other in begun]
-        later = [Need.of(other).amounts() for other in queue[index + 1 :] if other in begun]
-        for kind, need in enumerate(Need.of(run).amounts()):
+        earlier = [need_of(other) for other in queue[:index] if other in begun]
+        later = [need_of(other) for other in queue[index + 1 :] if other in begun]
+        for kind, need in enumerate(need_of(run)):
             left = free[kind] - sum(amounts[kind] for amounts in earlier)
             taken = sum(amounts[kind] for amounts in later)
             assert taken == 0 or need <= left - taken

@@ -137,7 +137,7 @@ _RATE_TAGS = ("charts/SPS", "time/fps")
 _MEAN_RETURN_TAG = "rollout/ep_rew_mean"
 _SHARE_PREFIX = "time/"
 # Stable-Baselines3 keeps its clock under the same prefix.
-_NOT_SHARES = frozenset({"fps", "iterations", "time_elapsed", "total_timesteps"})
+_NOT_SHARES = frozenset({"time/fps", "time/iterations", "time/time_elapsed", "time/total_timesteps"})
 
 
 @dataclass(frozen=True)
@@ -202,6 +202,8 @@ class HeadlineTracker:
         step = sum(source.main_clock().step for source in sources) if self._add_up else clock.step
         episodes = main.training_episodes if main.training_episodes.count else main.evaluation_episodes
         mean = episodes.mean()
+        timed = [tag for tag in main.latest if tag.startswith(_SHARE_PREFIX) and tag not in _NOT_SHARES]
+        shares = {tag.removeprefix(_SHARE_PREFIX): main.latest[tag] for tag in timed}
         rate, told = clock.rate(), [main.latest[tag] for tag in _RATE_TAGS if tag in main.latest]
         return Headline(
             step=step,
@@ -212,7 +214,7 @@ class HeadlineTracker:
             episodes=episodes.count,
             progress=min(1.0, max(0.0, step / self.total_steps)) if self.total_steps else None,
             phase=_phase(sources),
-            time_shares=_time_shares(main.latest),
+            time_shares={name: share for name, share in sorted(shares.items()) if 0 <= share <= 1},
         )
 
 
@@ -225,11 +227,6 @@ def _phase(sources: list[SourceProgress]) -> str:
     evaluated = max(source.evaluation.wall_time for source in sources)
     trained = max(max(source.training.wall_time, source.other.wall_time) for source in sources)
     return EVALUATING if evaluated > trained else TRAINING
-
-
-def _time_shares(latest: Mapping[str, float]) -> dict[str, float]:
-    named = {tag.removeprefix(_SHARE_PREFIX): v for tag, v in latest.items() if tag.startswith(_SHARE_PREFIX)}
-    return {name: v for name, v in sorted(named.items()) if name not in _NOT_SHARES and 0 <= v <= 1}
 
 
 def _finite(value: Any) -> Any:

@@ -57,9 +57,9 @@ COMMANDS = (
         "queue", "Look", "what runs hold, what waits for what, and in which order; change the order", "daemon"
     ),
     Command("show", "Look", "everything about one run: numbers, history, files", "show"),
-    Command("watch", "Look", "follow runs live", "watch"),
-    Command("snapshot", "Look", "save a picture of the environments of a run, as they are now", "watch"),
-    Command("record", "Look", "save a video of the environments of a run", "watch"),
+    Command("watch", "Look", "follow runs live", "show"),
+    Command("snapshot", "Look", "save a picture of the environments of a run, as they are now", "pictures"),
+    Command("record", "Look", "save a video of the environments of a run", "pictures"),
     Command("play", "Look", "step through a trained policy by key, and take over its actions", "play"),
     Command("policies", "Look", "list every trained model and checkpoint", "lists"),
     Command("logs", "Look", "what a run has printed", "show"),

@@ -40,7 +40,7 @@ def dry_run(configs: Sequence[Mapping[str, Any]], args: argparse.Namespace) -> i
         for part in render(summary):
             console().print(part)
         if len(configs) > 1:
-            seeds = ", ".join(str(_worker_config(one).get("seed")) for one in configs)
+            seeds = ", ".join(str(one["metadata"]["worker"]["config"].get("seed")) for one in configs)
             console().print(f"\n{len(configs)} runs, with the seeds {seeds}")
     note("All checks passed; nothing was started.")
     return 0
@@ -68,11 +68,6 @@ def describe(config: Mapping[str, Any], args: argparse.Namespace) -> dict[str, A
         for one in summary["parameters"]:
             one["source"] = "default" if one["source"] == "config" else one["source"]
     return summary
-
-
-def _worker_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    found: Mapping[str, Any] = config["metadata"]["worker"]["config"]
-    return found
 
 
 def _typed(args: argparse.Namespace) -> set[str]:

@@ -61,19 +61,15 @@ def wants_cancel() -> bool:
     """Ask whether to cancel. Without a terminal nobody can answer, so that means yes."""
     if not sys.stdin.isatty():
         return True
+    answer = "?"
     try:
-        return _answer() in ("c", "cancel")
+        while answer not in ("", "d", "detach", "c", "cancel"):
+            print("\n[d]etach or [c]ancel (Enter: detach)? ", end="", file=sys.stderr, flush=True)
+            answer = sys.stdin.readline().strip().lower()
     except KeyboardInterrupt:
         print(file=sys.stderr)
         return False
-
-
-def _answer() -> str:
-    answer = "?"
-    while answer not in ("", "d", "detach", "c", "cancel"):
-        print("\n[d]etach or [c]ancel (Enter: detach)? ", end="", file=sys.stderr, flush=True)
-        answer = sys.stdin.readline().strip().lower()
-    return answer
+    return answer in ("c", "cancel")
 
 
 Report = Callable[[Client, list[RunRecord]], None]

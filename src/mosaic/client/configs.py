@@ -5,20 +5,44 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from mosaic.contract.capabilities import (
+    EVALUATES,
     NO_ENVIRONMENT,
+    RESUMES,
     PolicyCatalog,
     PolicyFacts,
     ResumingCatalog,
     ScriptCatalog,
     WorkerCapabilities,
+    WorkerCatalog,
     discover_workers,
 )
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.paths import choose_var
 from mosaic.contract.secrets import set_secrets_apart
+
+
+class RunSettings(TypedDict, total=False):
+    """What every run may be given besides what it does."""
+
+    extras: Mapping[str, Any] | None
+    tags: Sequence[str]
+    run_name: str | None
+    cpus: int
+    """To reserve: 1 unless given."""
+    python: str | None
+    """Another interpreter for the training process."""
+    worker_type: str | None
+    folder: Path | None
+    """The user's own (default: the current one): modules there can be imported by the run."""
+    environment: Mapping[str, str] | None
+    """Variables for the run."""
+    secrets: Sequence[str]
+    """Parameters, extras and variables that no file keeps (a value '@env:NAME' says the same)."""
+    plain: Sequence[str]
+    """Those that only look like secrets."""
 
 
 def worker_for(algo: str, worker_type: str | None = None) -> WorkerCapabilities:
@@ -46,35 +70,18 @@ def train_config(
     total_timesteps: int | None = None,
     seed: int | None = 1,
     params: Mapping[str, Any] | None = None,
-    extras: Mapping[str, Any] | None = None,
-    tags: Sequence[str] = (),
-    run_name: str | None = None,
-    cpus: int = 1,
-    python: str | None = None,
-    worker_type: str | None = None,
-    folder: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    secrets: Sequence[str] = (),
-    plain: Sequence[str] = (),
+    **settings: Unpack[RunSettings],
 ) -> dict[str, Any]:
     """A run config that trains `algo` on `env_id`, checked by the worker that will run it.
 
     A shell script needs no `env_id`; without `total_timesteps` its budget is what its head says.
-    `folder` is the user's own (default: the current one): modules there can be imported by the run.
-    `environment` are variables for the run. `secrets` names parameters, extras and variables that no file
-    keeps (a value '@env:NAME' says the same), `plain` those that only look like secrets.
     """
-    worker = worker_for(algo, worker_type)
+    worker = worker_for(algo, settings.get("worker_type"))
     if total_timesteps is None and not takes_no_env(algo):
         total_timesteps = worker.load_catalog().default_timesteps(algo)
-    asked = {
-        "algo": algo,
-        "env_id": env_id,
-        "total_timesteps": total_timesteps,
-        "seed": seed,
-        "extras": {**(extras or {}), **({"algo_params": dict(params)} if params else {})},
-    }
-    return _checked(worker, asked, tags, run_name, cpus, python, folder, environment, secrets, plain)
+    extras = {"algo_params": dict(params)} if params else {}
+    asked = {"algo": algo, "env_id": env_id, "total_timesteps": total_timesteps, "seed": seed}
+    return _checked(worker, asked, extras, settings)
 
 
 def takes_no_env(algo: str) -> bool:
@@ -92,24 +99,15 @@ def resume_config(
     env_id: str | None = None,
     seed: int | None = None,
     params: Mapping[str, Any] | None = None,
-    extras: Mapping[str, Any] | None = None,
-    tags: Sequence[str] = (),
-    run_name: str | None = None,
-    cpus: int = 1,
-    python: str | None = None,
-    worker_type: str | None = None,
-    folder: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    secrets: Sequence[str] = (),
-    plain: Sequence[str] = (),
+    **settings: Unpack[RunSettings],
 ) -> dict[str, Any]:
     """A run config that goes on from a full checkpoint, from the newest one of a run, or from a model file.
 
     It is a new run. Without `total_timesteps` or `extend`, which adds to the old budget, it finishes what was
     begun. `algo` and `env_id` are needed only for a model file that does not say what it is of.
     """
-    worker, catalog = resuming_worker(worker_type)
-    facts = catalog.checkpoint(str(checkpoint), (folder or Path.cwd()).resolve())
+    worker, catalog = resuming_worker(settings.get("worker_type"))
+    facts = catalog.checkpoint(str(checkpoint), _folder(settings))
     if extend is not None:
         if total_timesteps is not None:
             raise UserError("Give total_timesteps or extend, not both.")
@@ -119,19 +117,10 @@ def resume_config(
     algo = algo or facts.algo
     if facts.step is None and total_timesteps is None and algo is not None:
         total_timesteps = catalog.default_timesteps(algo)
-    asked = {
-        "algo": algo,
-        "env_id": env_id,
-        "total_timesteps": total_timesteps,
-        "seed": seed,
-        "extras": {
-            **(extras or {}),
-            **({"algo_params": dict(params)} if params else {}),
-            "mode": "resume_training",
-            "checkpoint_path": str(checkpoint),
-        },
-    }
-    return _checked(worker, asked, tags, run_name, cpus, python, folder, environment, secrets, plain)
+    extras: dict[str, Any] = {"algo_params": dict(params)} if params else {}
+    extras |= {"mode": RESUMES, "checkpoint_path": str(checkpoint)}
+    asked = {"algo": algo, "env_id": env_id, "total_timesteps": total_timesteps, "seed": seed}
+    return _checked(worker, asked, extras, settings)
 
 
 def again_config(config: Mapping[str, Any], run_id: str) -> dict[str, Any]:
@@ -165,15 +154,8 @@ def eval_config(
     num_envs: int | None = None,
     max_episode_steps: int | None = None,
     max_seconds: float | None = None,
-    extras: Mapping[str, Any] | None = None,
-    tags: Sequence[str] = (),
-    run_name: str | None = None,
-    cpus: int = 1,
-    worker_type: str | None = None,
-    folder: Path | None = None,
     var: Path | None = None,
-    secrets: Sequence[str] = (),
-    plain: Sequence[str] = (),
+    **settings: Unpack[RunSettings],
 ) -> dict[str, Any]:
     """A run config that evaluates a policy: a model file, a full checkpoint, or a run's newest one.
 
@@ -181,9 +163,9 @@ def eval_config(
     policy is taken. Algorithm, environment and seed are the policy's own unless given here. Episode n starts
     from 1,000,000 + seed + n, so that evaluations with one seed can be compared.
     """
-    worker, catalog = evaluating_worker(worker_type)
-    found = catalog.policy(str(policy), (folder or Path.cwd()).resolve(), choose_var(var))
-    settings = {
+    worker, catalog = evaluating_worker(settings.get("worker_type"))
+    found = catalog.policy(str(policy), _folder(settings), choose_var(var))
+    how = {
         "eval_episodes": episodes,
         "eval_batch_size": batch_size,
         "eval_repeat": repeat or None,
@@ -195,30 +177,12 @@ def eval_config(
         "max_seconds": max_seconds,
         "env_kwargs": None if env_kwargs is None else dict(env_kwargs),
     }
-    asked = {
-        "algo": algo,
-        "env_id": env_id,
-        "seed": seed,
-        "extras": {
-            **(extras or {}),
-            **{name: value for name, value in settings.items() if value is not None},
-            "mode": "policy_eval",
-            "policy_path": found.path,
-        },
-    }
-    config = _checked(worker, asked, tags, run_name, cpus, None, folder, None, secrets, plain)
-    if run_name is None:
+    extras: dict[str, Any] = {name: value for name, value in how.items() if value is not None}
+    extras |= {"mode": EVALUATES, "policy_path": found.path}
+    config = _checked(worker, {"algo": algo, "env_id": env_id, "seed": seed}, extras, settings)
+    if settings.get("run_name") is None:
         config["run_name"] = f"eval-{config['run_name']}"
     return config
-
-
-def evaluating_worker(worker_type: str | None = None) -> tuple[WorkerCapabilities, PolicyCatalog]:
-    """The installed worker that can play policies, with its catalog."""
-    for name, worker in sorted(discover_workers().items()):
-        catalog = worker.load_catalog() if worker.catalog and worker_type in (None, name) else None
-        if isinstance(catalog, PolicyCatalog):
-            return worker, catalog
-    raise UserError("No worker is installed that can evaluate a policy: run `./mosaic doctor`.")
 
 
 def list_policies(var: Path | None = None) -> list[PolicyFacts]:
@@ -229,44 +193,62 @@ def list_policies(var: Path | None = None) -> list[PolicyFacts]:
 def each_policy(var: Path | None = None, run: str = "") -> Iterator[PolicyFacts]:
     """The same one by one, as they are found; with `run` only of runs whose id begins so."""
     place = choose_var(var)
-    for worker in discover_workers().values():
-        catalog = worker.load_catalog() if worker.catalog else None
+    for _, catalog in _workers():
         if isinstance(catalog, PolicyCatalog):
             yield from catalog.policies(place, run)
 
 
+def evaluating_worker(worker_type: str | None = None) -> tuple[WorkerCapabilities, PolicyCatalog]:
+    """The installed worker that can play policies, with its catalog."""
+    for worker, catalog in _workers(worker_type):
+        if isinstance(catalog, PolicyCatalog):
+            return worker, catalog
+    raise UserError("No worker is installed that can evaluate a policy: run `./mosaic doctor`.")
+
+
 def resuming_worker(worker_type: str | None = None) -> tuple[WorkerCapabilities, ResumingCatalog]:
     """The installed worker that can go on from checkpoints, with its catalog."""
-    for name, worker in sorted(discover_workers().items()):
-        catalog = worker.load_catalog() if worker.catalog and worker_type in (None, name) else None
+    for worker, catalog in _workers(worker_type):
         if isinstance(catalog, ResumingCatalog):
             return worker, catalog
     raise UserError("No worker is installed that can resume a run: run `./mosaic doctor`.")
 
 
+def _workers(worker_type: str | None = None) -> Iterator[tuple[WorkerCapabilities, WorkerCatalog]]:
+    for name, worker in sorted(discover_workers().items()):
+        if worker.catalog and worker_type in (None, name):
+            yield worker, worker.load_catalog()
+
+
+def _folder(settings: RunSettings) -> Path:
+    return (settings.get("folder") or Path.cwd()).resolve()
+
+
 def _checked(
-    worker: WorkerCapabilities,
-    asked: Mapping[str, Any],
-    tags: Sequence[str],
-    run_name: str | None,
-    cpus: int,
-    python: str | None,
-    folder: Path | None,
-    environment: Mapping[str, str] | None,
-    secrets: Sequence[str],
-    plain: Sequence[str],
+    worker: WorkerCapabilities, asked: Mapping[str, Any], extras: Mapping[str, Any], settings: RunSettings
 ) -> dict[str, Any]:
     """The whole run config around what a worker is asked for, once that worker has checked it."""
-    folder = (folder or Path.cwd()).resolve()
-    python_path = os.pathsep.join([str(folder), *_python_path()])
-    request = {"type": worker.worker_type, "python": python, "config": {"run_id": "${RUN_ID}", **asked}}
-    said = {"environment": dict(environment or {}), "secrets": list(secrets), "plain": list(plain)}
+    folder, python, run_name = _folder(settings), settings.get("python"), settings.get("run_name")
+    # The folders that the caller's PYTHONPATH names, as they are seen from anywhere.
+    named = [place for place in os.environ.get("PYTHONPATH", "").split(os.pathsep) if place]
+    python_path = os.pathsep.join([str(folder), *map(os.path.abspath, named)])
+    all_extras = {**(settings.get("extras") or {}), **extras}
+    request = {
+        "type": worker.worker_type,
+        "python": python,
+        "config": {"run_id": "${RUN_ID}", **asked, "extras": all_extras},
+    }
+    said = {
+        "environment": dict(settings.get("environment") or {}),
+        "secrets": list(settings.get("secrets", ())),
+        "plain": list(settings.get("plain", ())),
+    }
     # What is checked and told of has no secrets in it.
     config = set_secrets_apart(
         {
             "run_name": run_name,
-            "resources": {"cpus": cpus},
-            "tags": list(tags),
+            "resources": {"cpus": settings.get("cpus", 1)},
+            "tags": list(settings.get("tags", ())),
             **{name: value for name, value in said.items() if value},
             "metadata": {"worker": request, "ui": {"python_path": python_path}},
         }
@@ -277,9 +259,3 @@ def _checked(
     name = "-".join(part for part in parts if part != NO_ENVIRONMENT)
     config["run_name"] = run_name or name.replace("/", "-").replace(":", "-").lower()
     return config
-
-
-def _python_path() -> list[str]:
-    """The folders that the caller's PYTHONPATH names, as they are seen from anywhere."""
-    named = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    return [os.path.abspath(place) for place in named if place]

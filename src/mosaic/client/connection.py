@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from mosaic.client.daemon import ensure_daemon, is_alive, open_channel
+from mosaic.client.daemon import ensure_daemon, living_pid, open_channel
 from mosaic.contract.connection import DaemonAddress
 from mosaic.contract.errors import (
     ConflictError,
@@ -146,7 +146,7 @@ class Connection:
             try:
                 self._reconnect()
             except UnavailableError:
-                if self._closed or not is_alive(self.paths) or time.monotonic() > deadline:
+                if self._closed or living_pid(self.paths) is None or time.monotonic() > deadline:
                     raise
             else:
                 return

@@ -32,6 +32,7 @@ SILENT_SECONDS = 15.0
 """How long a daemon that has served and does not answer now is waited for."""
 STOP_SECONDS = 15.0
 _PAUSE_SECONDS = 0.02
+_OF_RUNS = (RUN_VARIABLE, FOLDER_VARIABLE, SECRET_VARIABLE)
 
 _started: list[subprocess.Popen[bytes]] = []
 """Daemons that this process started: kept so that an ended one is not left a zombie unseen."""
@@ -45,12 +46,8 @@ def open_channel(address: DaemonAddress) -> grpc.Channel:
     return grpc.insecure_channel(address.address, options=_OPTIONS)
 
 
-def is_alive(paths: VarPaths) -> bool:
-    """Whether the process of a daemon of this var folder lives, answering or not."""
-    return _living_pid(paths) is not None
-
-
-def _living_pid(paths: VarPaths) -> int | None:
+def living_pid(paths: VarPaths) -> int | None:
+    """The process of a daemon of this var folder, answering or not; None when none lives."""
     holder, address = LockHolder.living(paths.daemon_lock), DaemonAddress.read(paths.daemon_file)
     if holder is not None:
         return holder.pid
@@ -59,7 +56,7 @@ def _living_pid(paths: VarPaths) -> int | None:
 
 def find_daemon(paths: VarPaths) -> DaemonAddress | None:
     """The daemon that serves this var folder now, or None; one that stands still is an UnavailableError."""
-    pid, address = _living_pid(paths), DaemonAddress.read(paths.daemon_file)
+    pid, address = living_pid(paths), DaemonAddress.read(paths.daemon_file)
     if pid is not None and is_stopped(pid):
         raise UnavailableError(
             f"The daemon of {paths.root} (pid {pid}) was stopped by a signal: "
@@ -166,7 +163,8 @@ def _spawn(paths: VarPaths, port: int | None) -> subprocess.Popen[bytes]:
             stderr=log,
             start_new_session=True,
             cwd=paths.root,
-            env=_outside_of_runs(),
+            # Started from within a run it is not a part of that run, and does not end with it.
+            env={name: value for name, value in os.environ.items() if name not in _OF_RUNS},
         )
     _started.append(process)
     return process
@@ -177,12 +175,6 @@ def start_notice(paths: VarPaths) -> str:
     holder = LockHolder.living(paths.daemon_lock)
     ours = {process.pid for process in _started}
     return holder.notice if holder is not None and holder.pid in ours else ""
-
-
-def _outside_of_runs() -> dict[str, str]:
-    """A daemon started from within a run is not a part of that run, and does not end with it."""
-    ours = (RUN_VARIABLE, FOLDER_VARIABLE, SECRET_VARIABLE)
-    return {name: value for name, value in os.environ.items() if name not in ours}
 
 
 def _start_error(paths: VarPaths, code: int, log_start: int) -> MosaicError:

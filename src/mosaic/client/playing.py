@@ -20,7 +20,6 @@ import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Self
 
 from mosaic.contract.capabilities import discover_workers
@@ -110,7 +109,11 @@ class PlaySession:
         """
         kwargs = None if env_kwargs is None else json.dumps(dict(env_kwargs))
         given = {"policy-path": policy, "algo": algo, "env-id": env_id, "env-kwargs": kwargs, "seed": seed}
-        command = [sys.executable, "-P", "-m", _playing_module()]
+        modules = (worker.player_module for _, worker in sorted(discover_workers().items()))
+        module = next(filter(None, modules), None)
+        if module is None:
+            raise UserError("No worker is installed that can play a policy: run `./mosaic doctor`.")
+        command = [sys.executable, "-P", "-m", module]
         command += [f"--{name}={value}" for name, value in given.items() if value is not None]
         command += [f"--trust={','.join(trust)}"] if trust else []
         command += ["--frames"] if frames else []
@@ -239,22 +242,12 @@ class PlaySession:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
 
 def _without_none(**fields: Any) -> Message:
     return {name: value for name, value in fields.items() if value is not None}
-
-
-def _playing_module() -> str:
-    """The module of an installed worker that plays policies."""
-    for _, worker in sorted(discover_workers().items()):
-        if worker.player_module:
-            return worker.player_module
-    raise UserError("No worker is installed that can play a policy: run `./mosaic doctor`.")
 
 
 ARROWS = {"left": "←", "right": "→", "up": "↑", "down": "↓"}
@@ -301,7 +294,8 @@ class Choices:
     def name(self, action: Any) -> str:
         """An action as a person reads it."""
         if isinstance(action, list):
-            return f"[{' '.join(_short(number) for number in action)}]"
+            numbers = (f"{one:.3g}" if isinstance(one, float) else str(one) for one in action)
+            return f"[{' '.join(numbers)}]"
         word = self._words[action - self.first] if self._words else ""
         return f"{action} {word}".rstrip()
 
@@ -331,7 +325,3 @@ def _numbers(text: str) -> list[int | float]:
     if not parts:
         raise ValueError
     return [int(part) if part.lstrip("+-").isdigit() else float(part) for part in parts]
-
-
-def _short(number: Any) -> str:
-    return f"{number:.3g}" if isinstance(number, float) else str(number)

@@ -120,24 +120,24 @@ class RunRecord:
 
     @classmethod
     def from_message(cls, message: pb.Run) -> RunRecord:
+        plain = (
+            "run_id",
+            "run_name",
+            "worker_type",
+            "status",
+            "run_dir",
+            "submitted_at",
+            "priority",
+            "place",
+        )
+        optional = ("outcome", "reason", "started_at", "ended_at", "supervisor_pid", "training_pid")
+        told: dict[str, Any] = {name: getattr(message, name) for name in plain}
+        told |= {name: getattr(message, name) or None for name in optional}
         return cls(
-            run_id=message.run_id,
-            run_name=message.run_name,
-            worker_type=message.worker_type,
-            status=message.status,
-            outcome=message.outcome or None,
-            reason=message.reason or None,
-            run_dir=message.run_dir,
+            **told,
             tags=list(message.tags),
-            submitted_at=message.submitted_at,
-            started_at=message.started_at or None,
-            ended_at=message.ended_at or None,
-            exit_code=message.exit_code if message.HasField("exit_code") else None,
-            supervisor_pid=message.supervisor_pid or None,
-            training_pid=message.training_pid or None,
-            priority=message.priority,
-            place=message.place,
             gpus=list(message.gpus),
+            exit_code=message.exit_code if message.HasField("exit_code") else None,
             config=_read(message.config_json or message.brief_json),
             headline=_read(message.headline_json),
             worker=_read(message.worker_json),

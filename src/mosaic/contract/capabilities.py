@@ -13,6 +13,8 @@ from typing import Any, Protocol, runtime_checkable
 
 from mosaic.contract.errors import NotFoundError, UserError, closest
 
+EVALUATES, RESUMES = "policy_eval", "resume_training"
+"""What `extras.mode` says of a run that plays a policy, and of one that goes on from a checkpoint."""
 NO_ENVIRONMENT = "none"
 """Stands for the environment of a script that names none."""
 
@@ -99,7 +101,7 @@ class CheckpointFacts:
 
 @runtime_checkable
 class ResumingCatalog(WorkerCatalog, Protocol):
-    """The catalog of a worker that takes the extras `mode: resume_training` and `checkpoint_path`.
+    """The catalog of a worker that takes the extras `mode` (`RESUMES`) and `checkpoint_path`.
 
     Such a config may leave algorithm, environment, budget and seed out: `check` fills them in.
     """
@@ -149,7 +151,7 @@ class PolicyFacts:
 
 @runtime_checkable
 class PolicyCatalog(WorkerCatalog, Protocol):
-    """The catalog of a worker that takes the extras `mode: policy_eval` and `policy_path`.
+    """The catalog of a worker that takes the extras `mode` (`EVALUATES`) and `policy_path`.
 
     Such a config may leave algorithm, environment and seed out: `check` fills them in.
     """

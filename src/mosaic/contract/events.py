@@ -88,7 +88,7 @@ class LifecycleWriter:
             line = line[os.write(self._descriptor, line) :]
         self._torn = False
         self._seq = made.seq
-        if _is_regular(self._descriptor):
+        if os.path.isfile(f"/proc/self/fd/{self._descriptor}"):
             os.fsync(self._descriptor)
         return made
 
@@ -141,7 +141,3 @@ def tail_events(path: Path, window: int = 1 << 16) -> list[LifecycleEvent]:
         return []
     found = LifecycleReader(path, max(0, size - window)).poll()
     return found if found or window >= size else tail_events(path, 8 * window)
-
-
-def _is_regular(descriptor: int) -> bool:
-    return os.path.isfile(f"/proc/self/fd/{descriptor}")

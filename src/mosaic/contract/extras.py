@@ -135,21 +135,16 @@ def install_extras(names: Sequence[str], quiet: bool = False) -> None:
 def check_names(names: Iterable[str]) -> list[str]:
     """The same names, each once, or an error with the nearest one that exists."""
     known = _names()
+    listing = f"There are {', '.join(known)}."
     found: dict[str, None] = {}
     for name in names:
         plain = name.lower().replace("-", "_")
         if plain not in known:
-            raise UserError(
-                f"'{name}' is not an optional set{closest(plain, known) or '.'} {_listing(known)}"
-            )
+            raise UserError(f"'{name}' is not an optional set{closest(plain, known) or '.'} {listing}")
         found[plain] = None
     if not found:
-        raise UserError(f"No optional set is named. {_listing(known)}")
+        raise UserError(f"No optional set is named. {listing}")
     return list(found)
-
-
-def _listing(known: list[str]) -> str:
-    return f"There are {', '.join(known)}."
 
 
 def _names() -> list[str]:
@@ -175,13 +170,10 @@ def _needs(distribution: str, extra: str = "") -> Iterator[Requirement]:
     for text in requires(distribution) or ():
         need = Requirement(text)
         always = need.marker is None or need.marker.evaluate({"extra": ""})
-        if always != bool(extra) and (always or _asks_for(need, extra)):
+        spellings = (extra, extra.replace("_", "-"))
+        asked = need.marker is not None and any(need.marker.evaluate({"extra": name}) for name in spellings)
+        if always != bool(extra) and (always or asked):
             yield need
-
-
-def _asks_for(need: Requirement, extra: str) -> bool:
-    spellings = (extra, extra.replace("_", "-"))
-    return need.marker is not None and any(need.marker.evaluate({"extra": name}) for name in spellings)
 
 
 def _states(distribution: str, extra: str = "") -> Iterator[PackageState]:

@@ -138,10 +138,6 @@ def _text(value: Any) -> bool:
     return isinstance(value, str)
 
 
-def _numbers(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(map(_number, value.values()))
-
-
 def _has(**parts: Callable[[Any], bool]) -> Callable[[Any], bool]:
     """Whether an object has these parts, each of its kind."""
     return lambda value: (
@@ -162,7 +158,7 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
     "episodes": _whole,
     "progress": _maybe(_number),
     "phase": _text,
-    "time_shares": _numbers,
+    "time_shares": lambda value: isinstance(value, Mapping) and all(map(_number, value.values())),
     "script_phase": _has(number=_whole, of=_maybe(_whole), text=_text),
     "curriculum": _has(stage=_whole, stages=_whole, env_id=_text, progress=_maybe(_number)),
     "evaluation": _has(

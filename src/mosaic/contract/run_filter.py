@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
-from mosaic.contract.capabilities import NO_ENVIRONMENT
+from mosaic.contract.capabilities import EVALUATES, NO_ENVIRONMENT
 
 TEXTS = frozenset({"name", "algo", "env", "tag", "state", "notes", "id"})
 NUMBERS = frozenset(
@@ -156,7 +156,7 @@ def kind_text(algo: Any, env_id: Any, mode: Any, run_name: str) -> str:
         return run_name
     name = PurePath(str(algo)).name
     title = name if env_id in (None, "", NO_ENVIRONMENT) else f"{name} · {env_id}"
-    return f"Evaluation of {title}" if mode == "policy_eval" else title
+    return f"Evaluation of {title}" if mode == EVALUATES else title
 
 
 def search_text(kind: str, seed: Any, tags: Sequence[str], run_name: str, notes: str, run_id: str) -> str:

@@ -49,7 +49,9 @@ _NO_VALUE = re.compile(r"<.*>|\$\{.*\}|\$\w+|none|null", re.IGNORECASE)
 
 def looks_secret(name: str, text: str) -> bool:
     """Whether a text, which has this name, is most likely a key or a password."""
-    return has_known_shape(text) or _named_so(_words(name), text.strip())
+    # `apiKey` and `api-key` as `api_key`.
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|\W+", "_", name).lower()
+    return has_known_shape(text) or _named_so(words, text.strip())
 
 
 def has_known_shape(text: str) -> bool:
@@ -63,11 +65,6 @@ def has_known_shape(text: str) -> bool:
 def has_credentials(address: str) -> bool:
     """Whether an address, such as that of a proxy, names a user."""
     return _USER.search(address) is not None
-
-
-def _words(name: str) -> str:
-    """`apiKey` and `api-key` as `api_key`."""
-    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])|\W+", "_", name).lower()
 
 
 def _named_so(name: str, text: str) -> bool:
@@ -228,7 +225,10 @@ class _Lifting:
         for path in _FREE:
             _change(self._config, path, partial(self._walk, path=path))
         self._referred = {
-            name: place for path in _FREE for place, name in self._references(_at(self._config, path), path)
+            name: place
+            for path in _FREE
+            for place, name in references_in(_at(self._config, path), path)
+            if not any(_ends_with(place, plain) for plain in self._plain)
         }
 
     def _is_declared(self, path: Place, value: object) -> bool:
@@ -240,15 +240,9 @@ class _Lifting:
     def _walk(self, value: Any, path: Place, declared: bool = False) -> Any:
         declared = self._is_declared(path, value) or declared
         if isinstance(value, Mapping):
-            changed = dict(value)
-            for key, item in value.items():
-                changed[key] = self._walk(item, (*path, str(key)), declared)
-            return changed
+            return {key: self._walk(item, (*path, str(key)), declared) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            listed = []
-            for at, item in enumerate(value):
-                listed.append(self._walk(item, (*path, str(at)), declared))
-            return listed
+            return [self._walk(item, (*path, str(at)), declared) for at, item in enumerate(value)]
         if not declared or value in (None, "") or referred(value) is not None:
             return value
         return reference(self._keep(path, _checked_text(path, value)))
@@ -268,11 +262,6 @@ class _Lifting:
             return self._values[name] != value
         # A variable that only stands for itself is what an earlier run of this config has left.
         return name in self._variables and referred(self._variables[name]) is None
-
-    def _references(self, value: Any, path: Place) -> Iterator[tuple[Place, str]]:
-        for place, name in references_in(value, path):
-            if not any(_ends_with(place, plain) for plain in self._plain):
-                yield place, name
 
     def _take_variables(self, caller: Mapping[str, str]) -> None:
         """What is declared and not in the config is a variable of the caller's, or a typing error."""
@@ -311,19 +300,17 @@ class _Lifting:
                 # What stands elsewhere in the config stands for the variable as well.
                 if not (name in self._referred and (name in self._values or referred(value) == name))
             }
+        repeated = [value for value in self._values.values() if len(value) >= _LEAST_REPEATED]
         for path, text in _texts({key: config[key] for key in config if key not in ("secrets", "plain")}, ()):
-            if any(_ends_with(path, name) for name in self._plain):
+            if any(_ends_with(path, name) for name in self._plain) or referred(text) is not None:
                 continue
-            if referred(text) is None and (looks_secret(_name(path), text) or self._repeats(text)):
+            if looks_secret(_name(path), text) or any(value in text for value in repeated):
                 name, place = _name(path), _shown(path)
                 raise UserError(
                     f"'{place}' looks like a key or a password: declare it a secret with --secret {name} "
                     f"('secrets' in a config or form), or have it stored with --plain {name} ('plain')."
                 )
         return Lifted(config, self._values)
-
-    def _repeats(self, text: str) -> bool:
-        return any(len(value) >= _LEAST_REPEATED and value in text for value in self._values.values())
 
 
 def _checked_text(path: Place, value: object) -> str:

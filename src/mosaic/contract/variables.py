@@ -12,28 +12,23 @@ _MOST = 2**31 - 1
 
 def number_variable(name: str, default: float, least: float = 0.0) -> float:
     """What the variable says, or the default where it says nothing."""
-    text = os.environ.get(name, "").strip()
-    if not text:
-        return default
     try:
-        number = float(text)
+        number = float(os.environ.get(name, "").strip() or default)
     except ValueError:
         number = math.nan
-    if not least <= number <= _MOST:
-        raise UserError(f"{name} is '{text:.40}', but must be a number from {least:g}: correct or unset it.")
-    return number
+    return _checked(name, number, least, "a number")
 
 
 def whole_variable(name: str, default: int, least: int) -> int:
     """The same for a whole number."""
-    text = os.environ.get(name, "").strip()
-    if not text:
-        return default
-    number = _whole(text)
-    if number is None or number < least:
-        raise UserError(
-            f"{name} is '{text:.40}', but must be a whole number from {least}: correct or unset it."
-        )
+    number = _whole(os.environ.get(name, "").strip() or str(default))
+    return int(_checked(name, math.nan if number is None else number, least, "a whole number"))
+
+
+def _checked(name: str, number: float, least: float, what: str) -> float:
+    if not least <= number <= _MOST:
+        text = os.environ.get(name, "").strip()
+        raise UserError(f"{name} is '{text:.40}', but must be {what} from {least:g}: correct or unset it.")
     return number
 
 

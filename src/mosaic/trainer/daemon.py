@@ -213,7 +213,11 @@ class Daemon:
         registry.on_damage = partial(loop.call_soon, self._mend, engine)
         await self._run(engine, service, address)
         engine.lifecycle.detach_all()
-        self._remove_address()
+        # Unless it is that of another daemon, in a folder that replaced ours.
+        told = DaemonAddress.read(self._paths.daemon_file)
+        if told is not None and told.pid == os.getpid():
+            with contextlib.suppress(FileNotFoundError):
+                remove_to_spare(self._paths.daemon_file)
         engine.broker.wake_all()
         engine.control.wake_all()
         await server.stop(grace=1.0)
@@ -274,13 +278,6 @@ class Daemon:
         except (OSError, StorageError) as error:
             log.warning(Code.STORAGE_FAILED, str(error))
             engine.lifecycle.storage.failed(error)
-
-    def _remove_address(self) -> None:
-        """Take `daemon.json` away, unless it is that of another daemon, in a folder that replaced ours."""
-        told = DaemonAddress.read(self._paths.daemon_file)
-        if told is not None and told.pid == os.getpid():
-            with contextlib.suppress(FileNotFoundError):
-                remove_to_spare(self._paths.daemon_file)
 
 
 def _taken(port: int) -> str:

@@ -73,7 +73,9 @@ class Lifecycle:
             if len(starts) > 1:
                 self._schedule_in(0)
         except (OSError, StorageError) as error:
-            self._schedule_later(error)
+            log.warning(Code.STORAGE_FAILED, str(error))
+            self.storage.failed(error)
+            self._schedule_in(RETRY_SECONDS)
 
     def recover(self, copied_from: str = "") -> None:
         """Take up where an earlier daemon was: the lock of each run tells whether its supervisor lives.
@@ -197,7 +199,7 @@ class Lifecycle:
         except (OSError, MosaicError) as error:
             if is_full(error):
                 raise
-            self._fault(run, f"the supervisor cannot be started: {error}")
+            self._settle(self.move(run, RunStatus.FAULT, f"the supervisor cannot be started: {error}"))
             return
         reach("start.spawned")
         identity = ProcessIdentity.of(process.pid) or ProcessIdentity(process.pid, 0)
@@ -217,11 +219,6 @@ class Lifecycle:
             started_at=run.started_at or time.time(),
             **_started_as(supervisor, gpu_ids),
         )
-
-    def _schedule_later(self, error: Exception) -> None:
-        log.warning(Code.STORAGE_FAILED, str(error))
-        self.storage.failed(error)
-        self._schedule_in(RETRY_SECONDS)
 
     def _schedule_in(self, seconds: float) -> None:
         if self._next_schedule is not None:
@@ -347,9 +344,6 @@ class Lifecycle:
             remove_segment(run_id)
         if swept:
             log.warning(Code.RUN_SWEPT, f"killed {swept}, left by the supervisor", run_id)
-
-    def _fault(self, run: RunRow, reason: str) -> None:
-        self._settle(self.move(run, RunStatus.FAULT, reason))
 
     def _settle(self, run: RunRow) -> None:
         """Start a faulted run again while it may; a wrong config stays wrong."""

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path, PurePath
 from typing import Any
 
-from mosaic.contract.capabilities import NO_ENVIRONMENT, parameter_defaults
+from mosaic.contract.capabilities import EVALUATES, NO_ENVIRONMENT, parameter_defaults
 from mosaic.contract.errors import UserError
 from mosaic.contract.fsm import RunStatus
 from mosaic.contract.run_filter import (
@@ -56,7 +56,7 @@ _LATER, _FIRST = _of_config("$.metadata.ui.notes"), _of_config(f"{_ASKED}.extras
 _NOTES = f"coalesce({_LATER}, {_FIRST}, '')"
 _LEAF = f"CASE WHEN instr({_ALGO}, '/') THEN leaf({_ALGO}) ELSE {_ALGO} END"
 _KIND = f"""CASE WHEN coalesce({_ALGO}, '') = '' THEN run_name ELSE
-    CASE {_MODE} WHEN 'policy_eval' THEN 'Evaluation of ' ELSE '' END || ({_LEAF})
+    CASE {_MODE} WHEN '{EVALUATES}' THEN 'Evaluation of ' ELSE '' END || ({_LEAF})
     || CASE WHEN coalesce({_ENV}, '') IN ('', '{NO_ENVIRONMENT}') THEN '' ELSE ' · ' || {_ENV} END END"""
 _TAGS = "coalesce((SELECT group_concat('#' || value, ' ') FROM json_each(tags)), '')"
 _WORDS = _whole(
@@ -320,13 +320,10 @@ def _read_cursor(text: str, keys: int) -> list[Any]:
         values = json.loads(text)
     except (ValueError, RecursionError):
         values = None
-    if not isinstance(values, list) or len(values) != keys or not all(map(_is_plain, values)):
+    plain = isinstance(values, list) and all(isinstance(one, int | float | str | None) for one in values)
+    if not plain or len(values) != keys:
         raise UserError("The cursor is not one that a page of this list gave: leave it out to begin anew.")
-    return values
-
-
-def _is_plain(value: Any) -> bool:
-    return value is None or isinstance(value, int | float | str)
+    return list(values)
 
 
 def _beyond(keys: Sequence[tuple[str, bool]], after: Sequence[Any]) -> tuple[str, list[Any]]:

@@ -20,7 +20,7 @@ from pydantic import TypeAdapter, ValidationError
 from ulid import ULID
 
 from mosaic.contract.atomic import write_atomic
-from mosaic.contract.events import FINAL_EVENTS, EventKind, LifecycleEvent, LifecycleReader, tail_events
+from mosaic.contract.events import FINAL_EVENTS, EventKind, LifecycleReader, tail_events
 from mosaic.contract.fsm import Outcome, RunStatus
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig
@@ -235,7 +235,9 @@ def _end(paths: VarPaths, found: FoundRun) -> FoundRun:
     last = events[-1] if events else None
     final = last if last is not None and last.event in FINAL_EVENTS else None
     outcome = _OUTCOMES[final.event] if final is not None else Outcome.FAILED
-    reason = _cause(final) if outcome == Outcome.FAILED else None
+    lost = "it has ended, and how was lost with the run database"
+    cause = final.payload.get("cause", "the worker gave no cause") if final is not None else lost
+    reason = str(cause) if outcome == Outcome.FAILED else None
     at = last.ts if last is not None else row.submitted_at
     payload: Mapping[str, Any] = final.payload if final is not None else {}
     headline, code = payload.get("headline"), payload.get("exit_code")
@@ -249,12 +251,6 @@ def _end(paths: VarPaths, found: FoundRun) -> FoundRun:
         headline=headline if isinstance(headline, dict) else {},
     )
     return _with(found, changed, TransitionRow(0, row.run_id, RunStatus.TERM, outcome, reason, at))
-
-
-def _cause(final: LifecycleEvent | None) -> str:
-    if final is None:
-        return "it has ended, and how was lost with the run database"
-    return str(final.payload.get("cause", "the worker gave no cause"))
 
 
 def _with(found: FoundRun, row: RunRow, *changes: TransitionRow) -> FoundRun:

@@ -18,21 +18,10 @@ class Start:
     gpu_ids: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Need:
-    """What a run must have before it starts."""
-
-    cpus: int
-    memory_mb: int
-    gpus: int
-
-    @classmethod
-    def of(cls, run: QueuedRun) -> Need:
-        # GPUs that are not mandatory are taken when they are free, and never waited for.
-        return cls(run.cpus, run.memory_mb, run.gpus if run.gpus_mandatory else 0)
-
-    def amounts(self) -> tuple[int, int, int]:
-        return self.cpus, self.memory_mb, self.gpus
+def need_of(run: QueuedRun) -> tuple[int, int, int]:
+    """CPUs, memory and GPUs that a run must have before it starts."""
+    # GPUs that are not mandatory are taken when they are free, and never waited for.
+    return run.cpus, run.memory_mb, run.gpus if run.gpus_mandatory else 0
 
 
 def next_starts(live: Iterable[QueuedRun], machine: Machine) -> tuple[list[Start], dict[str, str]]:
@@ -48,7 +37,7 @@ def next_starts(live: Iterable[QueuedRun], machine: Machine) -> tuple[list[Start
     # The most of each that a waiting run needs: nobody who comes later may bring it out of reach.
     most_waited_for: Sequence[int] = (0, 0, 0)
     for run in live:
-        need = Need.of(run).amounts()
+        need = need_of(run)
         if run.status in STARTED:
             holders.append(run)
             gpu_ids = tuple(run.gpu_ids)
@@ -92,15 +81,11 @@ def _lack(
     if gpus > 0:
         held = [start for start in holding if start.gpu_ids]
         numbers = sorted(gpu for start in held for gpu in start.gpu_ids)
-        return f"waits for GPU {_or(numbers)}, held by {_names(held)}"
+        return f"waits for GPU {' or '.join(map(str, numbers))}, held by {_names(held)}"
     if cpus > 0:
         return f"waits for {cpus} more CPU{'s' * (cpus > 1)}, held by {_names(holding)}"
     held = [start for start in holding if start.run.memory_mb]
     return f"waits for {memory:,} MB more memory, held by {_names(held)}"
-
-
-def _or(numbers: Sequence[int]) -> str:
-    return " or ".join(map(str, numbers))
 
 
 def _names(holding: Sequence[Start]) -> str:

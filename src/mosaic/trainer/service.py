@@ -15,7 +15,6 @@ from mosaic import __version__
 from mosaic.contract.errors import UnavailableError, UserError
 from mosaic.contract.fsm import Outcome, RunStatus
 from mosaic.contract.outside import take_json
-from mosaic.contract.paths import VarPaths
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.run_config import MOST_CONFIG_BYTES
 from mosaic.contract.run_filter import BRIEF, RunQuery
@@ -25,32 +24,24 @@ from mosaic.trainer.listing import COLUMNS, MOST_RUNS, RunPage
 from mosaic.trainer.rows import RunRow, TransitionRow
 from mosaic.trainer.worker_service import WorkerService, stream_logs, stream_metrics
 
+_AS_STORED = (
+    *("run_id", "run_name", "worker_type", "status", "outcome", "tags", "submitted_at", "started_at"),
+    *("ended_at", "exit_code", "supervisor_pid", "training_pid", "priority", "place"),
+)
+"""What clients are told of a run as its row has it; a column without a value is a field without one."""
+
 
 def run_message(engine: Engine, run: RunRow, history: Sequence[TransitionRow] = ()) -> pb.Run:
     """What clients are told of a run."""
-    paths: VarPaths = engine.paths
     waits = run.status == RunStatus.INIT
     told = engine.waits_for(run.run_id, engine.registry.ahead(run)) if waits else None
     return pb.Run(
-        run_id=run.run_id,
-        run_name=run.run_name,
-        worker_type=run.worker_type,
-        status=run.status,
-        outcome=run.outcome or "",
-        reason=told or run.reason or "",
-        run_dir=str(paths.run(run.run_id).run_dir),
-        tags=run.tags,
-        submitted_at=run.submitted_at,
-        started_at=run.started_at or 0.0,
-        ended_at=run.ended_at or 0.0,
-        exit_code=run.exit_code,
-        supervisor_pid=run.supervisor_pid or 0,
-        training_pid=run.training_pid or 0,
+        **{name: getattr(run, name) for name in _AS_STORED},
+        reason=told or run.reason,
+        run_dir=str(engine.paths.run(run.run_id).run_dir),
         config_json=json.dumps(run.config),
         headline_json=json.dumps(engine.live_headline(run.run_id) or run.headline),
         worker_json=json.dumps(run.worker),
-        priority=run.priority,
-        place=run.place,
         gpus=run.gpu_ids,
         history=[transition_message(row) for row in history],
     )
@@ -83,14 +74,7 @@ def _listed(engine: Engine, run: dict[str, Any], ahead: Mapping[str, int]) -> pb
 
 
 def transition_message(row: TransitionRow) -> pb.Transition:
-    return pb.Transition(
-        seq=row.seq,
-        run_id=row.run_id,
-        status=row.status,
-        outcome=row.outcome or "",
-        reason=row.reason or "",
-        at=row.at,
-    )
+    return pb.Transition(**vars(row))
 
 
 _PAUSE_SECONDS = 20.0

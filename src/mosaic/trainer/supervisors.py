@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import json
 import os
@@ -130,8 +131,10 @@ def find(run_id: str, paths: VarPaths) -> ProcessIdentity | None:
     # A process that is just being started has not got its environment yet.
     while time.monotonic() < deadline:
         for identity in _processes_of(run_id, paths):
-            if _leads_its_session(identity.pid) and lock in _open_files(identity.pid):
-                return identity
+            with contextlib.suppress(OSError):
+                files = [os.readlink(entry) for entry in Path(f"/proc/{identity.pid}/fd").iterdir()]
+                if os.getsid(identity.pid) == identity.pid and lock in files:
+                    return identity
         time.sleep(0.05)
     return None
 
@@ -196,19 +199,5 @@ def _whose(pid: int, run_id: str, paths: VarPaths) -> bool | None:
 def _environment_of(pid: int) -> list[bytes]:
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except OSError:
-        return []
-
-
-def _leads_its_session(pid: int) -> bool:
-    try:
-        return os.getsid(pid) == pid
-    except ProcessLookupError:
-        return False
-
-
-def _open_files(pid: int) -> list[str]:
-    try:
-        return [os.readlink(entry) for entry in Path(f"/proc/{pid}/fd").iterdir()]
     except OSError:
         return []

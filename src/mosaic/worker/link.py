@@ -196,18 +196,10 @@ class TrainerLink:
                 self.allowance.limit_rate(message.max_rate_hz)
 
     def _request(self) -> pb.RegisterWorkerRequest:
-        own = self._introduction
+        told = {name: value for name, value in vars(self._introduction).items() if name != "details"}
+        details = json.dumps(dict(self._introduction.details))
         return pb.RegisterWorkerRequest(
-            run_id=own.run_id,
-            worker_id=own.worker_id,
-            worker_kind=own.worker_kind,
-            proto_version=PROTO_VERSION,
-            schema_id=own.schema_id,
-            schema_version=own.schema_version,
-            supports_pause=own.supports_pause,
-            supports_checkpoint=own.supports_checkpoint,
-            pid=os.getpid(),
-            details_json=json.dumps(dict(own.details)),
+            **told, proto_version=PROTO_VERSION, pid=os.getpid(), details_json=details
         )
 
     def _metadata(self, connection: Connection) -> tuple[tuple[str, str], ...]:

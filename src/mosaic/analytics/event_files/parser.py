@@ -30,21 +30,13 @@ from mosaic.analytics.event_files.format import (
 EARLIEST_STEP = -(2**63)
 
 
-def _integers() -> array[int]:
-    return array("q")
-
-
-def _floats() -> array[float]:
-    return array("d")
-
-
 @dataclass(slots=True)
 class Series:
     """One tag's points in the order they were written, in three columns of equal length."""
 
-    steps: array[int] = field(default_factory=_integers)
-    wall_times: array[float] = field(default_factory=_floats)
-    values: array[float] = field(default_factory=_floats)
+    steps: array[int] = field(default_factory=lambda: array("q"))
+    wall_times: array[float] = field(default_factory=lambda: array("d"))
+    values: array[float] = field(default_factory=lambda: array("d"))
 
     def __len__(self) -> int:
         return len(self.steps)
@@ -128,17 +120,13 @@ def decode_event(data: bytes) -> Event:
         elif (number, wire_type) == (2, VARINT):
             event.step = signed(read_varint(content, 0)[0])
         elif (number, wire_type) == (5, BYTES):
-            event.scalars += _summary_scalars(content)
+            values = [
+                _summary_value(inner) for at, kind, inner in fields(content) if (at, kind) == (1, BYTES)
+            ]
+            event.scalars += [value for value in values if value is not None]
         elif (number, wire_type) == (7, BYTES):
             event.restarts = _is_session_start(content)
     return event
-
-
-def _summary_scalars(summary: bytes) -> list[Scalar]:
-    values = [
-        _summary_value(content) for number, kind, content in fields(summary) if (number, kind) == (1, BYTES)
-    ]
-    return [value for value in values if value is not None]
 
 
 def _summary_value(message: bytes) -> Scalar | None:

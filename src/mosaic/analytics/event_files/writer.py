@@ -12,7 +12,6 @@ import os
 import struct
 import time
 from pathlib import Path
-from types import TracebackType
 
 from mosaic.analytics.event_files.format import (
     CRC_START,
@@ -113,9 +112,7 @@ class EventWriter:
     def __enter__(self) -> EventWriter:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def _add_event(self, step: int, number: int, content: bytes) -> None:

@@ -67,7 +67,8 @@ def run_cancel(args: argparse.Namespace) -> int:
         say("No run waits or lives.")
         return 0
     with connect(args) as client:
-        found = _live(client) if args.all else _named(client, args.runs)
+        live = RunQuery(statuses=sorted({*LIVE, RunStatus.FAULT}), fields=("run_id", "status"))
+        found = list(client.each(live)) if args.all else _named(client, args.runs)
         # The waiting ones first: none may start in the place of one that ends.
         for one in sorted(found, key=lambda run: run.status != "INIT"):
             # One that ends by itself meanwhile is as good.
@@ -81,11 +82,6 @@ def run_cancel(args: argparse.Namespace) -> int:
     if not found:
         say("No run waits or lives.")
     return 0
-
-
-def _live(client: Client) -> list[RunRecord]:
-    statuses = sorted({*LIVE, RunStatus.FAULT})
-    return list(client.each(RunQuery(statuses=statuses, fields=("run_id", "status"))))
 
 
 def _named(client: Client, names: Sequence[str]) -> list[RunRecord]:

@@ -61,17 +61,14 @@ class Check:
 
 def all_checks(paths: VarPaths) -> Iterator[Check]:
     """Everything that a run needs, then what some runs need."""
-    yield _python()
+    version = ".".join(map(str, sys.version_info[:3]))
+    fits = sys.version_info >= (3, 11)
+    yield Check("Installed", "python", fits, f"{version}  {sys.executable}", fix="install Python 3.11")
     yield from _packages()
     yield _workers()
     yield from _machine(paths)
     yield from _window()
     yield from _extras()
-
-
-def _python() -> Check:
-    text = f"{sys.version_info.major}.{sys.version_info.minor}.{sys.version_info.micro}  {sys.executable}"
-    return Check("Installed", "python", sys.version_info >= (3, 11), text, fix="install Python 3.11")
 
 
 def _packages() -> Iterator[Check]:

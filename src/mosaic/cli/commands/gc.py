@@ -6,6 +6,7 @@ import argparse
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from rich.table import Table
@@ -137,7 +138,10 @@ def _carry_out(client: Client, plan: Plan) -> int:
         with console().status("") as status:
             for run in plan.runs:
                 status.update(f"Removing {gone + 1} of {total}")
-                freed, gone = freed + _remove(client, run), gone + 1
+                # Somebody else may be faster.
+                with suppress(NotFoundError):
+                    freed += client.remove(run.run_id)
+                gone += 1
             for item in plan.leftovers:
                 remove_leftover(item)
                 freed, gone = freed + item.size, gone + 1
@@ -145,14 +149,6 @@ def _carry_out(client: Client, plan: Plan) -> int:
         say(f"Stopped: {gone} of {total} removed, {bytes_text(freed)} freed; the same command goes on.")
         raise
     return freed
-
-
-def _remove(client: Client, run: RunRecord) -> int:
-    try:
-        return client.remove(run.run_id)
-    except NotFoundError:
-        # Somebody else was faster.
-        return 0
 
 
 def _which(rule: Rule) -> str:

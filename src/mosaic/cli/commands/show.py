@@ -1,4 +1,4 @@
-"""`show` and `logs`: one run in full, and what it has printed."""
+"""`show`, `watch` and `logs`: a run in full, as it goes on, and what it has printed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from rich.text import Text
 from mosaic.analytics.artifacts import Artifact, read_losses
 from mosaic.cli import words
 from mosaic.cli.commands.daemon import Request
-from mosaic.cli.live.board import Row
+from mosaic.cli.launch import exit_code
+from mosaic.cli.live.board import Board, Row
+from mosaic.cli.live.summary import print_summary
+from mosaic.cli.live.views import JsonView, follow, view_for
 from mosaic.cli.output import (
     as_left,
     byte_lines,
@@ -28,7 +31,7 @@ from mosaic.cli.output import (
     say_raw,
     text_of,
 )
-from mosaic.cli.runs import connect, find_run, run_json
+from mosaic.cli.runs import connect, find_run, find_runs, run_json
 from mosaic.client import Client, RunRecord
 from mosaic.contract.errors import NotFoundError
 from mosaic.contract.outside import bytes_text
@@ -42,15 +45,15 @@ def run_show(args: argparse.Namespace) -> int:
         found = find_run(client, args.run)
         files = client.artifacts(found.run_id)
     if args.json:
-        print_json(full_json(found, files))
+        print_json(full_run_json(found, files))
     else:
         for part in (_facts(found), _history(found), _files(files)):
             console().print(part)
     return 0
 
 
-def full_json(run: RunRecord, files: Sequence[Artifact]) -> dict[str, Any]:
-    """All that is known of a run."""
+def full_run_json(run: RunRecord, files: Sequence[Artifact]) -> dict[str, Any]:
+    """Everything about one run."""
     entries = ("seq", "status", "outcome", "at", "reason")
     return {
         **run_json(run),
@@ -145,6 +148,25 @@ def _files(files: Sequence[Artifact]) -> Table:
     if not files:
         table.add_row("none", "")
     return table
+
+
+def run_watch(args: argparse.Namespace) -> int:
+    """Ends like `train`: 0 when every run completed."""
+    with connect(args) as client:
+        runs = find_runs(client, args.runs)
+        board = Board.of(runs)
+        for run in runs if args.json else ():
+            print_json_line(asdict(run.history[-1]))
+        try:
+            follow(client, board, JsonView() if args.json else view_for(board, frames=args.frames))
+        except KeyboardInterrupt:
+            if not args.json:
+                say("Left; the runs go on." if len(board.rows) > 1 else "Left; the run goes on.")
+            raise
+        ended = [client.get(run_id) for run_id in board.rows]
+        if not args.json:
+            print_summary(client, ended)
+        return exit_code(ended)
 
 
 def run_logs(args: argparse.Namespace) -> int:

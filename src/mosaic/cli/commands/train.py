@@ -19,6 +19,7 @@ from mosaic.cli.runs import connect, find_run
 from mosaic.cli.words import program
 from mosaic.client import RunRecord
 from mosaic.client.configs import (
+    RunSettings,
     again_config,
     eval_config,
     resume_config,
@@ -91,16 +92,9 @@ def train_configs(args: argparse.Namespace) -> list[Config]:
         total_timesteps=args.total_timesteps,
         seed=greatest_seed(args, default=1),
         params=params_of(args, worker_for(args.algo).load_catalog(), args.algo),
-        extras=extras_of(args),
-        tags=args.tag,
-        run_name=args.name,
-        python=interpreter_of(args),
-        **declared_of(args),
+        **_settings(args),
     )
-    add_resources(config, args)
-    add_limits(config, args)
-    validate_train_run_config(config)
-    return _for_seeds(config, args)
+    return _for_seeds(_with_limits(config, args), args)
 
 
 def _resumed(args: argparse.Namespace) -> Config:
@@ -122,17 +116,23 @@ def _resumed(args: argparse.Namespace) -> Config:
         env_id=args.env,
         params=values.settings(args.set),
         seed=args.seed,
-        extras=extras_of(args),
-        tags=args.tag,
-        run_name=args.name,
-        python=interpreter_of(args),
-        **declared_of(args),
+        **_settings(args),
     )
-    add_resources(config, args)
-    add_limits(config, args)
-    validate_train_run_config(config)
+    config = _with_limits(config, args)
     note(resuming_worker()[1].explain_resume(config["metadata"]["worker"]["config"]))
     return config
+
+
+def _settings(args: argparse.Namespace) -> RunSettings:
+    return {
+        "extras": extras_of(args),
+        "tags": args.tag,
+        "run_name": args.name,
+        "python": interpreter_of(args),
+        "environment": dict(args.variables),
+        "secrets": args.secrets,
+        "plain": args.plain,
+    }
 
 
 def rerun_configs(run: RunRecord, args: argparse.Namespace) -> list[Config]:
@@ -194,21 +194,18 @@ def changed(config: Config, args: argparse.Namespace) -> Config:
         asked = worker.told_to_track(asked)
     request["config"] = asked
     request["python"] = interpreter_of(args) or request.get("python")
-    for name, said in declared_of(args).items():
-        old = config.get(name) or type(said)()
-        config[name] = {**old, **said} if isinstance(said, dict) else list(dict.fromkeys([*old, *said]))
+    config["environment"] = {**(config.get("environment") or {}), **dict(args.variables)}
+    for name, said in (("secrets", args.secrets), ("plain", args.plain)):
+        config[name] = list(dict.fromkeys([*(config.get(name) or ()), *said]))
     config = set_secrets_apart(config)
     request = config["metadata"]["worker"]
     config["tags"] = list(dict.fromkeys([*config["tags"], *args.tag]))
     config["run_name"] = args.name or config["run_name"]
-    add_resources(config, args)
-    add_limits(config, args)
     search_path = config["metadata"]["ui"].setdefault("python_path", str(Path.cwd()))
     folder = Path(str(search_path).partition(os.pathsep)[0])
     if catalog:
         request["config"] = catalog.check(request["config"], request["python"], folder)
-    validate_train_run_config(config)
-    return config
+    return _with_limits(config, args)
 
 
 def _changed_worker(asked: Config, args: argparse.Namespace, catalog: WorkerCatalog | None) -> Config:
@@ -232,13 +229,18 @@ def _merged(old: Any, new: Config) -> Any:
     return {**(old or {}), **new} if isinstance(old or {}, dict) else old
 
 
-def add_resources(config: Config, args: argparse.Namespace) -> None:
-    """What is reserved for the run."""
-    resources = config["resources"]
-    if args.cpus is not None:
-        resources["cpus"] = args.cpus
-    if args.memory_mb is not None:
-        resources["memory_mb"] = args.memory_mb
+def _with_limits(config: Config, args: argparse.Namespace) -> Config:
+    """The config with what is reserved for the run, its limits, priority and tracking, validated."""
+    resources, schedule = config["resources"], config.setdefault("schedule", {})
+    for place, name, value in (
+        (resources, "cpus", args.cpus),
+        (resources, "memory_mb", args.memory_mb),
+        (schedule, "max_wallclock_minutes", args.max_minutes),
+        (schedule, "max_restarts", args.max_restarts),
+        (schedule, "priority", args.priority),
+    ):
+        if value is not None:
+            place[name] = value
     gpus = resources.get("gpus") or {"requested": 0}
     # A run sees only the GPUs that are reserved for it, so to train on one it needs one.
     wanted = max(1, gpus["requested"]) if args.cuda and args.gpus is None else args.gpus
@@ -250,19 +252,10 @@ def add_resources(config: Config, args: argparse.Namespace) -> None:
         gpus = {**gpus, "mandatory": True}
     if gpus["requested"] or "gpus" in resources:
         resources["gpus"] = gpus
-
-
-def add_limits(config: Config, args: argparse.Namespace) -> None:
-    """Limits, priority and tracking, which stand beside the worker's config."""
-    schedule = config.setdefault("schedule", {})
-    if args.max_minutes is not None:
-        schedule["max_wallclock_minutes"] = args.max_minutes
-    if args.max_restarts is not None:
-        schedule["max_restarts"] = args.max_restarts
-    if args.priority is not None:
-        schedule["priority"] = args.priority
     if args.wandb:
         config.setdefault("artifacts", {})["wandb"] = {"enabled": True}
+    validate_train_run_config(config)
+    return config
 
 
 def params_of(args: argparse.Namespace, catalog: WorkerCatalog | None, algo: str) -> Config:
@@ -288,11 +281,6 @@ def extras_of(args: argparse.Namespace) -> Config:
             raise UserError(f"Weights & Biases is not installed: `{program()} extras install wandb`.")
         extras["track_wandb"] = True
     return extras
-
-
-def declared_of(args: argparse.Namespace) -> Config:
-    """The variables of the run, and what is a secret or only looks like one."""
-    return {"environment": dict(args.variables), "secrets": args.secrets, "plain": args.plain}
 
 
 def interpreter_of(args: argparse.Namespace) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 
 from mosaic.cli import words
 from mosaic.client import HistoryEntry, RunHeadline, RunRecord
-from mosaic.contract.capabilities import NO_ENVIRONMENT
+from mosaic.contract.capabilities import EVALUATES, NO_ENVIRONMENT
 from mosaic.contract.phases import WAITING_FOR_SPACE
 from mosaic.fastlane.layout import START_PHASES
 
@@ -69,9 +69,11 @@ class Row:
             ended_at=run.ended_at,
             python=run.python,
             moved_at=newest.at if newest else time.time(),
-            paused_seconds=_paused_seconds(run.history),
+            paused_seconds=sum(
+                after.at - entry.at for entry, after in pairwise(run.history) if entry.status == "PAUSE"
+            ),
             restart=words.restart(starts[-1] if starts else run.reason),
-            evaluates=(asked.get("extras") or {}).get("mode") == "policy_eval",
+            evaluates=(asked.get("extras") or {}).get("mode") == EVALUATES,
         )
 
     @property
@@ -161,10 +163,6 @@ class Row:
             self.headline, self.heard = headline, True
         elif self.status == "INIT":
             self.reason = headline["waits_for"]
-
-
-def _paused_seconds(history: Sequence[HistoryEntry]) -> float:
-    return sum(after.at - entry.at for entry, after in pairwise(history) if entry.status == "PAUSE")
 
 
 @dataclass

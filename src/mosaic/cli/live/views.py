@@ -166,12 +166,8 @@ def view_for(board: Board, frames: bool = False) -> View:
     """The live panel at a terminal that can move its cursor, else plain lines; `frames` adds the pictures."""
     screen = console()
     able = screen.is_terminal and not screen.is_dumb_terminal
-    if frames:
-        return _frames_view(board, able)
-    return LiveView(board) if able else PlainView(board)
-
-
-def _frames_view(board: Board, able: bool) -> View:
+    if not frames:
+        return LiveView(board) if able else PlainView(board)
     if not able:
         raise UserError(f"--frames needs a terminal; `{program()} snapshot RUN now.png` saves a picture.")
     if len(board.rows) > 1:

@@ -1,20 +1,15 @@
-"""`watch`, `snapshot` and `record`: runs while they train."""
+"""`snapshot` and `record`: pictures of runs while they train."""
 
 from __future__ import annotations
 
 import argparse
 import time
-from dataclasses import asdict
 
 from mosaic.analytics.film import Film, require_av
 from mosaic.cli import words
-from mosaic.cli.launch import exit_code
-from mosaic.cli.live.board import Board
 from mosaic.cli.live.frames import first_picture, looking_at
-from mosaic.cli.live.summary import print_summary
-from mosaic.cli.live.views import JsonView, follow, view_for
-from mosaic.cli.output import print_json, print_json_line, say
-from mosaic.cli.runs import connect, find_run, find_runs
+from mosaic.cli.output import print_json, say
+from mosaic.cli.runs import connect, find_run
 from mosaic.client import RunRecord
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import UserError
@@ -22,25 +17,6 @@ from mosaic.fastlane.grid import LiveGrid
 from mosaic.fastlane.png import encode_png
 
 _FRAMES_PER_SECOND = 30
-
-
-def run_watch(args: argparse.Namespace) -> int:
-    """Ends like `train`: 0 when every run completed."""
-    with connect(args) as client:
-        runs = find_runs(client, args.runs)
-        board = Board.of(runs)
-        for run in runs if args.json else ():
-            print_json_line(asdict(run.history[-1]))
-        try:
-            follow(client, board, JsonView() if args.json else view_for(board, frames=args.frames))
-        except KeyboardInterrupt:
-            if not args.json:
-                say("Left; the runs go on." if len(board.rows) > 1 else "Left; the run goes on.")
-            raise
-        ended = [client.get(run_id) for run_id in board.rows]
-        if not args.json:
-            print_summary(client, ended)
-        return exit_code(ended)
 
 
 def run_snapshot(args: argparse.Namespace) -> int:
