@@ -242,39 +242,21 @@ class Palette:
         return colour
 
 
-DARK = Palette(
-    background="#14161a",
-    panel="#1b1e24",
-    raised="#23272f",
-    line="#2e333d",
-    text="#e6e9ef",
-    dim="#9aa3b2",
-    faint="#6b7484",
-    accent="#5b9dff",
-    good="#4cc38a",
-    warn="#e2b340",
-    bad="#ef6a6a",
-    paused="#b18cff",
-)
-LIGHT = Palette(
-    background="#f6f7f9",
-    panel="#ffffff",
-    raised="#eef1f5",
-    line="#dfe3ea",
-    text="#1b2027",
-    dim="#5b6472",
-    faint="#8a93a3",
-    accent="#2463d6",
-    good="#1d8a55",
-    warn="#9a6b00",
-    bad="#c43333",
-    paused="#7247c9",
-)
-
-
-def stylesheet(palette: Palette) -> str:
-    """The one sheet of the application."""
-    return stylesheet_of(vars(palette))
+_COLOURS = {
+    "background": ("#14161a", "#f6f7f9"),
+    "panel": ("#1b1e24", "#ffffff"),
+    "raised": ("#23272f", "#eef1f5"),
+    "line": ("#2e333d", "#dfe3ea"),
+    "text": ("#e6e9ef", "#1b2027"),
+    "dim": ("#9aa3b2", "#5b6472"),
+    "faint": ("#6b7484", "#8a93a3"),
+    "accent": ("#5b9dff", "#2463d6"),
+    "good": ("#4cc38a", "#1d8a55"),
+    "warn": ("#e2b340", "#9a6b00"),
+    "bad": ("#ef6a6a", "#c43333"),
+    "paused": ("#b18cff", "#7247c9"),
+}
+DARK, LIGHT = (Palette(**{role: pair[at] for role, pair in _COLOURS.items()}) for at in (0, 1))
 
 
 def number_font(size: int = TEXT, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
@@ -321,13 +303,11 @@ class Theme(QObject):
             app.setFont(_typeface())
             self._dressed = True
         app.setPalette(_qt_palette(self._palette))
-        app.setStyleSheet(stylesheet(self._palette))
+        app.setStyleSheet(stylesheet_of(vars(self._palette)))
         self.changed.emit()
 
     def _system_changed(self) -> None:
-        app = QApplication.instance()
-        if isinstance(app, QApplication):
-            self.apply(app, None)
+        put_on(None)
 
 
 def _typeface() -> QFont:
@@ -362,3 +342,10 @@ def _qt_palette(palette: Palette) -> QPalette:
 
 
 theme = Theme()
+
+
+def put_on(name: str | None) -> None:
+    """Change the theme of the running application; None follows the system."""
+    app = QApplication.instance()
+    if isinstance(app, QApplication):
+        theme.apply(app, name)

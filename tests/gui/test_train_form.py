@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from gym_gui.context import Context
 from gym_gui.models.form_choices import NONE, OWN
-from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
+from gym_gui.ui.widgets.cleanrl_forms import CleanRLTrainForm
 from gym_gui.ui.widgets.form_side import RESULT
 from mosaic.client import Client
 from support.forms import WAIT_MS, Told, check, form_context, open_form, pick, submit, type_into
@@ -213,7 +213,7 @@ def test_tracking_asks_for_what_it_needs_and_hides_the_key(qtbot: QtBot, form: C
     assert key.editor.echoMode() == QLineEdit.EchoMode.Password
     assert form.presenter.run.text("wandb_api_key") == "very-secret"
     form.tracking.wandb.click()
-    assert not key.isVisible() and "wandb_api_key" not in form.presenter.order().extras
+    assert not key.isVisible() and "wandb_api_key" not in form.presenter.order().asked["extras"]
 
 
 def test_sections_fold_and_say_what_is_set(qtbot: QtBot, form: CleanRLTrainForm) -> None:

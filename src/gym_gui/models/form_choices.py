@@ -149,13 +149,6 @@ def _order(choice: EnvironmentChoice) -> tuple[bool, bool, bool, str]:
     return not choice.fits, bool(choice.missing), choice.family != "gymnasium", choice.env_id.lower()
 
 
-class PolicyList:
-    """What was found, newest first."""
-
-    def __init__(self, found: Iterable[PolicyFacts]) -> None:
-        self.rows = [policy_row(facts) for facts in found]
-
-
 def policy_row(facts: PolicyFacts) -> ListRow:
     """A policy in a list: what it is of and what it earned, then kind, step, seed and age."""
     known = [one for one in (facts.algo, facts.env_id) if one]

@@ -92,7 +92,7 @@ def _convert(kind: str, text: str) -> bool | int | float | str:
 
 
 def _decimal(text: str) -> Decimal:
-    """A number, also as `500k`, `1e6`, `1_000` or `500,000`; a comma that groups nothing is no number."""
+    """A number, also as `500k`, `1e6`, `1_000` or `500,000`; a comma must group."""
     plain = text.replace(",", "") if _GROUPED.fullmatch(text) else text
     match = _NUMBER.fullmatch(plain.lower())
     try:
@@ -127,6 +127,20 @@ class Field:
     @property
     def title(self) -> str:
         return self.label or self.name
+
+    @classmethod
+    def maybe(
+        cls,
+        name: str,
+        kind: str = "str",
+        help: str = "",
+        label: str = "",
+        placeholder: str = "",
+        minimum: float | None = None,
+        maximum: float | None = None,
+    ) -> Field:
+        """A field that is empty by default; `placeholder` says what holds then."""
+        return cls(name, kind, None, help, label, (), minimum, maximum, True, placeholder)
 
     @classmethod
     def of(cls, parameter: Parameter) -> Field:

@@ -17,6 +17,7 @@ from mosaic.client import RunRecord
 from mosaic.client.configs import evaluating_worker
 from mosaic.contract.capabilities import PolicyFacts
 from mosaic.contract.errors import MosaicError, StorageError
+from mosaic.contract.outside import read_json
 from mosaic.contract.paths import RunPaths
 from mosaic.fastlane.layout import segment_path
 
@@ -101,10 +102,7 @@ def _sum_up(node: Node) -> None:
     if len(files) > MOST_IN_FOLDER:
         node.hidden = len(files) - MOST_IN_FOLDER
         files = sorted(files, key=lambda child: child.modified)[-MOST_IN_FOLDER:]
-    node.children = [
-        *sorted(folders, key=_counting),
-        *sorted(files, key=_counting),
-    ]
+    node.children = [*sorted(folders, key=_counting), *sorted(files, key=_counting)]
 
 
 def _counting(node: Node) -> list[tuple[int, str]]:
@@ -225,3 +223,13 @@ def own_folder(run: RunRecord) -> Path:
     noted = str(run.config.get("metadata", {}).get("ui", {}).get("python_path") or "")
     folder = Path(noted.split(os.pathsep)[0]) if noted else Path(run.run_dir)
     return folder if folder.is_dir() else Path(run.run_dir)
+
+
+def computed_by(run: RunRecord) -> str:
+    """What computes the losses of a run, a kernel or torch, and why; empty where it does not say."""
+    try:
+        losses = read_json(RunPaths(Path(run.run_dir)).provenance)["losses"]
+        said = dict.fromkeys(f"{loss['by']}: {loss['why']}" for loss in losses.values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ""
+    return "; ".join(said)

@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import shiboken6
-from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtCore import QObject, Qt, QTimer, Signal, SignalInstance, Slot
 
 from gym_gui import log
 from mosaic.client import Client
@@ -64,10 +64,19 @@ class Notifications(QObject):
 
 
 T = TypeVar("T")
+Doing = Callable[..., object] | SignalInstance
+"""What a button or a timer does."""
 
 _THREADS = 4
 END_SECONDS = 35.0
 """A call to the daemon ends by its deadline, and a thread that starts one waits for it so long."""
+
+
+def timer(owner: QObject, ms: int, do: Doing, once: bool = False) -> QTimer:
+    """A timer of `owner` that calls `do` every `ms`, or `once`; it is not started yet."""
+    made = QTimer(owner, interval=ms, singleShot=once)
+    made.timeout.connect(do)
+    return made
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 
 from gym_gui.context import Context
@@ -16,6 +16,7 @@ from gym_gui.models.listing import with_titles
 from gym_gui.models.run_files import is_evaluation
 from gym_gui.models.run_table import before_in_queue
 from gym_gui.services.sparklines import Sparklines
+from gym_gui.services.tasks import timer
 from gym_gui.ui.presenters.window import Labels, changes_for, read_usage
 from gym_gui.ui.widgets.basics import open_path
 from gym_gui.ui.widgets.form_frame import submit_all
@@ -188,12 +189,10 @@ class News(QObject):
         super().__init__()
         self._context = context
         self._sparklines = sparklines
-        self._timer = QTimer(self, interval=_USAGE_MS)
-        self._timer.timeout.connect(self._read_usage)
+        self._timer = timer(self, _USAGE_MS, self._read_usage)
         self._timer.start()
         self._ended: list[RunRecord] = []
-        self._telling = QTimer(self, singleShot=True, interval=_TOGETHER_MS)
-        self._telling.timeout.connect(self._tell_ends)
+        self._telling = timer(self, _TOGETHER_MS, self._tell_ends, once=True)
         self._read_usage()
 
     def take(self, records: Sequence[RunRecord]) -> set[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -31,6 +31,7 @@ class Doable:
     cancels: int
     removes: int
     waits: int
+    """How many of those that can be cancelled have not begun."""
 
 
 def doable_with(runs: Sequence[RunRecord]) -> Doable:
@@ -58,14 +59,7 @@ class HeaderWords:
     labels: str
     """Tags and notes."""
     reason: str
-    pausing: str | None
-    """`Pause` or `Resume`; None when neither makes sense."""
-    pauses: int
-    """How many runs that is for."""
-    cancels: int
-    waits: int
-    """How many of those have not begun."""
-    removes: int
+    can: Doable
     plays: bool
     """Whether it is a training, whose policy can be evaluated once there is one."""
     can_evaluate: bool
@@ -98,11 +92,8 @@ def header_words(
         meta=" · ".join(filter(None, meta)),
         labels="   ".join(filter(None, (words.tags_text(run.tags), run.notes))),
         reason=reason_text(shown, state, find),
-        pausing=can.pausing,
-        pauses=can.pauses,
-        cancels=can.cancels,
-        waits=can.waits,
-        removes=can.removes if marked or not can.cancels else 0,
+        # Of a group of which some still live, those that have ended are not removed by its buttons.
+        can=can if marked or not can.cancels else replace(can, removes=0),
         plays=not is_evaluation(run),
         can_evaluate=can_evaluate(run, facts),
         can_resume_training=can_resume(run, facts),

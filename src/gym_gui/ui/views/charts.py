@@ -12,7 +12,7 @@ from typing import ClassVar
 import shiboken6
 from PySide6.QtCore import QObject, QTimer, Signal, SignalInstance
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models import words
@@ -21,7 +21,7 @@ from gym_gui.models.run_files import RunFacts, is_evaluation, read_facts, summar
 from gym_gui.services.curves import ChartFeed
 from gym_gui.theme import SPACE
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import button, open_url
+from gym_gui.ui.widgets.basics import Button, hbox, open_url, vbox
 from gym_gui.ui.widgets.chart import LargeChart
 from gym_gui.ui.widgets.chart_grid import ChartGrid, ChartOptionsBar
 from mosaic.analytics.eval_summary import EvalSummary
@@ -118,20 +118,13 @@ class RunLinks(QWidget):
         self._run: RunRecord | None = None
         self._wandb_url = ""
         self.boards = TensorBoards(context.link.var)
-        self.wandb = button("W&&B ↗")
+        self.wandb = Button("W&&B ↗", do=lambda: open_url(self._wandb_url, context.notifications))
         self.wandb.setToolTip("Weights & Biases")
         self.wandb.setAccessibleName("Weights & Biases")
-        self.tensorboard = button("TensorBoard ↗")
-        self.export = button("Export CSV…")
+        self.tensorboard = Button("TensorBoard ↗", do=self._open_tensorboard)
+        self.export = Button("Export CSV…", do=self._ask_and_export)
         self.wandb.hide()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(SPACE[1])
-        for one in (self.wandb, self.tensorboard, self.export):
-            row.addWidget(one)
-        self.wandb.clicked.connect(lambda: open_url(self._wandb_url, context.notifications))
-        self.tensorboard.clicked.connect(self._open_tensorboard)
-        self.export.clicked.connect(self._ask_and_export)
+        hbox(self.wandb, self.tensorboard, self.export, on=self)
         self.boards.ready.connect(self._board_ready)
         self.boards.failed.connect(self._board_failed)
 
@@ -205,10 +198,8 @@ class ChartsView(RunView):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._run: RunRecord | None = None
         self._summary: EvalSummary | None = None
         self._lines: dict[str, Line] = {}
-        self._visible = False
         self.feed = ChartFeed(context.link, context.tasks)
         self.links = RunLinks(context)
         self.bar = ChartOptionsBar(context.settings)
@@ -220,13 +211,9 @@ class ChartsView(RunView):
 
     def _build(self) -> None:
         self.bar.row.addWidget(self.links)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, SPACE[3], 0, 0)
-        column.setSpacing(SPACE[2])
+        column = vbox(on=self, margins=(0, SPACE[3], 0, 0), spacing=SPACE[2])
         # The charts scroll up to the edge of the window; only what does not scroll is set in.
-        inset = QVBoxLayout()
-        inset.setContentsMargins(SPACE[4], 0, SPACE[4], 0)
-        inset.addWidget(self.bar)
+        inset = vbox(self.bar, margins=(SPACE[4], 0, SPACE[4], 0))
         column.addLayout(inset)
         column.addWidget(self.grid, 1)
 
@@ -260,7 +247,7 @@ class ChartsView(RunView):
     def enter(self) -> None:
         if self._run is None:
             return
-        self._visible = True
+        super().enter()
         self.bar.reload()
         self.feed.open(self._run.run_id)
         self.grid.go_on()
@@ -271,7 +258,7 @@ class ChartsView(RunView):
             self._timer.start()
 
     def leave(self) -> None:
-        self._visible = False
+        super().leave()
         self.feed.close()
         self.grid.stop()
         self._timer.stop()
@@ -315,7 +302,7 @@ class ChartsView(RunView):
 
     def _take_summary(self, found: tuple[str, EvalSummary | None]) -> None:
         run_id, summary = found
-        if self._run is None or run_id != self._run.run_id:
+        if self._run is None or not self.is_shown(run_id):
             return
         if self._run.ended:
             self._timer.stop()

@@ -7,22 +7,14 @@ from typing import ClassVar
 
 from PySide6.QtCore import QTimer, Signal
 from PySide6.QtGui import QFontDatabase, QKeySequence, QShortcut, QTextCursor, QTextDocument
-from PySide6.QtWidgets import (
-    QButtonGroup,
-    QHBoxLayout,
-    QLineEdit,
-    QPlainTextEdit,
-    QPushButton,
-    QTextEdit,
-    QVBoxLayout,
-)
+from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLineEdit, QPlainTextEdit, QPushButton, QTextEdit
 
 from gym_gui.context import Context
 from gym_gui.models.run_files import RunFacts
 from gym_gui.services.log_stream import MOST_LINES, STREAMS, LogStream
 from gym_gui.theme import LABEL, SPACE, theme
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import button, label
+from gym_gui.ui.widgets.basics import Button, label, vbox
 from mosaic.client import RunRecord
 
 _LINES_MARKED = 200
@@ -142,9 +134,7 @@ class LogsView(RunView):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._run: RunRecord | None = None
         self._log: LogStream | None = None
-        self._visible = False
         self.view = LogView()
         self.search = QLineEdit(placeholderText="Find…   /")
         self.search.setClearButtonEnabled(True)
@@ -159,9 +149,7 @@ class LogsView(RunView):
         self._connect()
 
     def _chip(self, text: str) -> QPushButton:
-        made = button(text, role="chip")
-        made.setCheckable(True)
-        return made
+        return Button(text, role="chip", checkable=True)
 
     def _build(self) -> None:
         row = QHBoxLayout()
@@ -174,7 +162,7 @@ class LogsView(RunView):
             row.addWidget(chip)
         row.addSpacing(SPACE[2])
         row.addWidget(self.search, 1)
-        self.before, self.after = button("↑", role="quiet"), button("↓", role="quiet")
+        self.before, self.after = Button("↑", role="quiet"), Button("↓", role="quiet")
         for one, words in ((self.before, "Previous place"), (self.after, "Next place")):
             one.setAccessibleName(words)
             one.setStyleSheet("padding: 0 8px;")
@@ -183,12 +171,7 @@ class LogsView(RunView):
         row.addStretch(1)
         row.addWidget(self.wrap)
         row.addWidget(self.follow)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[1])
-        column.setSpacing(SPACE[1])
-        column.addLayout(row)
-        column.addWidget(self.view, 1)
-        column.addWidget(self.about)
+        vbox(row, (self.view, 1), self.about, on=self, margins=(SPACE[4], SPACE[3], SPACE[4], SPACE[1]))
         self.streams["stdout"].setChecked(True)
         self.follow.setChecked(True)
 
@@ -222,19 +205,13 @@ class LogsView(RunView):
         else:
             self.view.clear()
 
-    def update_run(self, run: RunRecord) -> None:
-        self._run = run
-
     def enter(self) -> None:
-        self._visible = True
+        super().enter()
         self._open()
 
     def leave(self) -> None:
-        self._visible = False
+        super().leave()
         self._shut()
-
-    def close_view(self) -> None:
-        self.leave()
 
     def _open(self) -> None:
         self._shut()

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from PySide6.QtCore import QSize, Qt, QUrl
 from PySide6.QtGui import QColor, QDesktopServices, QFont, QFontMetrics, QKeySequence, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QFrame,
     QGraphicsDropShadowEffect,
+    QHBoxLayout,
     QLabel,
+    QLayout,
     QPushButton,
+    QScrollArea,
     QSizePolicy,
     QSplitter,
+    QStackedWidget,
     QStyle,
     QStyleOption,
     QStyleOptionButton,
@@ -21,10 +28,82 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gym_gui.services.tasks import Notifications
+from gym_gui.services.tasks import Doing, Notifications
 from gym_gui.theme import HEADLINE, LABEL, SPACE, number_font, theme
 
+B = TypeVar("B", bound=QBoxLayout)
 _HINT_GAP = 7
+
+
+class Gap(NamedTuple):
+    """Empty room of so many pixels between two parts of a box."""
+
+    pixels: int
+
+
+Item = QWidget | QLayout
+Part = Item | Gap | int | tuple[Item, int] | tuple[Item, int, Qt.AlignmentFlag]
+"""Of a box: a widget or a layout, also with its stretch and alignment; a number is a stretch alone."""
+Margins = int | tuple[int, int, int, int] | None
+"""The same on all sides, or left, top, right and bottom; None leaves them to the style."""
+PAGE = (SPACE[4], SPACE[3], SPACE[4], SPACE[3])
+"""The margins of a page."""
+
+
+def hbox(
+    *parts: Part, on: QWidget | None = None, margins: Margins = 0, spacing: int = SPACE[1]
+) -> QHBoxLayout:
+    """Parts beside each other, as the layout of a widget or to be put into another one."""
+    return _filled(QHBoxLayout() if on is None else QHBoxLayout(on), parts, margins, spacing)
+
+
+def vbox(
+    *parts: Part, on: QWidget | None = None, margins: Margins = 0, spacing: int = SPACE[1]
+) -> QVBoxLayout:
+    """Parts under each other, as the layout of a widget or to be put into another one."""
+    return _filled(QVBoxLayout() if on is None else QVBoxLayout(on), parts, margins, spacing)
+
+
+def _filled(box: B, parts: Sequence[Part], margins: Margins, spacing: int) -> B:
+    if margins is not None:
+        box.setContentsMargins(*(margins if isinstance(margins, tuple) else (margins,) * 4))
+    box.setSpacing(spacing)
+    fill(box, *parts)
+    return box
+
+
+def fill(box: QBoxLayout, *parts: Part) -> None:
+    """Put parts at the end of a box."""
+    for part in parts:
+        if isinstance(part, Gap):
+            box.addSpacing(part.pixels)
+        elif isinstance(part, int):
+            box.addStretch(part)
+        elif isinstance(part, QLayout):
+            box.addLayout(part)
+        elif isinstance(part, QWidget):
+            box.addWidget(part)
+        elif isinstance(part[0], QLayout):
+            box.addLayout(part[0], part[1])
+        else:
+            box.addWidget(part[0], part[1], *part[2:])
+
+
+def stacked(*pages: QWidget) -> QStackedWidget:
+    """Pages of which one is seen, at first the first."""
+    made = QStackedWidget()
+    for page in pages:
+        made.addWidget(page)
+    return made
+
+
+def scrolled(page: QWidget) -> QScrollArea:
+    """A page that scrolls up and down, and is as wide as there is room."""
+    made = QScrollArea()
+    made.setWidgetResizable(True)
+    made.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    made.setWidget(page)
+    return made
 
 
 def restyle(widget: QWidget, **properties: str | bool) -> None:
@@ -65,8 +144,19 @@ def label(text: str = "", role: str | None = None, selectable: bool = False, wra
 class Button(QPushButton):
     """A button that shows its shortcut beside its words."""
 
-    def __init__(self, text: str, shortcut: str | None = None, role: str | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        shortcut: str | None = None,
+        role: str | None = None,
+        do: Doing | None = None,
+        checkable: bool = False,
+    ) -> None:
+        """`role` is `primary`, `danger`, `quiet`, `link` or `chip`; `do` is called when it is clicked."""
         super().__init__(text)
+        self.setCheckable(checkable)
+        if do is not None:
+            self.clicked.connect(do)
         self._keys = QKeySequence(shortcut or "")
         self._hint = self._shortcut = (shortcut or "").replace("+", " ")
         if role is not None:
@@ -141,25 +231,15 @@ class Button(QPushButton):
         return theme.palette.bad if role == "danger" else theme.palette.text
 
 
-def button(text: str, shortcut: str | None = None, role: str | None = None) -> Button:
-    """A button; `role` is `primary`, `danger`, `quiet`, `link` or `chip`."""
-    return Button(text, shortcut, role)
-
-
 class Card(QFrame):
-    """A raised surface with a column inside, called `column`."""
+    """A raised surface with a border and parts under each other, in the layout `column`."""
 
-    def __init__(self, role: str = "card", margin: int = SPACE[2], spacing: int = SPACE[1]) -> None:
+    def __init__(
+        self, *parts: Part, role: str = "card", margin: int = SPACE[2], spacing: int = SPACE[1]
+    ) -> None:
         super().__init__()
         self.setProperty("role", role)
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(margin, margin, margin, margin)
-        self.column.setSpacing(spacing)
-
-
-def card(role: str = "card") -> Card:
-    """A surface with a border; its layout is `column`."""
-    return Card(role)
+        self.column = vbox(*parts, on=self, margins=margin, spacing=spacing)
 
 
 def cast_shadow(widget: QWidget) -> None:

@@ -5,23 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from PySide6.QtCore import QPoint, QRect, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import (
-    QComboBox,
-    QGridLayout,
-    QHBoxLayout,
-    QLineEdit,
-    QScrollArea,
-    QSlider,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QComboBox, QGridLayout, QLineEdit, QScrollArea, QSlider, QVBoxLayout, QWidget
 
 from gym_gui.context import Context, Settings
 from gym_gui.models.charting import Axis, ChartOptions, Line, Section
+from gym_gui.services.tasks import timer
 from gym_gui.theme import LABEL, SPACE
-from gym_gui.ui.widgets.basics import ElidedLabel, NumberLabel, button, label
+from gym_gui.ui.widgets.basics import Button, ElidedLabel, Gap, NumberLabel, hbox, label, vbox
 from gym_gui.ui.widgets.chart import Chart
 
 _AXES: tuple[tuple[str, Axis], ...] = (("Steps", "step"), ("Time", "time"))
@@ -56,18 +48,18 @@ class ChartOptionsBar(QWidget):
         self.axis.setAccessibleName("Horizontal axis")
         for words, axis in _AXES:
             self.axis.addItem(words, axis)
-        self.log_x, self.log_y = button("log x", role="chip"), button("log y", role="chip")
-        self.row = QHBoxLayout(self)
-        self.row.setContentsMargins(0, 0, 0, 0)
-        self.row.setSpacing(SPACE[1])
-        self.row.addWidget(self.search, 1)
-        self.row.addSpacing(SPACE[1])
+        self.log_x, self.log_y = Button("log x", role="chip"), Button("log y", role="chip")
         self._name = label("Smoothing", "label")
-        self.row.addWidget(self._name)
-        self.row.addWidget(self.slider, 1)
-        self.row.addWidget(self._value)
-        self.row.addSpacing(SPACE[1])
-        self.row.addWidget(self.axis)
+        self.row = hbox(
+            (self.search, 1),
+            Gap(SPACE[1]),
+            self._name,
+            (self.slider, 1),
+            self._value,
+            Gap(SPACE[1]),
+            self.axis,
+            on=self,
+        )
         for chip in (self.log_x, self.log_y):
             chip.setCheckable(True)
             self.row.addWidget(chip)
@@ -161,17 +153,12 @@ class ChartGrid(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._page = QWidget()
-        column = QVBoxLayout(self._page)
-        column.setContentsMargins(margin, 0, margin, SPACE[3])
         self._rows = QVBoxLayout()
         self._rows.setSpacing(SPACE[2])
-        column.addLayout(self._rows)
-        column.addStretch(1)
+        vbox(self._rows, 1, on=self._page, margins=(margin, 0, margin, SPACE[3]))
         self.setWidget(self._page)
-        self._making = QTimer(self, interval=0)
-        self._making.timeout.connect(self._make_next)
-        self._looking = QTimer(self, singleShot=True, interval=30)
-        self._looking.timeout.connect(self.looked)
+        self._making = timer(self, 0, self._make_next)
+        self._looking = timer(self, 30, self.looked, once=True)
         self.verticalScrollBar().valueChanged.connect(lambda _: self._looking.start())
 
     def show_sections(self, sections: Sequence[Section]) -> None:

@@ -7,22 +7,25 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QKeySequence, QPixmap, QResizeEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QSizePolicy,
-    QStackedWidget,
-    QTabBar,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QTabBar, QVBoxLayout, QWidget
 
 from gym_gui.services.tasks import Notifications
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form_check import CheckReport
 from gym_gui.ui.presenters.form_page import AlgorithmPage, Section
-from gym_gui.ui.widgets.basics import Card, ElidedLabel, button, label, open_path, restyle, tip
+from gym_gui.ui.widgets.basics import (
+    PAGE,
+    Button,
+    Card,
+    ElidedLabel,
+    hbox,
+    label,
+    open_path,
+    restyle,
+    stacked,
+    tip,
+    vbox,
+)
 from gym_gui.ui.widgets.fields.layouts import ScrollColumn
 
 _SUBMIT_KEY = "Ctrl+Return"
@@ -41,17 +44,13 @@ class FormFooter(QFrame):
         self.setProperty("role", "bar-bottom")
         self._word = label("", "strong")
         self._text = ElidedLabel("", "dim")
-        self.copy = button("Copy as command")
-        self.check = button("Check only", "F5")
-        self.cancel = button("Cancel", "Esc")
-        self.submit = button("Train", _SUBMIT_KEY, "primary")
+        self.copy = Button("Copy as command")
+        self.check = Button("Check only", "F5")
+        self.cancel = Button("Cancel", "Esc")
+        self.submit = Button("Train", _SUBMIT_KEY, "primary")
         # The window closes what lies over the runs with this key; two who listen to one key are none.
         self.cancel.setShortcut(QKeySequence())
-        row = QHBoxLayout(self)
-        row.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[3])
-        row.setSpacing(SPACE[1])
-        row.addWidget(self._word)
-        row.addWidget(self._text, 1)
+        row = hbox(self._word, (self._text, 1), on=self, margins=PAGE)
         for made, wanted in (
             (self.copy, self.copy_wanted),
             (self.check, self.check_wanted),
@@ -100,8 +99,9 @@ class ResultView(ScrollColumn):
         self._facts = QVBoxLayout()
         self._facts.setSpacing(SPACE[1])
         self._text = ""
-        self.copy = button("Copy the result", role="link")
-        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._text))
+        self.copy = Button(
+            "Copy the result", role="link", do=lambda: QGuiApplication.clipboard().setText(self._text)
+        )
         self.copy.hide()
         for part in (self.headline, self.sentence):
             self.column.addWidget(part)
@@ -149,10 +149,7 @@ class ResultView(ScrollColumn):
                 widget.deleteLater()
         for name, value in facts:
             fact = QWidget()
-            column = QVBoxLayout(fact)
-            column.setContentsMargins(0, 0, 0, 0)
-            column.setSpacing(0)
-            column.addWidget(label(name, "faint"))
+            column = vbox(label(name, "faint"), on=fact, spacing=0)
             # A path has no blanks to be broken at.
             shown = label(value.replace("/", "/\u200b"), wraps=True, selectable=True)
             column.addWidget(shown)
@@ -201,11 +198,9 @@ class AboutView(ScrollColumn):
         self.results = label("", "dim", wraps=True, selectable=True)
         self.picture = Picture()
         # Figures are drawn for white paper.
-        self._paper = Card("paper", SPACE[1])
-        self._paper.column.addWidget(self.picture)
+        self._paper = Card(self.picture, role="paper", margin=SPACE[1])
         self._sections = QWidget()
-        self._whole = button("Open the whole page", role="link")
-        self._whole.clicked.connect(self._open)
+        self._whole = Button("Open the whole page", role="link", do=self._open)
         self._path = Path()
         for part in (self._paragraphs, self._paper, self.results, self._sections):
             self.column.addWidget(part)
@@ -240,9 +235,7 @@ class AboutView(ScrollColumn):
 def _paragraphs(text: str) -> QWidget:
     """A text as a label for each paragraph, with room between them."""
     made = QWidget()
-    column = QVBoxLayout(made)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.setSpacing(SPACE[1])
+    column = vbox(on=made)
     for paragraph in filter(None, text.split("\n\n")):
         column.addWidget(_markdown(paragraph))
     return made
@@ -251,9 +244,7 @@ def _paragraphs(text: str) -> QWidget:
 def _sections(sections: Sequence[Section]) -> QWidget:
     """Headings with their points."""
     made = QWidget()
-    column = QVBoxLayout(made)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.setSpacing(SPACE[0])
+    column = vbox(on=made, spacing=SPACE[0])
     for section in sections:
         title = label(section.title, "strong")
         title.setContentsMargins(0, SPACE[1], 0, 0)
@@ -281,15 +272,15 @@ class FormSide(QFrame):
         self.tabs.addTab("About")
         self.tabs.addTab("Result of the check")
         self.about, self.result = AboutView(notifications), ResultView()
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self.about)
-        self._pages.addWidget(self.result)
+        self._pages = stacked(self.about, self.result)
         self.tabs.currentChanged.connect(self._pages.setCurrentIndex)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(SPACE[4], SPACE[2], SPACE[4], SPACE[4])
-        column.setSpacing(SPACE[2])
-        column.addWidget(self.tabs)
-        column.addWidget(self._pages, 1)
+        vbox(
+            self.tabs,
+            (self._pages, 1),
+            on=self,
+            margins=(SPACE[4], SPACE[2], SPACE[4], SPACE[4]),
+            spacing=SPACE[2],
+        )
 
     def name_about(self, title: str) -> None:
         """What the first page is about; a long name would push the second tab away."""

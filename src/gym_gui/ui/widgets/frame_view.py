@@ -20,12 +20,12 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QSlider, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QSlider, QWidget
 
 from gym_gui.models.scales import film_time
 from gym_gui.services.frames import VideoFrame, VideoFrames
-from gym_gui.theme import LABEL, SPACE, number_font, theme
-from gym_gui.ui.widgets.basics import NumberLabel, button, label
+from gym_gui.theme import LABEL, number_font, theme
+from gym_gui.ui.widgets.basics import Button, NumberLabel, hbox, label, vbox
 
 _WORTH = 0.75
 EDGE = 1.0
@@ -73,8 +73,7 @@ def arrange(sizes: Sequence[tuple[int, int]], width: float, height: float, gap: 
 def _scale(count: int, columns: int, wide: int, high: int, width: float, height: float, gap: float) -> float:
     rows = math.ceil(count / columns)
     return max(
-        1e-3,
-        min((width - (columns - 1) * gap) / columns / wide, (height - (rows - 1) * gap) / rows / high),
+        1e-3, min((width - (columns - 1) * gap) / columns / wide, (height - (rows - 1) * gap) / rows / high)
     )
 
 
@@ -218,7 +217,7 @@ _TICKS = 1000
 
 
 class VideoPlayer(QWidget):
-    """Picture, a button, and where it is; it plays as soon as it is given a file."""
+    """Picture, a and where it is; it plays as soon as it is given a file."""
 
     shown = Signal()
     """A picture has come."""
@@ -232,25 +231,14 @@ class VideoPlayer(QWidget):
         self.view = FrameView()
         self.trouble = label("", "error", selectable=True, wraps=True)
         self.trouble.hide()
-        self.toggle = button("Pause", "Space")
+        self.toggle = Button("Pause", "Space", do=lambda: self.set_playing(not self._playing))
         # The key is seen to below: as a shortcut of the whole window it would be taken from other buttons.
         self.toggle.setShortcut(QKeySequence())
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, _TICKS)
         self.slider.setAccessibleName("Place in the film")
         self.time = NumberLabel("", LABEL, bold=False)
-        row = QHBoxLayout()
-        row.setSpacing(SPACE[1])
-        row.addWidget(self.toggle)
-        row.addWidget(self.slider, 1)
-        row.addWidget(self.time)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[1])
-        column.addWidget(self.view, 1)
-        column.addWidget(self.trouble)
-        column.addLayout(row)
-        self.toggle.clicked.connect(lambda: self.set_playing(not self._playing))
+        vbox((self.view, 1), self.trouble, hbox(self.toggle, (self.slider, 1), self.time), on=self)
         self.slider.valueChanged.connect(self._seek)
 
     def open(self, path: Path) -> None:

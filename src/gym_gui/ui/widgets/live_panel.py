@@ -12,7 +12,7 @@ from gym_gui.models.hud import Absence, Hud, absence_of, caption, hud_of, stalen
 from gym_gui.models.run_files import is_evaluation
 from gym_gui.services.frames import LiveFrames, LiveNews
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import ElidedLabel, NumberLabel, label, restyle
+from gym_gui.ui.widgets.basics import ElidedLabel, NumberLabel, label, restyle, vbox
 from gym_gui.ui.widgets.form_install import InstallCard
 from gym_gui.ui.widgets.frame_view import FrameView
 from mosaic.client import RunRecord
@@ -45,9 +45,7 @@ class LivePanel(QWidget):
         self._stack = QStackedLayout()
         self._stack.addWidget(self.view)
         self._stack.addWidget(self._absence_page())
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[1])
+        column = vbox(on=self)
         if heading:
             head = QHBoxLayout()
             title = label("Live", "strong")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
 
@@ -22,6 +22,7 @@ from gym_gui.models.charting import (
     reward_per_step,
 )
 from gym_gui.services.curves import ChartFeed, SeedMean
+from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.overview import Headline
 from gym_gui.ui.widgets.basics import Card, ElidedLabel, NumberLabel
@@ -115,8 +116,7 @@ class ChartRow(QWidget):
         self._lines: dict[str, Line] = {}
         self._options = ChartOptions()
         self.charts: list[Chart] = []
-        self._making = QTimer(self, interval=0)
-        self._making.timeout.connect(self._make_next)
+        self._making = timer(self, 0, self._make_next)
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(SPACE[2])

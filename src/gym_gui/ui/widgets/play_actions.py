@@ -7,19 +7,11 @@ from typing import Any
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QDoubleSpinBox,
-    QHBoxLayout,
-    QPushButton,
-    QSlider,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QHBoxLayout, QPushButton, QSlider, QWidget
 
 from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
 from gym_gui.ui.presenters.play import ActionField, ActionSpace, Bar, Choice, number
-from gym_gui.ui.widgets.basics import NumberLabel, button, label
+from gym_gui.ui.widgets.basics import Button, NumberLabel, hbox, label, vbox
 
 _HEIGHT = 34
 _CORNER = 6
@@ -101,12 +93,9 @@ class FieldRow(QWidget):
     def __init__(self, field: ActionField) -> None:
         super().__init__()
         self._field = field
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(SPACE[1])
         name = label(field.name, "dim")
         name.setFixedWidth(_NAME_WIDTH)
-        row.addWidget(name)
+        row = hbox(name, on=self)
         self._slider: QSlider | None = None
         self._spin: QDoubleSpinBox | None = None
         if field.bounded:
@@ -168,9 +157,7 @@ class ActionPanel(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(SPACE[0])
+        self._column = vbox(on=self, spacing=SPACE[0])
         self._body: QWidget | None = None
         self._space: ActionSpace | None = None
         self._choices: list[ChoiceButton] = []
@@ -189,9 +176,7 @@ class ActionPanel(QWidget):
         self._space, self._choices, self._rows, self._last = space, [], [], None
         self._hold.setChecked(False)
         self._body = QWidget()
-        column = QVBoxLayout(self._body)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[0])
+        column = vbox(on=self._body, spacing=SPACE[0])
         for choice in space.choices:
             one = ChoiceButton(choice)
             one.clicked.connect(lambda _=False, action=choice.action: self.take(action))
@@ -212,10 +197,8 @@ class ActionPanel(QWidget):
     def _field_buttons(self) -> QHBoxLayout:
         row = QHBoxLayout()
         row.setSpacing(SPACE[1])
-        take = button("Take action")
-        take.clicked.connect(lambda: self.take(self._from_rows()))
-        copy = button("Set to policy's", role="quiet")
-        copy.clicked.connect(self._copy_policy)
+        take = Button("Take action", do=lambda: self.take(self._from_rows()))
+        copy = Button("Set to policy's", role="quiet", do=self._copy_policy)
         row.addWidget(take)
         row.addWidget(copy)
         row.addStretch(1)

@@ -19,13 +19,12 @@ from PySide6.QtWidgets import (
     QListWidgetItem,
     QPushButton,
     QScrollArea,
-    QVBoxLayout,
     QWidget,
 )
 
 from gym_gui.theme import SPACE, TEXT, theme
 from gym_gui.ui.presenters.play import SPEEDS, Episode, PlayPresenter, Row
-from gym_gui.ui.widgets.basics import Card, NumberLabel, button, card, label, restyle
+from gym_gui.ui.widgets.basics import Button, Card, NumberLabel, hbox, label, restyle, vbox
 from gym_gui.ui.widgets.frame_view import FrameView
 from gym_gui.ui.widgets.play_actions import ActionPanel
 
@@ -168,9 +167,7 @@ class PlayControls(QWidget):
         self._lay_out()
 
     def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[1])
+        column = vbox(on=self)
         first, second = QHBoxLayout(), QHBoxLayout()
         for row, parts in (
             (first, (self._step, self._run, self._speed)),
@@ -223,7 +220,7 @@ class PlayControls(QWidget):
 
 def _hinted(text: str, keys: str) -> QPushButton:
     """A button that shows its key. The view listens for keys, so that they reach nothing else."""
-    made = button(text, keys)
+    made = Button(text, keys)
     made.setShortcut(QKeySequence())
     made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
     return made
@@ -257,15 +254,11 @@ class PlayStage(QWidget):
         )
         self._episodes.hide()
         self._listed: Episode | None = None
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(SPACE[3])
-        row.addWidget(self._left(), 1)
         self._side = self._right()
-        row.addWidget(self._side)
+        hbox((self._left(), 1), self._side, on=self, spacing=SPACE[3])
 
     def _left(self) -> Card:
-        box = card()
+        box = Card()
         box.column.setSpacing(SPACE[2])
         box.column.addWidget(self.picture, 1)
         box.column.addWidget(self._sentence)
@@ -274,28 +267,18 @@ class PlayStage(QWidget):
 
     def _right(self) -> QScrollArea:
         inside = QWidget()
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[2])
+        column = vbox(on=inside, spacing=SPACE[2])
         actions = QWidget()
-        both = QVBoxLayout(actions)
-        both.setContentsMargins(0, 0, 0, 0)
-        both.addWidget(self._next)
-        both.addWidget(self.takeover)
+        vbox(self._next, self.takeover, on=actions)
         episodes = QWidget()
-        listed = QVBoxLayout(episodes)
-        listed.setContentsMargins(0, 0, 0, 0)
-        listed.addWidget(self.controls.keep)
-        listed.addWidget(self._episodes)
+        vbox(self.controls.keep, self._episodes, on=episodes)
         for title, part in (
             ("This step", self._numbers),
             ("The policy's next action, or yours", actions),
             ("What it sees", self._observation),
             ("Episodes", episodes),
         ):
-            box = card()
-            box.column.addWidget(label(title, "label"))
-            box.column.addWidget(part)
+            box = Card(label(title, "label"), part)
             column.addWidget(box)
         column.addStretch(1)
         area = QScrollArea()

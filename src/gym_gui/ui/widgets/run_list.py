@@ -11,7 +11,6 @@ from PySide6.QtCore import (
     QModelIndex,
     QPoint,
     Qt,
-    QTimer,
     Signal,
 )
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent, QResizeEvent
@@ -20,6 +19,7 @@ from gym_gui.models.filters import RunFilter
 from gym_gui.models.listing import Listing, Row, Shape
 from gym_gui.models.runs import RunBook
 from gym_gui.services.sparklines import Sparklines, mean_curve
+from gym_gui.services.tasks import timer
 from gym_gui.ui.widgets.basics import tip
 from gym_gui.ui.widgets.run_rows import HEIGHTS, Index, RowsView, RunDelegate
 
@@ -175,8 +175,7 @@ class RunList(RowsView):
         self.setItemDelegate(self._delegate)
         self.setAccessibleName("Runs")
         self.setMinimumSize(200, 120)
-        self._look = QTimer(self, singleShot=True, interval=_LOOK_MS)
-        self._look.timeout.connect(self.look)
+        self._look = timer(self, _LOOK_MS, self.look, once=True)
         for signal in (model.modelReset, model.rowsInserted, model.rowsRemoved, model.dataChanged):
             signal.connect(self.measure)
         model.following.connect(self._follow)

@@ -80,9 +80,5 @@ def presenter_for(capabilities: WorkerCapabilities, var: Path) -> WorkerForms:
     """The presenter of a worker. Imports and reads: not for the thread of the window."""
     if not capabilities.presenter:
         raise UserError(f"{capabilities.display_name} names no presenter, so it has no forms.")
-    module, _, name = capabilities.presenter.partition(":")
-    try:
-        made: WorkerForms = getattr(import_module(module), name)(capabilities, var)
-    except (ImportError, AttributeError) as error:
-        raise MosaicError(f"{capabilities.presenter} cannot be loaded: {error}.") from error
+    made: WorkerForms = load_named(capabilities.presenter)(capabilities, var)
     return made

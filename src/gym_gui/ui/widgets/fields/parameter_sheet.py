@@ -15,14 +15,13 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
     QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from gym_gui.models.form_choices import StageTable
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form import Group, ParameterSheet, about_group, help_of
-from gym_gui.ui.widgets.basics import button, label
+from gym_gui.ui.widgets.basics import Button, hbox, label, vbox
 from gym_gui.ui.widgets.fields.layouts import PairGrid, Section
 from gym_gui.ui.widgets.fields.state_field import StateField
 
@@ -77,12 +76,7 @@ class StageEditor(QWidget):
         self.table.setItemDelegateForColumn(0, EnvironmentDelegate(ids, self.table))
         self.table.itemChanged.connect(self._change)
         self._help = label(_HELP, "help", wraps=True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[0])
-        column.addWidget(self.table)
-        column.addLayout(self._buttons())
-        column.addWidget(self._help)
+        vbox(self.table, self._buttons(), self._help, on=self, spacing=SPACE[0])
         self.refresh()
 
     def _buttons(self) -> QHBoxLayout:
@@ -94,7 +88,7 @@ class StageEditor(QWidget):
             ("↑", "Move the stage up", lambda: self._move(-1)),
             ("↓", "Move the stage down", lambda: self._move(1)),
         ):
-            made = button(text, role="quiet")
+            made = Button(text, role="quiet")
             made.setAccessibleName(words)
             made.setToolTip(words)
             made.setStyleSheet("padding: 0 8px;")
@@ -156,19 +150,10 @@ class ParameterSheetView(QWidget):
         self._sections: list[tuple[Group, Section]] = []
         self._title = label("", "section")
         self._changed = label("", "help")
-        self.reset_all = button("reset all", role="link")
-        self.reset_all.clicked.connect(self._reset_all)
-        head = QHBoxLayout()
-        head.setSpacing(SPACE[1])
-        head.addWidget(self._title, 1)
-        head.addWidget(self._changed)
-        head.addWidget(self.reset_all)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, SPACE[0], 0, 0)
-        self._column.setSpacing(SPACE[2])
-        self._column.addLayout(head)
+        self.reset_all = Button("reset all", role="link", do=self._reset_all)
+        head = hbox((self._title, 1), self._changed, self.reset_all)
         self._body = QWidget()
-        self._column.addWidget(self._body)
+        self._column = vbox(head, self._body, on=self, margins=(0, SPACE[0], 0, 0), spacing=SPACE[2])
 
     @property
     def changed_text(self) -> str:
@@ -192,9 +177,7 @@ class ParameterSheetView(QWidget):
         self._title.setText(f"PARAMETERS OF {algo.upper()}")
         self.fields, self._sections = {}, []
         body = QWidget()
-        column = QVBoxLayout(body)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
+        column = vbox(on=body, spacing=0)
         for group in self._sheet.groups(algo):
             if not group.title:
                 column.addWidget(self._grid(group))

@@ -7,18 +7,16 @@ from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
     QSizePolicy,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from gym_gui.models.form_state import Field, FormState, show
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import label, restyle, tip
+from gym_gui.ui.widgets.basics import hbox, label, restyle, tip, vbox
 from gym_gui.ui.widgets.fields.layouts import ChoiceBox
 
 KEY = QKeySequence("Ctrl+0")
@@ -101,16 +99,7 @@ class FieldBox(QWidget):
         editor.setAccessibleName(title)
         self.badge = ResetBadge(editor)
         self.badge.clicked.connect(self.reset_wanted)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[0])
-        head = QHBoxLayout()
-        head.setSpacing(SPACE[0])
-        head.addWidget(self._mark)
-        head.addWidget(self.name, 1)
-        column.addLayout(head)
-        column.addWidget(editor)
-        column.addWidget(self.help)
+        vbox(hbox(self._mark, (self.name, 1), spacing=SPACE[0]), editor, self.help, on=self, spacing=SPACE[0])
         # Not before it has a place: a widget without one would be a window.
         self.help.setVisible(bool(help_text))
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
