@@ -34,13 +34,13 @@ def test_a_changed_parameter_is_marked_and_one_click_from_its_default(
     qtbot: QtBot, form: CleanRLTrainForm
 ) -> None:
     field = form.sheet.fields["learning_rate"]
-    assert field.is_marked is False
+    assert field.mark.isHidden()
     type_into(qtbot, field.editor, "0.001")
-    assert field.is_marked and "0.00025" in field.badge.text()
-    assert "1 changed" in form.sheet.changed_text
+    assert not field.mark.isHidden() and "0.00025" in field.badge.text()
+    assert "1 changed" in form.sheet.changed.text()
     qtbot.mouseClick(field.badge, Qt.MouseButton.LeftButton)
-    assert (field.shown(), field.is_marked) == ("0.00025", False)
-    assert "default" in form.sheet.changed_text
+    assert (field.shown(), field.mark.isHidden()) == ("0.00025", True)
+    assert "default" in form.sheet.changed.text()
 
 
 def test_a_changed_field_is_left_and_brought_back_by_key(qtbot: QtBot, form: CleanRLTrainForm) -> None:
@@ -48,7 +48,7 @@ def test_a_changed_field_is_left_and_brought_back_by_key(qtbot: QtBot, form: Cle
     type_into(qtbot, field.editor, "0.001")
     assert field.badge.focusPolicy() == Qt.FocusPolicy.NoFocus
     qtbot.keyClick(field.editor, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
-    assert (field.shown(), field.is_marked) == ("0.00025", False)
+    assert (field.shown(), field.mark.isHidden()) == ("0.00025", True)
     qtbot.keyClick(field.editor, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
     assert field.shown() == "0.00025"
 
@@ -150,7 +150,7 @@ def test_a_missing_set_is_shown_with_the_command_that_installs_it(
     form.presenter.take_installed({"box2d": False})
     form.environment.box.setEditText("LunarLander-v3")
     assert form.install.isVisible() and "box2d" in form.install.button.text()
-    assert "mosaic extras install box2d" in form.install.command_text
+    assert "mosaic extras install box2d" in form.install.command.text()
     check(qtbot, form)
     assert form.report is not None and not form.report.ok and "box2d" in form.footer.told
     form.environment.box.setEditText("CartPole-v1")

@@ -282,17 +282,16 @@ def readings(lines: Sequence[Line], at: float) -> list[Reading]:
     reach = max((float(x[-1]) for x in filled), default=0) - min((float(x[0]) for x in filled), default=0)
     for line in lines:
         index = nearest(line.places, at)
-        if index is None or _beyond(line.places, at) > reach * _REACH:
+        if index is None:
+            continue
+        # How far the place lies before the first point or after the last.
+        beyond = max(float(line.places[0]) - at, at - float(line.places[-1]))
+        if beyond > reach * _REACH:
             continue
         spread = None if line.trend is None else float(line.trend.std[index])
         place, value = float(line.places[index]), float(line.shown[index])
         found.append(Reading(line.label, line.colour, place, value, spread))
     return sorted(found, key=lambda reading: -reading.value)
-
-
-def _beyond(x: Floats, at: float) -> float:
-    """How far a place lies before the first point or after the last."""
-    return max(float(x[0]) - at, at - float(x[-1]))
 
 
 def to_csv(tag: str, lines: Sequence[Line], options: ChartOptions) -> str:

@@ -31,23 +31,14 @@ def elapsed(run: RunRecord, now: float) -> float | None:
     return max(0.0, until - run.started_at - paused)
 
 
-def _asked(run: RunRecord) -> Mapping[str, Any]:
-    asked: Mapping[str, Any] = run.config.get("metadata", {}).get("worker", {}).get("config", {})
-    return asked
-
-
 def _headline(name: str) -> Callable[[RunRecord], Known]:
     return lambda run: run.headline.get(name)
 
 
-def _asked_text(name: str) -> Callable[[RunRecord], Known]:
-    return lambda run: str(_asked(run).get(name) or "")
-
-
 TEXTS: dict[str, Callable[[RunRecord], Known]] = {
     "name": lambda run: run.run_name,
-    "algo": lambda run: PurePath(str(_asked(run).get("algo") or "")).name,
-    "env": _asked_text("env_id"),
+    "algo": lambda run: PurePath(str(run.worker_config.get("algo") or "")).name,
+    "env": lambda run: str(run.worker_config.get("env_id") or ""),
     "tag": lambda run: ", ".join(run.tags),
     "state": lambda run: words.state_of(run).word,
     "notes": lambda run: run.notes,
@@ -59,7 +50,7 @@ NUMBERS: dict[str, Callable[[RunRecord], Known]] = {
     "speed": _headline("sps"),
     "episodes": _headline("episodes"),
     "progress": _headline("progress"),
-    "seed": lambda run: _asked(run).get("seed"),
+    "seed": lambda run: run.worker_config.get("seed"),
     "priority": lambda run: run.priority,
     "duration": lambda run: elapsed(run, time.time()),
     "age": lambda run: time.time() - run.submitted_at,

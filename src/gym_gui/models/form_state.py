@@ -146,9 +146,10 @@ class Field:
     def of(cls, parameter: Parameter) -> Field:
         """The field of an algorithm's parameter."""
         bounded = parameter if isinstance(parameter, BoundedParameter) else None
+        large = isinstance(parameter.default, int) and parameter.default >= 10_000
         return cls(
             name=parameter.name,
-            kind="count" if parameter.type == "int" and _is_large(parameter.default) else parameter.type,
+            kind="count" if parameter.type == "int" and large else parameter.type,
             default=parameter.default,
             help=parameter.help,
             choices=tuple(bounded.choices or ()) if bounded else (),
@@ -245,10 +246,6 @@ class FormState:
     def changes(self) -> dict[str, Value]:
         """The values that differ from their defaults."""
         return {name: self.value(name) for name in self.changed()}
-
-
-def _is_large(value: object) -> bool:
-    return isinstance(value, int) and value >= 10_000
 
 
 MOST_SEEDS = 1000

@@ -129,12 +129,8 @@ def _lacking(run: RunRecord, package: str) -> Absence:
 
 def shows_frames(run: RunRecord) -> bool:
     """Whether the run was asked for live frames."""
-    return _video_mode(run) != "off"
-
-
-def _video_mode(run: RunRecord) -> str:
     extras = run.worker_config.get("extras") or {}
-    return str(extras.get("fastlane_video_mode", extras.get("video_mode")) or "grid")
+    return extras.get("fastlane_video_mode", extras.get("video_mode")) != "off"
 
 
 def _sentence(reason: str) -> str:

@@ -21,7 +21,7 @@ _BLOCKS_PER_COLUMN = 4
 
 @dataclass(frozen=True)
 class Curve:
-    """The points of a metric by step. Values that are no numbers are left out and counted in `lost`."""
+    """The points of a metric by step. Values that are not numbers are left out and counted in `lost`."""
 
     steps: Floats
     times: Floats

@@ -160,17 +160,18 @@ class Sparklines(QObject):
     def request(self, runs: Iterable[RunRecord]) -> None:
         """These runs are on the screen now: read those that are not known. What was asked for before and is
         not among them has scrolled away, and is not read."""
-        wanted = [(run.run_id, run.ended) for run in runs if run.started_at and not self._knows(run)]
+        wanted = [
+            (run.run_id, run.ended)
+            for run in runs
+            if run.started_at and run.run_id not in (self._final if run.ended else self._sketches)
+        ]
         if wanted and wanted != self._wanted:
             self._wanted = wanted
             self._wake.put(None)
 
-    def _knows(self, run: RunRecord) -> bool:
-        return run.run_id in (self._final if run.ended else self._sketches)
-
     def take(self, run: RunRecord) -> bool:
         """A headline: the curve of a live run grows by it. Gives whether it did."""
-        sketch, step, value = self._sketches.get(run.run_id), run.headline.get("step"), None
+        sketch, step = self._sketches.get(run.run_id), run.headline.get("step")
         value = run.headline.get("mean_return")
         if sketch is None or run.run_id in self._final or value is None or not step:
             return False

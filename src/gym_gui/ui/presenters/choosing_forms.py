@@ -57,7 +57,6 @@ _TOLD = (
 class PolicyForm(ChoosingForm[PolicyFacts]):
     """How good a trained policy is. Its environment is locked until `override` is on."""
 
-    title = "Evaluate policy"
     key = "policy"
     nothing = "No policy is chosen: choose one."
 
@@ -169,7 +168,6 @@ class PolicyForm(ChoosingForm[PolicyFacts]):
 class ResumeForm(ChoosingForm[CheckpointFacts]):
     """A new run that goes on from a checkpoint. Only `free` parameters may differ from its own."""
 
-    title = "Resume"
     key = "checkpoint"
     nothing = "Nothing is chosen to go on from: choose a checkpoint."
 
@@ -300,7 +298,6 @@ def _is_done(facts: CheckpointFacts) -> bool:
 class ScriptForm(ChoosingForm[Mapping[str, Any]]):
     """A shell script that trains in phases, or a Python script of one's own, and what its head says of it."""
 
-    title = "Script"
     key = "script"
     nothing = "No script is chosen: choose one, or name a file."
 

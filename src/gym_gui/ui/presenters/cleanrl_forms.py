@@ -36,8 +36,6 @@ _MOST_POLICIES = 1000
 class TrainForm(FormPresenter):
     """An algorithm, its parameters, an environment or a curriculum, and one run for each seed."""
 
-    title = "Train"
-
     def __init__(self, source: FormSource, kept: Sequence[str] = (), sections: Sequence[Group] = ()) -> None:
         """`kept` are parameters that stand beside what a run keeps; `sections` are folded away."""
         fields = [

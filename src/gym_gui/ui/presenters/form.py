@@ -93,9 +93,6 @@ class FormSource:
 class FormPresenter(ABC):
     """The fields of one form. All of it runs on the thread of the window and never blocks."""
 
-    title: str
-    """What the form is for."""
-
     def __init__(self, source: FormSource, fields: Iterable[Field]) -> None:
         self.source = source
         self.run = FormState([*fields, *ALL])

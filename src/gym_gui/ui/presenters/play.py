@@ -371,7 +371,7 @@ class PlayPresenter:
     def _ending(self) -> str:
         episode = self.episodes[0]
         truncated = self.seen is not None and self.seen.message["truncated"]
-        how = "was cut off" if truncated else "ended"
+        how = "was truncated" if truncated else "ended"
         return (
             f"Episode {episode.number} {how} after {words.steps(episode.length)} steps, "
             f"return {words.number(episode.total)}."
@@ -397,7 +397,7 @@ class PlayPresenter:
         """What the policy sees."""
         return observation_rows(self.seen.message["observation"]) if self.seen else []
 
-    def opinion(self) -> list[Bar]:
+    def policy_output(self) -> list[Bar]:
         """What the policy makes of each action, in the order of the choices; empty where it does not say."""
         following = self.seen.message.get("next") if self.seen else None
         if following is None or self.space is None or not self.space.choices:
@@ -410,12 +410,12 @@ class PlayPresenter:
         return None if following is None else following["action"]
 
     def next_text(self) -> str:
-        """The same in words, with what it expects."""
+        """The same in words, with the value of the observation."""
         following = self.seen.message.get("next") if self.seen else None
         if following is None or self.space is None:
             return "–"
         value = following.get("value")
-        worth = "" if value is None else f" · expects {number(value)}"
+        worth = "" if value is None else f" · value {number(value)}"
         return f"{self.space.name(following['action'])}{worth}"
 
     def command(self, key: str) -> Command | None:

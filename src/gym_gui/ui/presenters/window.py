@@ -114,7 +114,7 @@ def can_resume(run: RunRecord, facts: RunFacts) -> bool:
 
 def _seed(run: RunRecord) -> str:
     seed = run.worker_config.get("seed")
-    return "–" if seed is None else str(seed)
+    return words.NONE if seed is None else str(seed)
 
 
 def _since(run: RunRecord) -> str:

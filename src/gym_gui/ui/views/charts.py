@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import ClassVar
 
-import shiboken6
-from PySide6.QtCore import QObject, QTimer, Signal, SignalInstance
+from PySide6.QtCore import QObject, QProcess, QTimer, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QFileDialog, QWidget
 
@@ -29,11 +26,11 @@ from mosaic.client import RunRecord
 from mosaic.contract.atomic import write_atomic
 
 _ADDRESS = re.compile(r"http://\S+")
-_END_SECONDS = 10.0
+_END_MS = 10_000
 
 
 class TensorBoards(QObject):
-    """One TensorBoard for each run, in a process of its own: `mosaic tensorboard RUN`."""
+    """One TensorBoard for each run, each in a process of its own: `mosaic tensorboard RUN`."""
 
     ready = Signal(str)
     """Its address."""
@@ -43,70 +40,43 @@ class TensorBoards(QObject):
     def __init__(self, var: Path) -> None:
         super().__init__()
         self._var = var
-        self._lock = threading.Lock()
-        self._threads: dict[str, threading.Thread] = {}
-        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._processes: dict[str, QProcess] = {}
         self._addresses: dict[str, str] = {}
-        self._closing = False
+        self._last = "TensorBoard has ended without a word."
 
     def open(self, run_id: str) -> None:
         """Tell the address of a run's TensorBoard, at once or when it has started."""
-        with self._lock:
-            address = self._addresses.get(run_id)
-            starting = run_id in self._threads
-        if address is not None:
-            self.ready.emit(address)
-        elif not starting:
-            thread = threading.Thread(
-                target=self._serve, args=(run_id,), name=f"tensorboard {run_id}", daemon=True
-            )
-            self._threads[run_id] = thread
-            thread.start()
+        if run_id in self._addresses:
+            self.ready.emit(self._addresses[run_id])
+        elif run_id not in self._processes:
+            process = self._processes[run_id] = QProcess(self)
+            process.setProcessChannelMode(QProcess.ProcessChannelMode.MergedChannels)
+            process.setStandardInputFile(QProcess.nullDevice())
+            process.readyReadStandardOutput.connect(lambda: self._listen(run_id, process))
+            process.finished.connect(lambda: self._end(run_id))
+            process.start(sys.executable, ["-m", "mosaic", "tensorboard", run_id, "--var", str(self._var)])
 
     def close(self) -> None:
         """End them all."""
-        with self._lock:
-            self._closing = True
-            processes, threads = list(self._processes.values()), list(self._threads.values())
-        for process in processes:
+        self.blockSignals(True)
+        for process in self._processes.values():
             process.terminate()
-        for thread in threads:
-            thread.join(_END_SECONDS)
+        for process in list(self._processes.values()):
+            process.waitForFinished(_END_MS)
 
-    def _serve(self, run_id: str) -> None:
-        command = [sys.executable, "-m", "mosaic", "tensorboard", run_id, "--var", str(self._var)]
-        with self._lock:
-            if self._closing:
-                return
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-            )
-            self._processes[run_id] = process
-        last = self._listen(run_id, process)
-        with self._lock:
-            served = self._addresses.pop(run_id, None)
-            del self._processes[run_id], self._threads[run_id]
-        if served is None:
-            self._say(self.failed, last)
+    def _listen(self, run_id: str, process: QProcess) -> None:
+        while process.canReadLine():
+            line = bytes(process.readLine().data()).decode(errors="replace").strip()
+            self._last = line or self._last
+            found = _ADDRESS.search(line)
+            if found:
+                self._addresses[run_id] = found[0]
+                self.ready.emit(found[0])
 
-    def _listen(self, run_id: str, process: subprocess.Popen[str]) -> str:
-        """Tell the address when it is said, wait for the end, and give the last words."""
-        last = "TensorBoard has ended without a word."
-        assert process.stdout is not None
-        with process.stdout:
-            for line in process.stdout:
-                last = line.strip() or last
-                found = _ADDRESS.search(line)
-                if found:
-                    with self._lock:
-                        self._addresses[run_id] = found[0]
-                    self._say(self.ready, found[0])
-        process.wait()
-        return last
-
-    def _say(self, signal: SignalInstance, text: str) -> None:
-        if not self._closing and shiboken6.isValid(self):
-            signal.emit(text)
+    def _end(self, run_id: str) -> None:
+        self._processes.pop(run_id).deleteLater()
+        if self._addresses.pop(run_id, None) is None:
+            self.failed.emit(self._last)
 
 
 class RunLinks(QWidget):
@@ -177,14 +147,11 @@ class RunLinks(QWidget):
         assert self._run is not None
         run_id, link = self._run.run_id, self._context.link
 
-        def work() -> Path:
-            write_atomic(path, link.client().metrics(run_id).to_csv().encode())
-            return path
-
-        self._context.tasks.run(work, self._exported)
-
-    def _exported(self, path: Path) -> None:
-        self._context.notifications.tell(f"Saved {path}.", "good")
+        self._context.tasks.run(
+            lambda: write_atomic(path, link.client().metrics(run_id).to_csv().encode()),
+            lambda _: self._context.notifications.tell(f"Saved {path}.", "good"),
+            owner=self,
+        )
 
 
 BATCHES = "Return of each batch"

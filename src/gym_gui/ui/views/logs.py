@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QFontDatabase, QKeySequence, QShortcut, QTextCursor, QTextDocument
-from PySide6.QtWidgets import QButtonGroup, QHBoxLayout, QLineEdit, QPlainTextEdit, QPushButton, QTextEdit
+from PySide6.QtWidgets import QButtonGroup, QPlainTextEdit, QTextEdit
 
 from gym_gui.context import Context
 from gym_gui.models.run_files import RunFacts
 from gym_gui.services.log_stream import MOST_LINES, STREAMS, LogStream
+from gym_gui.services.tasks import timer
 from gym_gui.theme import LABEL, SPACE, theme
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import Button, label, vbox
+from gym_gui.ui.widgets.basics import Button, Gap, hbox, label, search_field, vbox
 from mosaic.client import RunRecord
 
 _LINES_MARKED = 200
@@ -136,48 +137,32 @@ class LogsView(RunView):
         super().__init__(context)
         self._log: LogStream | None = None
         self.view = LogView()
-        self.search = QLineEdit(placeholderText="Find…   /")
-        self.search.setClearButtonEnabled(True)
+        self.search = search_field("Find…   /", "Find")
         self.search.setMaximumWidth(280)
         self.found = label("", "label")
         self.about = label("", "faint")
-        self.streams: dict[str, QPushButton] = {}
-        self.follow = self._chip("Follow")
-        self.wrap = self._chip("Wrap lines")
-        self._timer = QTimer(self, singleShot=True, interval=_PAUSE_MS)
+        self.streams = {one: _chip(words) for one, words in STREAMS.items()}
+        self.follow, self.wrap = _chip("Follow"), _chip("Wrap lines")
+        self._timer = timer(self, _PAUSE_MS, self._take, once=True)
         self._build()
         self._connect()
 
-    def _chip(self, text: str) -> QPushButton:
-        return Button(text, role="chip", checkable=True)
-
     def _build(self) -> None:
-        row = QHBoxLayout()
-        row.setSpacing(SPACE[0])
         self._which = QButtonGroup(self)
-        for stream, words in STREAMS.items():
-            chip = self._chip(words)
+        for chip in self.streams.values():
             self._which.addButton(chip)
-            self.streams[stream] = chip
-            row.addWidget(chip)
-        row.addSpacing(SPACE[2])
-        row.addWidget(self.search, 1)
         self.before, self.after = Button("↑", role="quiet"), Button("↓", role="quiet")
         for one, words in ((self.before, "Previous place"), (self.after, "Next place")):
             one.setAccessibleName(words)
             one.setStyleSheet("padding: 0 8px;")
-            row.addWidget(one)
-        row.addWidget(self.found)
-        row.addStretch(1)
-        row.addWidget(self.wrap)
-        row.addWidget(self.follow)
+        sought = (Gap(SPACE[2]), (self.search, 1), self.before, self.after, self.found)
+        row = hbox(*self.streams.values(), *sought, 1, self.wrap, self.follow, spacing=SPACE[0])
         vbox(row, (self.view, 1), self.about, on=self, margins=(SPACE[4], SPACE[3], SPACE[4], SPACE[1]))
         self.streams["stdout"].setChecked(True)
         self.follow.setChecked(True)
 
     def _connect(self) -> None:
         self._which.buttonClicked.connect(lambda _: self._open())
-        self._timer.timeout.connect(self._take)
         self.search.textChanged.connect(self._seek)
         self.search.returnPressed.connect(lambda: self.view.find_next())
         self.after.clicked.connect(lambda: self.view.find_next())
@@ -264,3 +249,7 @@ class LogsView(RunView):
     def _wrap(self, wraps: bool) -> None:
         modes = LogView.LineWrapMode
         self.view.setLineWrapMode(modes.WidgetWidth if wraps else modes.NoWrap)
+
+
+def _chip(text: str) -> Button:
+    return Button(text, role="chip", checkable=True)

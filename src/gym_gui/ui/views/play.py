@@ -72,7 +72,7 @@ _TITLES = {
     "failed": "The session has ended",
 }
 _START = (
-    "See what the policy sees, what it expects and what it does next, and take over its actions. "
+    "See what the policy sees, the value it gives to it and what it does next, and take over its actions. "
     "Nothing is trained, and nothing is written."
 )
 
@@ -243,7 +243,7 @@ class PlayView(RunView):
             seed=_FIRST_SEED,
         )
         self._play.arrived.connect(self._take_news)
-        self._play.go_on(self.stage.controls.keeps_going)
+        self._play.go_on(self.stage.controls.keep.isChecked())
         self._show()
         self.setFocus()
 

@@ -16,6 +16,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLayout,
+    QLineEdit,
     QPushButton,
     QScrollArea,
     QSizePolicy,
@@ -87,6 +88,42 @@ def fill(box: QBoxLayout, *parts: Part) -> None:
             box.addLayout(part[0], part[1])
         else:
             box.addWidget(part[0], part[1], *part[2:])
+
+
+def column_of(*parts: Part, margins: Margins = 0, spacing: int = SPACE[1]) -> QWidget:
+    """Parts under each other in a widget of their own."""
+    made = QWidget()
+    vbox(*parts, on=made, margins=margins, spacing=spacing)
+    return made
+
+
+def drop(widget: QWidget) -> None:
+    """Take a widget away for good."""
+    widget.hide()
+    widget.deleteLater()
+
+
+def swap(box: QLayout, old: QWidget, fresh: QWidget) -> QWidget:
+    """Put a widget in the place of another one, which goes; gives the new one."""
+    box.replaceWidget(old, fresh)
+    drop(old)
+    return fresh
+
+
+def empty(box: QLayout) -> None:
+    """Take away all that is in a box."""
+    while (item := box.takeAt(0)) is not None:
+        if (widget := item.widget()) is not None:
+            drop(widget)
+        elif (layout := item.layout()) is not None:
+            layout.deleteLater()
+
+
+def search_field(placeholder: str, name: str = "") -> QLineEdit:
+    """A field to search or filter by, that can be cleared with a click."""
+    made = QLineEdit(placeholderText=placeholder, clearButtonEnabled=True)
+    made.setAccessibleName(name or placeholder)
+    return made
 
 
 def stacked(*pages: QWidget) -> QStackedWidget:

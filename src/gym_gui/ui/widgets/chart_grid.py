@@ -7,13 +7,23 @@ from itertools import pairwise
 
 from PySide6.QtCore import QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QComboBox, QGridLayout, QLineEdit, QScrollArea, QSlider, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QGridLayout, QScrollArea, QSlider, QVBoxLayout, QWidget
 
 from gym_gui.context import Context, Settings
 from gym_gui.models.charting import Axis, ChartOptions, Line, Section
 from gym_gui.services.tasks import timer
 from gym_gui.theme import LABEL, SPACE
-from gym_gui.ui.widgets.basics import Button, ElidedLabel, Gap, NumberLabel, hbox, label, vbox
+from gym_gui.ui.widgets.basics import (
+    Button,
+    ElidedLabel,
+    Gap,
+    NumberLabel,
+    empty,
+    hbox,
+    label,
+    search_field,
+    vbox,
+)
 from gym_gui.ui.widgets.chart import Chart
 
 _AXES: tuple[tuple[str, Axis], ...] = (("Steps", "step"), ("Time", "time"))
@@ -31,8 +41,7 @@ class ChartOptionsBar(QWidget):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self._settings = settings
-        self.search = QLineEdit(placeholderText="Find…   /")
-        self.search.setClearButtonEnabled(True)
+        self.search = search_field("Find…   /", "Find")
         self.search.setMinimumWidth(84)
         self.search.setMaximumWidth(280)
         self.slider = QSlider(Qt.Orientation.Horizontal)
@@ -215,11 +224,8 @@ class ChartGrid(QScrollArea):
         shown = set(self.tags())
         for tag, chart in self._charts.items():
             chart.setVisible(tag in shown)
-        while (item := self._rows.takeAt(0)) is not None:
-            # A row lets go of its charts when it is deleted.
-            gone = item.widget() or item.layout()
-            assert gone is not None
-            gone.deleteLater()
+        # A row lets go of its charts when it is deleted.
+        empty(self._rows)
         self._places = {}
         for section in self._sections:
             self._rows.addWidget(label(section.name.upper(), "section"))

@@ -19,7 +19,7 @@ from gym_gui.ui.presenters.choosing_forms import (
 )
 from gym_gui.ui.presenters.cleanrl_forms import TrainForm
 from gym_gui.ui.presenters.form_page import EVALUATING, RESUMING, SCRIPTS, AlgorithmPage, read_page
-from gym_gui.ui.widgets.basics import fill, label, vbox
+from gym_gui.ui.widgets.basics import column_of, fill, label, swap, vbox
 from gym_gui.ui.widgets.fields.layouts import ChoiceBox, FactList, PairGrid, Section, folds, side_by_side
 from gym_gui.ui.widgets.fields.parameter_sheet import ParameterSheetView, StageEditor
 from gym_gui.ui.widgets.fields.pickers import EnvironmentField
@@ -221,7 +221,7 @@ class CleanRLResumeForm(ChoosingFrame[ResumeForm]):
     def fill_how(self, middle: QVBoxLayout) -> None:
         run = self.presenter.run
         self.fields: dict[str, StateField] = {}
-        self._free = PairGrid()
+        self._free: QWidget = PairGrid()
         self._free_title = section_title("May differ")
         self._free_box = vbox(self._free)
         self.fixed = FactList()
@@ -233,9 +233,7 @@ class CleanRLResumeForm(ChoosingFrame[ResumeForm]):
         self.listen(self.watch, self.tracking)
 
     def _make_watch(self) -> QWidget:
-        body = QWidget()
-        vbox(self.watch, self.tracking, on=body, margins=(0, 0, 0, SPACE[2]), spacing=SPACE[2])
-        return body
+        return column_of(self.watch, self.tracking, margins=(0, 0, 0, SPACE[2]), spacing=SPACE[2])
 
     def refresh(self) -> None:
         self._show_free()
@@ -269,10 +267,7 @@ class CleanRLResumeForm(ChoosingFrame[ResumeForm]):
             self.fields = {name: StateField(state, name) for name in state.fields}
             self.listen(*self.fields.values())
             fresh = PairGrid(self.fields.values(), bottom=SPACE[2])
-            self._free_box.replaceWidget(self._free, fresh)
-            self._free.hide()
-            self._free.deleteLater()
-            self._free = fresh
+            self._free = swap(self._free_box, self._free, fresh)
         self._free_title.setVisible(bool(self.fields))
 
     def _choose_how(self) -> None:

@@ -18,7 +18,7 @@ from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form import ChoosingForm, FormPresenter, Order, speed_of
 from gym_gui.ui.presenters.form_check import CheckReport, check_order
 from gym_gui.ui.presenters.form_page import AlgorithmPage
-from gym_gui.ui.widgets.basics import fill, label, stacked, vbox
+from gym_gui.ui.widgets.basics import drop, fill, label, stacked, vbox
 from gym_gui.ui.widgets.fields.layouts import FormColumns, ScrollColumn
 from gym_gui.ui.widgets.fields.pickers import SourcePicker
 from gym_gui.ui.widgets.fields.state_field import StateField, StateSwitch
@@ -218,8 +218,7 @@ class FormFrame(WorkerForm, Generic[P]):
         """Take parts out of the form."""
         self._shown = [part for part in self._shown if part not in parts]
         for part in parts:
-            part.hide()
-            part.deleteLater()
+            drop(part)
 
     def leave_safely(self) -> bool:
         installer = self.install.installer

@@ -102,7 +102,7 @@ class InstallCard(QWidget):
         super().__init__()
         self._names: list[str] = []
         self._sentence = label("", wraps=True, selectable=True)
-        self._command = label("", "help", wraps=True, selectable=True)
+        self.command = label("", "help", wraps=True, selectable=True)
         self.button = Button("Install", do=self._begin)
         self.installer = Installer(self)
         self.installer.finished.connect(self._end)
@@ -116,7 +116,7 @@ class InstallCard(QWidget):
         self._log.setFixedHeight(120)
         self._log.setAccessibleName("Words of the installer")
         inner = Card(
-            self._sentence, self._command, self.button, self._bar, self._step, self._log, role="raised"
+            self._sentence, self.command, self.button, self._bar, self._step, self._log, role="raised"
         )
         vbox(inner, on=self)
         self.installer.stepped.connect(self._step.setText)
@@ -133,13 +133,9 @@ class InstallCard(QWidget):
             self.button.show()
         self._names = names
         self._sentence.setText("\n".join(one.sentence for one in missing))
-        self._command.setText(f"mosaic extras install {' '.join(self._names)}")
+        self.command.setText(f"mosaic extras install {' '.join(self._names)}")
         self.button.setText(f"Install {', '.join(self._names)}")
         self.setVisible(bool(missing))
-
-    @property
-    def command_text(self) -> str:
-        return self._command.text()
 
     def _begin(self) -> None:
         self._log.clear()

@@ -19,7 +19,7 @@ from gym_gui.models import words
 from gym_gui.services.tasks import Notification, Notifications
 from gym_gui.theme import SPACE
 from gym_gui.ui.widgets.bars import Dot
-from gym_gui.ui.widgets.basics import Button, cast_shadow, hbox, label, line, vbox
+from gym_gui.ui.widgets.basics import Button, Part, cast_shadow, column_of, fill, hbox, label, line, vbox
 
 _MOST = 50
 _WIDTH, _HISTORY_HEIGHT = 440, 420
@@ -249,28 +249,20 @@ class NotificationHistory(QFrame):
         self.setGeometry(left, top, _WIDTH, height)
 
     def _fill(self) -> None:
-        self._page = page = QWidget()
-        column = vbox(on=page, margins=(SPACE[2], SPACE[1], SPACE[2], SPACE[1]))
-        for told in reversed(self._notifications.history):
-            column.addLayout(self._row(told))
-        if not self._notifications.history:
-            column.addWidget(label("Nothing was told yet.", "dim"))
-        column.addStretch(1)
+        rows: list[Part] = [self._row(told) for told in reversed(self._notifications.history)]
+        shown = rows or [label("Nothing was told yet.", "dim")]
+        self._page = page = column_of(*shown, 1, margins=(SPACE[2], SPACE[1], SPACE[2], SPACE[1]))
         self._area.setWidget(page)
 
     def _row(self, told: Notification) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(SPACE[1])
-        mark = QVBoxLayout()
+        top = Qt.AlignmentFlag.AlignTop
         # In the middle of the first line of the text.
-        mark.setContentsMargins(0, SPACE[0], 0, 0)
-        mark.addWidget(_mark(told), 0, Qt.AlignmentFlag.AlignTop)
-        row.addLayout(mark)
-        row.addWidget(label(told.text, selectable=True, wraps=True), 1, Qt.AlignmentFlag.AlignTop)
+        mark = vbox((_mark(told), 0, top), margins=(0, SPACE[0], 0, 0))
+        row = hbox(mark, (label(told.text, selectable=True, wraps=True), 1, top))
         if told.action is not None:
             name, act = told.action
             link = Button(name, role="link", do=self.hide)
             link.clicked.connect(act)
-            row.addWidget(link, 0, Qt.AlignmentFlag.AlignTop)
-        row.addWidget(label(words.clock(told.at), "faint"), 0, Qt.AlignmentFlag.AlignTop)
+            fill(row, (link, 0, top))
+        fill(row, (label(words.clock(told.at), "faint"), 0, top))
         return row

@@ -31,7 +31,7 @@ class ChoiceButton(QPushButton):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setAccessibleName(f"Take the action {choice.word}")
 
-    def show_opinion(self, bar: Bar | None, is_next: bool) -> None:
+    def show_policy_output(self, bar: Bar | None, is_next: bool) -> None:
         if (bar, is_next) != (self._bar, self._next):
             self._bar, self._next = bar, is_next
             self.update()
@@ -210,12 +210,12 @@ class ActionPanel(QWidget):
         self._tell_held()
         self.chosen.emit(action)
 
-    def show_opinion(self, bars: Sequence[Bar], policys: Any, enabled: bool) -> None:
+    def show_policy_output(self, bars: Sequence[Bar], policys: Any, enabled: bool) -> None:
         """What the policy makes of each action, which one it takes next, and whether one can be taken now."""
         self._policys = policys
         self.setEnabled(enabled)
         for place, one in enumerate(self._choices):
-            one.show_opinion(bars[place] if bars else None, one.choice.action == policys)
+            one.show_policy_output(bars[place] if bars else None, one.choice.action == policys)
 
     def _copy_policy(self) -> None:
         if self._space is None or self._policys is None:

@@ -197,7 +197,9 @@ class RunHeader(QWidget):
         self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.state = pill("", "dim")
         self.meta = ElidedLabel("", "dim")
-        self.pausing = Button("Pause", "Ctrl+P", do=self._ask_pausing)
+        self.pausing = Button(
+            "Pause", "Ctrl+P", do=lambda: self.asked.emit("pause" if self._pausing == "Pause" else "go_on")
+        )
         self.pausing.set_compact(True)
         self.cancel = Button("Cancel", role="danger", do=lambda: self.ask("cancel"))
         # It is there from the beginning, so that it never comes to stand where Cancel was a moment ago.
@@ -315,9 +317,6 @@ class RunHeader(QWidget):
         chip.setAccessibleName(f"Seed {seed}")
         self._seeds.addWidget(chip)
         return chip
-
-    def _ask_pausing(self) -> None:
-        self.asked.emit("pause" if self._pausing == "Pause" else "go_on")
 
     def _menu(self) -> QMenu:
         menu = QMenu(self)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from PySide6.QtCore import (
+    QAbstractItemModel,
     QAbstractListModel,
     QItemSelection,
     QItemSelectionModel,
@@ -107,32 +108,45 @@ class RunListModel(QAbstractListModel):
         if new == self._keys:
             return
         self.following.emit(True)
-        self._move_to(new)
-        self.following.emit(False)
-
-    def _move_to(self, new: list[str]) -> None:
-        staying = set(new)
-        gone = list(ranges([at for at, key in enumerate(self._keys) if key not in staying]))
-        before = self._places.keys()
-        added = list(ranges([at for at, key in enumerate(new) if key not in before]))
-        if len(gone) + len(added) > _MOST_RANGES:
+        if not follow_rows(self, self._keys, new):
             self.beginResetModel()
-            self._keys = list(new)
-            self._number()
+            self._keys[:] = new
             self.endResetModel()
-            return
-        for first, last in reversed(gone):
-            self.beginRemoveRows(QModelIndex(), first, last)
-            del self._keys[first : last + 1]
-            self.endRemoveRows()
-        for first, last in added:
-            self.beginInsertRows(QModelIndex(), first, last)
-            self._keys[first:first] = new[first : last + 1]
-            self.endInsertRows()
         self._number()
+        self.following.emit(False)
 
     def _number(self) -> None:
         self._places = {key: at for at, key in enumerate(self._keys)}
+
+
+def follow_rows(model: QAbstractItemModel, rows: list[str], new: Sequence[str]) -> bool:
+    """Make `rows`, those of a model, the new ones: some go, the rest is put in order, others come.
+
+    False, with all as it was, when that is more than reading all rows anew.
+    """
+    staying, before, nowhere = set(new), set(rows), QModelIndex()
+    gone = list(ranges([at for at, key in enumerate(rows) if key not in staying]))
+    added = list(ranges([at for at, key in enumerate(new) if key not in before]))
+    if len(gone) + len(added) > _MOST_RANGES:
+        return False
+    for first, last in reversed(gone):
+        model.beginRemoveRows(nowhere, first, last)
+        del rows[first : last + 1]
+        model.endRemoveRows()
+    kept = [key for key in new if key in before]
+    if kept != rows:
+        model.layoutAboutToBeChanged.emit()
+        at = {key: place for place, key in enumerate(kept)}
+        old = model.persistentIndexList()
+        moved = [model.index(at[rows[index.row()]], index.column()) for index in old]
+        rows[:] = kept
+        model.changePersistentIndexList(old, moved)
+        model.layoutChanged.emit()
+    for first, last in added:
+        model.beginInsertRows(nowhere, first, last)
+        rows[first:first] = new[first : last + 1]
+        model.endInsertRows()
+    return True
 
 
 def ranges(places: list[int]) -> Iterator[tuple[int, int]]:

@@ -9,9 +9,6 @@ from PySide6.QtWidgets import (
     QBoxLayout,
     QButtonGroup,
     QFrame,
-    QHBoxLayout,
-    QLineEdit,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -21,7 +18,17 @@ from gym_gui.models.runs import RunBook
 from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import Button, hbox, label, line, restyle, stacked, vbox
+from gym_gui.ui.widgets.basics import (
+    Button,
+    column_of,
+    hbox,
+    label,
+    line,
+    restyle,
+    search_field,
+    stacked,
+    vbox,
+)
 from gym_gui.ui.widgets.run_list import RunList, RunListModel
 from mosaic.client import RunRecord
 
@@ -40,31 +47,24 @@ class RunFilterBar(QWidget):
 
     def __init__(self, in_a_row: bool = False) -> None:
         super().__init__()
-        self.field = QLineEdit()
-        self.field.setPlaceholderText("Filter: words, algo=ppo, return>400…")
+        self.field = search_field("Filter: words, algo=ppo, return>400…", "Filter runs")
         self.field.setToolTip(_TOOLTIP)
-        self.field.setAccessibleName("Filter runs")
-        self.field.setClearButtonEnabled(True)
         self._typing = timer(self, _TYPING_MS, self.apply, once=True)
         self.field.textChanged.connect(self._typing.start)
         self.chips: dict[str, Button] = {}
-        chips = QHBoxLayout()
-        chips.setSpacing(SPACE[0])
         group = QButtonGroup(self)
         for state in STATES:
             chip = Button(state.capitalize(), role="chip", do=self.apply, checkable=True)
             chip.setChecked(state == "all")
             group.addButton(chip)
-            chips.addWidget(chip)
             self.chips[state] = chip
-        chips.addStretch(1)
         direction = QBoxLayout.Direction.LeftToRight if in_a_row else QBoxLayout.Direction.TopToBottom
         self.row = hbox((self.field, 1))
         whole = QBoxLayout(direction, self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.setSpacing(SPACE[2] if in_a_row else SPACE[1] + 2)
         whole.addLayout(self.row, 1)
-        whole.addLayout(chips)
+        whole.addLayout(hbox(*self.chips.values(), 1, spacing=SPACE[0]))
 
     @property
     def filter(self) -> RunFilter:
@@ -118,24 +118,14 @@ class RunPanel(QFrame):
         self._known = False
         self._counts: Mapping[str, int] | None = None
         self._busy = False
-        self._none = self._nothing_fits()
-        self._pages = stacked(self.list, self._none)
-        vbox(self._head(), line(), (self._pages, 1), on=self, spacing=0)
-        self._show_counts()
-
-    def _head(self) -> QVBoxLayout:
-        return vbox(self.filtering, margins=(SPACE[2], SPACE[2], SPACE[2], SPACE[1] + 2))
-
-    def _nothing_fits(self) -> QWidget:
-        page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(SPACE[3], SPACE[4], SPACE[3], SPACE[3])
         self._none_text = label("", "dim", wraps=True)
         self.clear = Button("Show all runs", role="link", do=self.show_all)
-        column.addWidget(self._none_text)
-        column.addWidget(self.clear, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addStretch(1)
-        return page
+        link = (self.clear, 0, Qt.AlignmentFlag.AlignLeft)
+        nothing = column_of(self._none_text, link, 1, margins=(SPACE[3], SPACE[4], SPACE[3], SPACE[3]))
+        self._pages = stacked(self.list, nothing)
+        head = vbox(self.filtering, margins=(SPACE[2], SPACE[2], SPACE[2], SPACE[1] + 2))
+        vbox(head, line(), (self._pages, 1), on=self, spacing=0)
+        self._show_counts()
 
     def show_all(self) -> None:
         """Take the filter away."""

@@ -57,7 +57,7 @@ def form_for(worker_type: str, purpose: str) -> type[WorkerForm]:
         raise UserError(f"{worker.display_name} has no form to '{purpose}'.")
     found = load_named(named)
     if not (isinstance(found, type) and issubclass(found, WorkerForm)):
-        raise MosaicError(f"{named}, which {worker.display_name} names as a form, is no WorkerForm.")
+        raise MosaicError(f"{named}, which {worker.display_name} names as a form, is not a WorkerForm.")
     return found
 
 

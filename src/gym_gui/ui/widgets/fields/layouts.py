@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import ElidedLabel, hbox, label, line, vbox
+from gym_gui.ui.widgets.basics import ElidedLabel, empty, hbox, label, line, vbox
 
 
 class ScrollColumn(QScrollArea):
@@ -167,11 +167,7 @@ class FactList(QWidget):
         if list(facts) == self._shown:
             return
         self._shown = list(facts)
-        while (item := self._grid.takeAt(0)) is not None:
-            widget = item.widget()
-            if widget is not None:
-                widget.hide()
-                widget.deleteLater()
+        empty(self._grid)
         for row, (name, value) in enumerate(facts):
             self._grid.addWidget(label(name, "label"), row, 0, Qt.AlignmentFlag.AlignTop)
             self._grid.addWidget(label(value, selectable=True, wraps=True), row, 1)

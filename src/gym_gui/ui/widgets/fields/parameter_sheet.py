@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from gym_gui.models.form_choices import StageTable
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form import Group, ParameterSheet, about_group, help_of
-from gym_gui.ui.widgets.basics import Button, hbox, label, vbox
+from gym_gui.ui.widgets.basics import Button, hbox, label, swap, vbox
 from gym_gui.ui.widgets.fields.layouts import PairGrid, Section
 from gym_gui.ui.widgets.fields.state_field import StateField
 
@@ -149,15 +149,11 @@ class ParameterSheetView(QWidget):
         self.fields: dict[str, StateField] = {}
         self._sections: list[tuple[Group, Section]] = []
         self._title = label("", "section")
-        self._changed = label("", "help")
+        self.changed = label("", "help")
         self.reset_all = Button("reset all", role="link", do=self._reset_all)
-        head = hbox((self._title, 1), self._changed, self.reset_all)
+        head = hbox((self._title, 1), self.changed, self.reset_all)
         self._body = QWidget()
         self._column = vbox(head, self._body, on=self, margins=(0, SPACE[0], 0, 0), spacing=SPACE[2])
-
-    @property
-    def changed_text(self) -> str:
-        return self._changed.text()
 
     def show_algorithm(self, algo: str) -> None:
         """Show the parameters of an algorithm, as they are now."""
@@ -169,7 +165,7 @@ class ParameterSheetView(QWidget):
         for group, section in self._sections:
             section.summarise(about_group(state, group))
         count = len(state.changed())
-        self._changed.setText(f"{count} changed ·" if count else "all as by default")
+        self.changed.setText(f"{count} changed ·" if count else "all as by default")
         self.reset_all.setVisible(bool(count))
 
     def _build(self, algo: str) -> None:
@@ -185,10 +181,7 @@ class ParameterSheetView(QWidget):
             section = Section(group.title, partial(self._grid, group))
             self._sections.append((group, section))
             column.addWidget(section)
-        self._column.replaceWidget(self._body, body)
-        self._body.hide()
-        self._body.deleteLater()
-        self._body = body
+        self._body = swap(self._column, self._body, body)
 
     def field(self, name: str) -> StateField:
         """The field of a parameter; the section that it is in is opened."""

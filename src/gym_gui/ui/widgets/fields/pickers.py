@@ -33,7 +33,7 @@ from PySide6.QtWidgets import (
 from gym_gui.models.form_choices import ALL_FAMILIES, EnvironmentList, ListRow, family_name, rows_with
 from gym_gui.models.form_state import FormState
 from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
-from gym_gui.ui.widgets.basics import Button, elide_parts, elide_title, hbox, label, tip, vbox
+from gym_gui.ui.widgets.basics import Button, elide_parts, elide_title, hbox, label, search_field, tip, vbox
 from gym_gui.ui.widgets.fields.layouts import ChoiceBox
 from gym_gui.ui.widgets.fields.state_field import FieldBox
 
@@ -112,10 +112,7 @@ class PickList(QWidget):
 
     def __init__(self, placeholder: str) -> None:
         super().__init__()
-        self.search = QLineEdit()
-        self.search.setPlaceholderText(placeholder)
-        self.search.setAccessibleName(placeholder)
-        self.search.setClearButtonEnabled(True)
+        self.search = search_field(placeholder)
         self._showing = False
         self.model = RowModel()
         self.view = QListView()

@@ -93,21 +93,16 @@ class FieldBox(QWidget):
         self.editor = editor
         self.name = label(title, "field")
         self.name.setBuddy(editor)
-        self._mark = label(CHANGED, "mark")
-        self._mark.hide()
+        self.mark = label(CHANGED, "mark")
+        self.mark.hide()
         self.help = label(help_text, "help", selectable=True, wraps=True)
         editor.setAccessibleName(title)
         self.badge = ResetBadge(editor)
         self.badge.clicked.connect(self.reset_wanted)
-        vbox(hbox(self._mark, (self.name, 1), spacing=SPACE[0]), editor, self.help, on=self, spacing=SPACE[0])
+        vbox(hbox(self.mark, (self.name, 1), spacing=SPACE[0]), editor, self.help, on=self, spacing=SPACE[0])
         # Not before it has a place: a widget without one would be a window.
         self.help.setVisible(bool(help_text))
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-
-    @property
-    def is_marked(self) -> bool:
-        """Whether the field is shown as changed."""
-        return not self._mark.isHidden()
 
     def set_help(self, text: str, problem: str = "") -> None:
         """The text under the field; a problem takes its place."""
@@ -120,7 +115,7 @@ class FieldBox(QWidget):
 
     def set_changed(self, default: str | None) -> None:
         """Mark the field as changed, with the default to go back to; None takes the mark away."""
-        self._mark.setVisible(default is not None)
+        self.mark.setVisible(default is not None)
         self.badge.offer(default)
 
 
