@@ -200,7 +200,7 @@ def test_tensorboard_opens_in_the_browser_and_ends_with_the_window(
     driver: Driver, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    monkeypatch.setattr("gym_gui.ui.widgets.run_links.open_url", lambda url, _: opened.append(url))
+    monkeypatch.setattr("gym_gui.ui.views.charts.open_url", lambda url, _: opened.append(url))
     run = trained(client, 1000)
     charts = open_tab(driver, run, ChartsView)
     assert isinstance(charts, ChartsView)

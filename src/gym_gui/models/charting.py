@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 
 from gym_gui.models import words
-from gym_gui.models.run_files import is_evaluation
 from gym_gui.models.scales import clock, value_text
 from gym_gui.models.series import Curve, Floats, Pyramid, Trend, mean_of, nearest, thin, trend_of, window_of
+from gym_gui.models.words import is_evaluation
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
 

@@ -67,7 +67,7 @@ def settings_of(run: RunRecord) -> dict[str, Any]:
         "env_id": asked.get("env_id"),
         "total_timesteps": asked.get("total_timesteps"),
         "seed": extras.get("seed_override", asked.get("seed")),
-        "mode": extras.get("mode", "train"),
+        "mode": words.mode_of(run),
     }
     others = {
         name: value

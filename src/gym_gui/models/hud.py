@@ -6,8 +6,7 @@ import time
 from dataclasses import dataclass
 
 from gym_gui.models.form_choices import Requirement
-from gym_gui.models.run_files import is_evaluation
-from gym_gui.models.words import number, sentence, start_phase, steps
+from gym_gui.models.words import is_evaluation, number, sentence, start_phase, steps
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
 from mosaic.contract.extras import install_advice, set_with

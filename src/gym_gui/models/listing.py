@@ -9,9 +9,8 @@ from enum import IntEnum
 
 from gym_gui.models import words
 from gym_gui.models.filters import STATES, RunFilter, in_state
-from gym_gui.models.run_files import is_evaluation
 from gym_gui.models.runs import RunBook, RunGroup
-from gym_gui.models.words import State, state_of, title_of
+from gym_gui.models.words import State, is_evaluation, state_of, title_of
 from mosaic.client import RunRecord
 
 _RUN_ID = re.compile(r"\b(?:run |runs )?([0-9A-HJKMNP-TV-Z]{26})\b")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from gym_gui.models import words
+from gym_gui.models.words import is_evaluation
 from mosaic.analytics.artifacts import Artifact, list_artifacts
 from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary
 from mosaic.analytics.event_files.finder import find_event_files
@@ -126,11 +127,6 @@ class RunFacts:
     is_evaluation: bool = False
     wandb_url: str | None = None
     tensorboard_dir: str | None = None
-
-
-def is_evaluation(run: RunRecord) -> bool:
-    """Whether the run plays a policy and trains none."""
-    return (run.worker_config.get("extras") or {}).get("mode") == "policy_eval"
 
 
 def read_facts(run: RunRecord) -> RunFacts:

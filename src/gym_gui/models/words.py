@@ -166,8 +166,17 @@ def title_of(run: RunRecord) -> str:
 def kind_of(run: RunRecord) -> str:
     """`ppo · CartPole-v1`; an evaluation says so."""
     asked = run.worker_config
-    mode = (asked.get("extras") or {}).get("mode")
-    return kind_text(asked.get("algo"), asked.get("env_id"), mode, run.run_name)
+    return kind_text(asked.get("algo"), asked.get("env_id"), mode_of(run), run.run_name)
+
+
+def mode_of(run: RunRecord) -> str:
+    """What the run does: `train`, `resume_training`, `policy_eval` or another word of its worker."""
+    return str((run.worker_config.get("extras") or {}).get("mode") or "train")
+
+
+def is_evaluation(run: RunRecord) -> bool:
+    """Whether the run plays a policy and trains none."""
+    return mode_of(run) == "policy_eval"
 
 
 def seeds_text(seeds: Sequence[int | None]) -> str:

@@ -13,8 +13,8 @@ from PySide6.QtGui import QGuiApplication
 from gym_gui.context import Context
 from gym_gui.models import words
 from gym_gui.models.listing import with_titles
-from gym_gui.models.run_files import is_evaluation
 from gym_gui.models.run_table import before_in_queue
+from gym_gui.models.words import is_evaluation
 from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import timer
 from gym_gui.ui.presenters.window import Labels, changes_for, read_usage

@@ -21,6 +21,7 @@ from gym_gui.models.form_choices import (
 )
 from gym_gui.models.form_state import Field, FormState, about_seeds, parse_seeds, seeds_problem
 from gym_gui.models.run_settings import ALL, TRUST, RunSettings
+from gym_gui.models.words import mode_of
 from mosaic.client import RunRecord
 from mosaic.contract.capabilities import EnvironmentFacts, FormCatalog, WorkerCapabilities, WorkerCatalog
 from mosaic.contract.errors import MosaicError, UserError
@@ -243,7 +244,7 @@ def speed_of(runs: Iterable[RunRecord], algo: str, env_id: str) -> float | None:
         run
         for run in runs
         if (run.worker_config.get("algo"), run.worker_config.get("env_id")) == (algo, env_id)
-        and (run.worker_config.get("extras") or {}).get("mode", "train") == "train"
+        and mode_of(run) == "train"
         and run.headline.get("sps")
     ]
     newest = max(fitting, key=lambda run: run.submitted_at, default=None)

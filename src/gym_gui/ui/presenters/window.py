@@ -12,9 +12,9 @@ import psutil
 
 from gym_gui.models import words
 from gym_gui.models.listing import Finder, overall_state, reason_text, shared_tags
-from gym_gui.models.run_files import RunFacts, is_evaluation
+from gym_gui.models.run_files import RunFacts
 from gym_gui.models.runs import RunBook
-from gym_gui.models.words import State, ago, short_id, state_of, title_of
+from gym_gui.models.words import State, ago, is_evaluation, short_id, state_of, title_of
 from mosaic.client import HealthRecord, RunRecord
 from mosaic.contract.sizes import bytes_text
 

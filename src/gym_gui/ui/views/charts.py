@@ -14,7 +14,8 @@ from PySide6.QtWidgets import QFileDialog, QWidget
 from gym_gui.context import Context
 from gym_gui.models import words
 from gym_gui.models.charting import ChartOptions, Line, Section, batches_line, head_note, sections
-from gym_gui.models.run_files import RunFacts, is_evaluation, read_facts, summary_of
+from gym_gui.models.run_files import RunFacts, read_facts, summary_of
+from gym_gui.models.words import is_evaluation
 from gym_gui.services.curves import ChartFeed
 from gym_gui.theme import SPACE
 from gym_gui.ui.views.base import RunView

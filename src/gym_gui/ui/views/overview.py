@@ -8,7 +8,8 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models.hud import shows_frames
-from gym_gui.models.run_files import RunFacts, computed_by, is_evaluation, summary_of
+from gym_gui.models.run_files import RunFacts, computed_by, summary_of
+from gym_gui.models.words import is_evaluation
 from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.overview import headlines, notice

@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLabel, QWidget
 
 from gym_gui.models.hud import Absence, Hud, absence_of, caption, hud_of, staleness
-from gym_gui.models.run_files import is_evaluation
+from gym_gui.models.words import is_evaluation
 from gym_gui.services.frames import LiveFrames, LiveNews
 from gym_gui.theme import SPACE
 from gym_gui.ui.widgets.basics import ElidedLabel, NumberLabel, column_of, hbox, label, restyle, stacked, vbox
