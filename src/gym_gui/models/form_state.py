@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
@@ -43,6 +43,15 @@ def parse(field: Field, text: str) -> Value:
     if isinstance(value, int | float) and not isinstance(value, bool) and not _inside(field, value):
         raise UserError(f"{field.title} is {plain}, but must be {allowed(field)}.")
     return value
+
+
+def problem_in(read: Callable[[], object]) -> str:
+    """What a UserError says that comes of reading something; empty when none does."""
+    try:
+        read()
+    except UserError as error:
+        return str(error)
+    return ""
 
 
 def show(value: Value, kind: str = "str") -> str:
@@ -219,11 +228,7 @@ class FormState:
 
     def problem(self, name: str) -> str:
         """What is wrong with a field, in a sentence; empty when nothing is."""
-        try:
-            self.value(name)
-        except UserError as error:
-            return str(error)
-        return ""
+        return problem_in(lambda: self.value(name))
 
     def problems(self) -> list[str]:
         """All that is wrong."""
@@ -278,11 +283,7 @@ def show_seeds(seeds: Sequence[int]) -> str:
 
 def seeds_problem(text: str) -> str:
     """What is wrong with a text of seeds; empty when nothing is."""
-    try:
-        parse_seeds(text)
-    except UserError as error:
-        return str(error)
-    return ""
+    return problem_in(lambda: parse_seeds(text))
 
 
 def about_seeds(text: str) -> str:

@@ -42,9 +42,11 @@ class RunActions(QObject):
         """Do what a button or an entry says: with `run`, or with all those that are meant."""
         named = {"run_id": run.run_id, "run_dir": run.run_dir}
         doing: dict[str, Callable[[], None]] = {
-            "pause": lambda: self.pause(meant),
-            "go_on": lambda: self.go_on(meant),
-            "cancel": lambda: self.cancel(meant),
+            "pause": lambda: self._each(meant, "EXEC", lambda client, run_id: client.pause(run_id)),
+            "go_on": lambda: self._each(meant, "PAUSE", lambda client, run_id: client.resume(run_id)),
+            "cancel": lambda: self._each(
+                meant, None, lambda client, run_id: client.cancel(run_id, "asked for in the window")
+            ),
             "first": lambda: self.start_next(meant),
             "again": lambda: self.again(meant),
             "remove": lambda: self.remove(meant),
@@ -55,18 +57,6 @@ class RunActions(QObject):
             "copy_id": lambda: self.copy_ids(meant),
         }
         doing[name]()
-
-    def pause(self, runs: Sequence[RunRecord]) -> None:
-        ids = [run.run_id for run in runs if run.status == "EXEC"]
-        self._each(ids, lambda client, run_id: client.pause(run_id))
-
-    def go_on(self, runs: Sequence[RunRecord]) -> None:
-        ids = [run.run_id for run in runs if run.status == "PAUSE"]
-        self._each(ids, lambda client, run_id: client.resume(run_id))
-
-    def cancel(self, runs: Sequence[RunRecord]) -> None:
-        ids = [run.run_id for run in runs if not run.ended]
-        self._each(ids, lambda client, run_id: client.cancel(run_id, "asked for in the window"))
 
     def start_next(self, runs: Sequence[RunRecord]) -> None:
         """Put waiting runs before all others in the queue."""
@@ -165,7 +155,11 @@ class RunActions(QObject):
         what = "The run is" if count == 1 else f"{count} runs are"
         self._context.notifications.tell(f"{what} removed, {bytes_text(freed)} are free again.", "good")
 
-    def _each(self, ids: Sequence[str], call: Callable[[Client, str], RunRecord]) -> None:
+    def _each(
+        self, runs: Sequence[RunRecord], status: str | None, call: Callable[[Client, str], RunRecord]
+    ) -> None:
+        """Ask the daemon for something about each of these runs that lives, in this status or in any."""
+        ids = [run.run_id for run in runs if not run.ended and status in (None, run.status)]
         link = self._context.link
         self._context.tasks.run(
             lambda: [call(link.client(), run_id) for run_id in ids], lambda _: None, owner=self

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gym_gui.models.form_choices import EnvironmentList, ListRow
-from gym_gui.models.form_state import Field, FormState, show
+from gym_gui.models.form_state import Field, FormState, problem_in, show
 from gym_gui.models.run_settings import RunSettings
 from gym_gui.ui.presenters.form import ChoosingForm, FormSource, Order, parameter_state
 from mosaic.client import eval_config, resume_config, train_config
@@ -391,11 +391,7 @@ class ScriptForm(ChoosingForm[Mapping[str, Any]]):
         return found
 
     def flags_problem(self) -> str:
-        try:
-            self.flags()
-        except UserError as error:
-            return str(error)
-        return ""
+        return problem_in(self.flags)
 
     def problems(self) -> list[str]:
         if self.head.get("problem"):

@@ -109,7 +109,7 @@ class ActionSpace:
             return
         if space["kind"] == "multi_discrete":
             sizes = list(_flat(space["nvec"]))
-            self._shape = _shape(space["nvec"])
+            self._shape = _sizes(space["nvec"])
             bounds = [(0.0, size - 1) for size in sizes]
         elif space["kind"] == "multi_binary":
             self._shape = list(space["shape"])
@@ -138,10 +138,6 @@ def _flat(value: Any) -> Iterator[Any]:
             yield from _flat(item)
     else:
         yield value
-
-
-def _shape(value: Any) -> list[int]:
-    return [len(value), *_shape(value[0])] if isinstance(value, list) and value else []
 
 
 @dataclass(frozen=True)
