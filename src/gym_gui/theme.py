@@ -275,17 +275,13 @@ class Theme(QObject):
 
     def __init__(self) -> None:
         super().__init__()
-        self._palette = DARK
+        self.palette = DARK
         self._follows_system = False
         self._dressed = False
 
     @property
-    def palette(self) -> Palette:
-        return self._palette
-
-    @property
     def name(self) -> str:
-        return "light" if self._palette is LIGHT else "dark"
+        return "light" if self.palette is LIGHT else "dark"
 
     def apply(self, app: QApplication, name: str | None = None) -> None:
         """Put a theme on: `dark`, `light`, or None for the system's own, also when that changes."""
@@ -296,14 +292,14 @@ class Theme(QObject):
         if name is None:
             hints.colorSchemeChanged.connect(self._system_changed)
             name = "light" if hints.colorScheme() == Qt.ColorScheme.Light else "dark"
-        self._palette = LIGHT if name == "light" else DARK
+        self.palette = LIGHT if name == "light" else DARK
         if not self._dressed:
             # Each of these has every widget dressed anew, so what does not change is said once.
             app.setStyle("Fusion")
             app.setFont(_typeface())
             self._dressed = True
-        app.setPalette(_qt_palette(self._palette))
-        app.setStyleSheet(stylesheet_of(vars(self._palette)))
+        app.setPalette(_qt_palette(self.palette))
+        app.setStyleSheet(stylesheet_of(vars(self.palette)))
         self.changed.emit()
 
     def _system_changed(self) -> None:

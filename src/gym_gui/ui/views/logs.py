@@ -36,20 +36,16 @@ class LogView(QPlainTextEdit):
         font.setPixelSize(LABEL)
         self.setFont(font)
         self._sought = ""
-        self._follows = True
+        self.follows = True
         self._adding = False
         self.verticalScrollBar().valueChanged.connect(self._scrolled)
         self.updateRequest.connect(lambda _rect, moved: self._mark() if moved else None)
         theme.changed.connect(self._mark)
 
-    @property
-    def follows(self) -> bool:
-        return self._follows
-
     def set_follows(self, follows: bool) -> None:
         """Stay at the end from now on, or where it is."""
-        if follows != self._follows:
-            self._follows = follows
+        if follows != self.follows:
+            self.follows = follows
             self.follows_changed.emit(follows)
         if follows:
             self._go_to_end()
@@ -62,7 +58,7 @@ class LogView(QPlainTextEdit):
         bar = self.verticalScrollBar()
         before, blocks = bar.value(), self.blockCount()
         self.appendPlainText("\n".join(lines))
-        if self._follows:
+        if self.follows:
             self._go_to_end()
         else:
             # Lines that were forgotten above must not move those that are being read.
@@ -77,8 +73,8 @@ class LogView(QPlainTextEdit):
     def _scrolled(self, value: int) -> None:
         if not self._adding:
             follows = value >= self.verticalScrollBar().maximum()
-            if follows != self._follows:
-                self._follows = follows
+            if follows != self.follows:
+                self.follows = follows
                 self.follows_changed.emit(follows)
 
     def seek(self, text: str) -> None:

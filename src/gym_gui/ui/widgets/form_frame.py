@@ -65,12 +65,8 @@ class OrderDesk(QObject):
     def __init__(self, context: Context, catalog: WorkerCatalog, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._context, self._catalog = context, catalog
-        self._busy = ""
+        self.busy = ""
         self.submitting = False
-
-    @property
-    def busy(self) -> str:
-        return self._busy
 
     def check(self, order: Order, missing: Sequence[Requirement] = (), speed: float | None = None) -> None:
         """Check an order, no more."""
@@ -91,7 +87,7 @@ class OrderDesk(QObject):
         speed: float | None,
         done: Callable[[CheckReport], None],
     ) -> None:
-        if self._busy:
+        if self.busy:
             return
         self._set_busy("Checking…")
         self._context.tasks.run(
@@ -132,7 +128,7 @@ class OrderDesk(QObject):
         self.refused.emit(str(error))
 
     def _set_busy(self, text: str) -> None:
-        self._busy = text
+        self.busy = text
         self.submitting = self.submitting and bool(text)
         self.busy_changed.emit(text)
 

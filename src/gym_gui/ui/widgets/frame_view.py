@@ -101,7 +101,8 @@ class FrameView(QWidget):
         super().__init__()
         self._shown: Sequence[FrameImage] = ()
         self._prepared: dict[tuple[Key, tuple[int, int]], FrameImage] = {}
-        self._word = ""
+        self.word = ""
+        """What is written over the pictures."""
         self._room = (0, 0, 1.0)
         """Width, height and pixels of the screen for one of ours, for `prepare` in its thread."""
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -129,8 +130,8 @@ class FrameView(QWidget):
 
     def show_images(self, images: Sequence[FrameImage], word: str = "") -> None:
         """Paint what was prepared. `word` is written over it: why it stands still."""
-        if word != self._word or [one.key for one in images] != [one.key for one in self._shown]:
-            self._shown, self._word = images, word
+        if word != self.word or [one.key for one in images] != [one.key for one in self._shown]:
+            self._shown, self.word = images, word
             self.update()
 
     def show_pictures(self, pictures: Sequence[tuple[Key, Any]]) -> None:
@@ -142,13 +143,8 @@ class FrameView(QWidget):
         """How many pictures are shown."""
         return len(self._shown)
 
-    @property
-    def word(self) -> str:
-        """What is written over them."""
-        return self._word
-
     def clear(self) -> None:
-        self._shown, self._prepared, self._word = (), {}, ""
+        self._shown, self._prepared, self.word = (), {}, ""
         self.update()
 
     def places(self) -> list[Place]:
@@ -161,7 +157,7 @@ class FrameView(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        if self._word:
+        if self.word:
             painter.setOpacity(0.45)
         for one, place in zip(self._shown, self.places(), strict=True):
             wide = place.width * self.devicePixelRatioF()
@@ -174,7 +170,7 @@ class FrameView(QWidget):
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, not rough)
             painter.drawImage(QRectF(place.left, place.top, place.width, place.height), one.image)
             self._paint_edge(painter, place)
-        if self._word:
+        if self.word:
             painter.setOpacity(1.0)
             self._paint_word(painter)
         painter.end()
@@ -187,7 +183,7 @@ class FrameView(QWidget):
 
     def _paint_word(self, painter: QPainter) -> None:
         font = number_font(LABEL, QFont.Weight.DemiBold)
-        width = QFontMetricsF(font).horizontalAdvance(self._word)
+        width = QFontMetricsF(font).horizontalAdvance(self.word)
         box = QRectF(0, 0, width + 24, 28)
         box.moveCenter(QRectF(self.rect()).center())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -196,7 +192,7 @@ class FrameView(QWidget):
         painter.drawRoundedRect(box, 14, 14)
         painter.setPen(theme.palette.colour("warn"))
         painter.setFont(font)
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, self._word)
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, self.word)
 
 
 def _image(pixels: Any, target: tuple[int, int], ratio: float) -> QImage:
