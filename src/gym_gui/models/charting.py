@@ -331,7 +331,7 @@ _BESIDE = (
     *("losses/qf_loss", "losses/qf1_loss", "losses/actor_loss", "losses/q_values", "losses/qf1_values"),
     *("charts/SPS", "eval/min", "eval/max", "eval/std", "eval/mean_length", "charts/episodic_length"),
 )
-BESIDE_COUNT = 4
+_BESIDE_COUNT = 4
 _RETURNS = ("charts/episodic_return", "rollout/ep_rew_mean")
 _SPEEDS = ("charts/SPS", "time/fps")
 
@@ -367,7 +367,7 @@ def main_tag(tags: Iterable[str]) -> str | None:
     return named or next((tag for section in sections(there) for tag in section.tags), None)
 
 
-def beside_main(tags: Iterable[str], count: int = BESIDE_COUNT) -> list[str]:
+def beside_main(tags: Iterable[str]) -> list[str]:
     """The few metrics that are worth a look beside the main one."""
     there = set(tags)
     main = main_tag(there)
@@ -375,7 +375,7 @@ def beside_main(tags: Iterable[str], count: int = BESIDE_COUNT) -> list[str]:
     chosen: dict[str, None] = dict.fromkeys(tag for tag in _BESIDE if tag in there)
     # Where time goes has a card of its own.
     chosen.update(dict.fromkeys(tag for tag in ordered if not tag.startswith("time/")))
-    return [tag for tag in chosen if tag != main][:count]
+    return [tag for tag in chosen if tag != main][:_BESIDE_COUNT]
 
 
 def head_note(run: RunRecord | None, tag: str, line: Line) -> str:

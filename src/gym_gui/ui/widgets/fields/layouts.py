@@ -24,7 +24,7 @@ from gym_gui.ui.widgets.basics import ElidedLabel, empty, hbox, label, line, vbo
 class ScrollColumn(QScrollArea):
     """A column that scrolls when there is no room; its layout is `column`."""
 
-    def __init__(self, margin: int = SPACE[4], spacing: int = SPACE[2]) -> None:
+    def __init__(self, margin: int = SPACE[4]) -> None:
         super().__init__()
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -32,7 +32,7 @@ class ScrollColumn(QScrollArea):
         # Keys go to the fields.
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         body = QWidget()
-        self.column = vbox(on=body, margins=margin, spacing=spacing)
+        self.column = vbox(on=body, margins=margin, spacing=SPACE[2])
         self.setWidget(body)
 
 
@@ -58,10 +58,10 @@ def folds(*sections: QWidget, above: int = 0) -> QVBoxLayout:
 class PairGrid(QWidget):
     """Widgets in two columns of the same width."""
 
-    def __init__(self, parts: Iterable[QWidget] = (), top: int = 0, bottom: int = 0) -> None:
+    def __init__(self, parts: Iterable[QWidget] = (), bottom: int = 0) -> None:
         super().__init__()
         self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, top, 0, bottom)
+        self._grid.setContentsMargins(0, 0, 0, bottom)
         self._grid.setHorizontalSpacing(SPACE[3])
         self._grid.setVerticalSpacing(SPACE[2])
         self._grid.setColumnStretch(0, 1)
