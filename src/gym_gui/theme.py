@@ -186,6 +186,25 @@ QToolTip { background: $raised; color: $text; border: 1px solid $line; padding: 
 
 _TINTED = ("good", "warn", "bad", "paused", "accent")
 _TINT = 0.16
+SPACE = (4, 8, 12, 16, 20)
+TEXT, LABEL, TITLE, HEADLINE = 13, 12, 19, 22
+"""Sizes of type in pixels."""
+
+TYPEFACE = "Inter"
+_COLOURS = {
+    "background": ("#14161a", "#f6f7f9"),
+    "panel": ("#1b1e24", "#ffffff"),
+    "raised": ("#23272f", "#eef1f5"),
+    "line": ("#2e333d", "#dfe3ea"),
+    "text": ("#e6e9ef", "#1b2027"),
+    "dim": ("#9aa3b2", "#5b6472"),
+    "faint": ("#6b7484", "#8a93a3"),
+    "accent": ("#5b9dff", "#2463d6"),
+    "good": ("#4cc38a", "#1d8a55"),
+    "warn": ("#e2b340", "#9a6b00"),
+    "bad": ("#ef6a6a", "#c43333"),
+    "paused": ("#b18cff", "#7247c9"),
+}
 
 
 def stylesheet_of(colours: Mapping[str, str]) -> str:
@@ -209,13 +228,6 @@ def mix(colour: str, other: str, share: float) -> str:
 
 def _channels(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
-
-
-SPACE = (4, 8, 12, 16, 20)
-TEXT, LABEL, TITLE, HEADLINE = 13, 12, 19, 22
-"""Sizes of type in pixels."""
-
-TYPEFACE = "Inter"
 
 
 @dataclass(frozen=True)
@@ -242,20 +254,6 @@ class Palette:
         return colour
 
 
-_COLOURS = {
-    "background": ("#14161a", "#f6f7f9"),
-    "panel": ("#1b1e24", "#ffffff"),
-    "raised": ("#23272f", "#eef1f5"),
-    "line": ("#2e333d", "#dfe3ea"),
-    "text": ("#e6e9ef", "#1b2027"),
-    "dim": ("#9aa3b2", "#5b6472"),
-    "faint": ("#6b7484", "#8a93a3"),
-    "accent": ("#5b9dff", "#2463d6"),
-    "good": ("#4cc38a", "#1d8a55"),
-    "warn": ("#e2b340", "#9a6b00"),
-    "bad": ("#ef6a6a", "#c43333"),
-    "paused": ("#b18cff", "#7247c9"),
-}
 DARK, LIGHT = (Palette(**{role: pair[at] for role, pair in _COLOURS.items()}) for at in (0, 1))
 
 

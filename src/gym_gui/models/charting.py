@@ -34,6 +34,26 @@ _NEAR_ZERO = 0.1
 _SAME = 1e-9
 _REACH = 0.03
 """So far from its ends, as a share of all, a line has still a value."""
+Points = tuple[Floats, Floats]
+Area = tuple[Floats, Floats, Floats]
+"""Places, and the lower and the upper edge there."""
+_SECTIONS = ("charts", "rollout", "eval", "losses", "train", "time")
+_FIRST = (
+    "charts/episodic_return",
+    "rollout/ep_rew_mean",
+    "eval/episodic_return",
+    "charts/episodic_length",
+    "charts/SPS",
+)
+_MAIN = ("charts/episodic_return", "rollout/ep_rew_mean", "eval/mean", "eval/episodic_return")
+_BESIDE = (
+    *("losses/value_loss", "losses/policy_loss", "losses/entropy", "losses/td_loss", "losses/loss"),
+    *("losses/qf_loss", "losses/qf1_loss", "losses/actor_loss", "losses/q_values", "losses/qf1_values"),
+    *("charts/SPS", "eval/min", "eval/max", "eval/std", "eval/mean_length", "charts/episodic_length"),
+)
+_BESIDE_COUNT = 4
+_RETURNS = ("charts/episodic_return", "rollout/ep_rew_mean")
+_SPEEDS = ("charts/SPS", "time/fps")
 
 
 @dataclass(frozen=True)
@@ -74,11 +94,6 @@ class Line:
     def pyramid(self) -> Pyramid:
         """Of the points."""
         return Pyramid(self.values)
-
-
-Points = tuple[Floats, Floats]
-Area = tuple[Floats, Floats, Floats]
-"""Places, and the lower and the upper edge there."""
 
 
 @dataclass(frozen=True)
@@ -315,25 +330,6 @@ def to_csv(tag: str, lines: Sequence[Line], options: ChartOptions) -> str:
             place = x if options.axis == "time" else round(x)
             writer.writerow([line.label or tag, tag, place, *values])
     return out.getvalue()
-
-
-_SECTIONS = ("charts", "rollout", "eval", "losses", "train", "time")
-_FIRST = (
-    "charts/episodic_return",
-    "rollout/ep_rew_mean",
-    "eval/episodic_return",
-    "charts/episodic_length",
-    "charts/SPS",
-)
-_MAIN = ("charts/episodic_return", "rollout/ep_rew_mean", "eval/mean", "eval/episodic_return")
-_BESIDE = (
-    *("losses/value_loss", "losses/policy_loss", "losses/entropy", "losses/td_loss", "losses/loss"),
-    *("losses/qf_loss", "losses/qf1_loss", "losses/actor_loss", "losses/q_values", "losses/qf1_values"),
-    *("charts/SPS", "eval/min", "eval/max", "eval/std", "eval/mean_length", "charts/episodic_length"),
-)
-_BESIDE_COUNT = 4
-_RETURNS = ("charts/episodic_return", "rollout/ep_rew_mean")
-_SPEEDS = ("charts/SPS", "time/fps")
 
 
 @dataclass(frozen=True)

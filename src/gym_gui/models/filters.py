@@ -18,6 +18,29 @@ from mosaic.contract import run_filter
 from mosaic.contract.run_filter import Term, parse_terms
 
 Known = str | float | None
+TEXTS: dict[str, Callable[[RunRecord], Known]] = {
+    "name": lambda run: run.run_name,
+    "algo": lambda run: PurePath(str(run.worker_config.get("algo") or "")).name,
+    "env": lambda run: str(run.worker_config.get("env_id") or ""),
+    "tag": lambda run: ", ".join(run.tags),
+    "state": lambda run: words.state_of(run).word,
+    "notes": lambda run: run.notes,
+    "id": lambda run: run.run_id,
+}
+STATES = ("all", "running", "waiting", "failed")
+HINT = "Words, or: algo=ppo  env:cart  tag=x  seed=1  state=failed  return>400  age<2d  learning_rate=0.01"
+"""What may be written, in a line."""
+_RUNNING = ("HSHK", "RDY", "EXEC", "PAUSE")
+_FAILED = ("failed", "timed_out")
+_ASKED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "all": ((), ()),
+    "running": (_RUNNING, ()),
+    "waiting": (("INIT",), ()),
+    "failed": (("TERM", "FAULT"), _FAILED),
+}
+"""The statuses and outcomes of each of `STATES`."""
+
+Settings = Callable[[], Mapping[str, Any]]
 
 
 def elapsed(run: RunRecord, now: float) -> float | None:
@@ -35,15 +58,6 @@ def _headline(name: str) -> Callable[[RunRecord], Known]:
     return lambda run: run.headline.get(name)
 
 
-TEXTS: dict[str, Callable[[RunRecord], Known]] = {
-    "name": lambda run: run.run_name,
-    "algo": lambda run: PurePath(str(run.worker_config.get("algo") or "")).name,
-    "env": lambda run: str(run.worker_config.get("env_id") or ""),
-    "tag": lambda run: ", ".join(run.tags),
-    "state": lambda run: words.state_of(run).word,
-    "notes": lambda run: run.notes,
-    "id": lambda run: run.run_id,
-}
 NUMBERS: dict[str, Callable[[RunRecord], Known]] = {
     "return": _headline("mean_return"),
     "steps": _headline("step"),
@@ -55,22 +69,6 @@ NUMBERS: dict[str, Callable[[RunRecord], Known]] = {
     "duration": lambda run: elapsed(run, time.time()),
     "age": lambda run: time.time() - run.submitted_at,
 }
-
-
-STATES = ("all", "running", "waiting", "failed")
-HINT = "Words, or: algo=ppo  env:cart  tag=x  seed=1  state=failed  return>400  age<2d  learning_rate=0.01"
-"""What may be written, in a line."""
-_RUNNING = ("HSHK", "RDY", "EXEC", "PAUSE")
-_FAILED = ("failed", "timed_out")
-_ASKED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "all": ((), ()),
-    "running": (_RUNNING, ()),
-    "waiting": (("INIT",), ()),
-    "failed": (("TERM", "FAULT"), _FAILED),
-}
-"""The statuses and outcomes of each of `STATES`."""
-
-Settings = Callable[[], Mapping[str, Any]]
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,19 @@ from mosaic.contract.capabilities import EnvironmentFacts, FormCatalog, PolicyFa
 from mosaic.contract.errors import UserError
 from mosaic.contract.extras import PURPOSES, extra_sets
 
+FAMILY_NAMES = {
+    "babyai": "BabyAI",
+    "dm_control": "DeepMind Control",
+    "gymnasium": "Gymnasium",
+    "minigrid": "MiniGrid",
+    "mujoco": "MuJoCo",
+}
+ALL_FAMILIES = ""
+NONE, OWN = "None", "Stages of your own"
+_PACKAGE = re.compile(r"(Collecting|Requirement already satisfied:) ([\w.\-]+)")
+_FILE = re.compile(r"(?:Downloading|Using cached) ([\w.\-]+)")
+_INSTALLING = re.compile(r"Installing collected packages: (.+)")
+
 
 @dataclass(frozen=True)
 class ListRow:
@@ -36,16 +49,6 @@ def rows_with(rows: Iterable[ListRow], text: str) -> list[ListRow]:
     return [
         row for row in rows if all(word in f"{row.title} {row.about} {row.key}".lower() for word in wanted)
     ]
-
-
-FAMILY_NAMES = {
-    "babyai": "BabyAI",
-    "dm_control": "DeepMind Control",
-    "gymnasium": "Gymnasium",
-    "minigrid": "MiniGrid",
-    "mujoco": "MuJoCo",
-}
-ALL_FAMILIES = ""
 
 
 @dataclass(frozen=True)
@@ -168,9 +171,6 @@ def policy_row(facts: PolicyFacts) -> ListRow:
     )
 
 
-NONE, OWN = "None", "Stages of your own"
-
-
 @dataclass(frozen=True)
 class Stage:
     """One row: an environment, and when the next one begins."""
@@ -268,11 +268,6 @@ class StageTable:
         if problem:
             raise UserError(problem)
         return [row.as_json() for row in self.rows] or None
-
-
-_PACKAGE = re.compile(r"(Collecting|Requirement already satisfied:) ([\w.\-]+)")
-_FILE = re.compile(r"(?:Downloading|Using cached) ([\w.\-]+)")
-_INSTALLING = re.compile(r"Installing collected packages: (.+)")
 
 
 @dataclass(frozen=True)

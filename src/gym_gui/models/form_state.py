@@ -25,6 +25,8 @@ _KIND_WORDS = {
     "json": "a JSON object",
 }
 _EXAMPLES = {"count": "50,000 or 500k", "json": '{"gravity": 5.0}'}
+MOST_SEEDS = 1000
+_PART = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
 
 
 def parse(field: Field, text: str) -> Value:
@@ -251,10 +253,6 @@ class FormState:
     def changes(self) -> dict[str, Value]:
         """The values that differ from their defaults."""
         return {name: self.value(name) for name in self.changed()}
-
-
-MOST_SEEDS = 1000
-_PART = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:

@@ -33,6 +33,7 @@ _EXPLAINED = frozenset({"Waiting", "Restarting", "Stalled", "Failed", "Timed out
 _STOPPED = frozenset({"Failed", "Timed out", "Cancelled"})
 
 Finder = Callable[[str], RunRecord | None]
+_NONE = (0,) * len(STATES)
 
 
 class Shape(IntEnum):
@@ -211,9 +212,6 @@ def with_titles(text: str, find: Finder) -> str:
         return words.short_id(found[1]) if run is None else title_of(run)
 
     return _RUN_ID.sub(title, text)
-
-
-_NONE = (0,) * len(STATES)
 
 
 class Listing:

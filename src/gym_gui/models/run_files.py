@@ -35,6 +35,8 @@ _KINDS = {
     "manifest": "manifest",
     "provenance": "provenance",
 }
+_WANDB_RUN = re.compile(rb"https?://[^\s/]+/[^\s/]+/[^\s/]+/runs/[\w-]+")
+_HEAD_BYTES = 256 * 1024
 
 
 @dataclass
@@ -109,10 +111,6 @@ def _sum_up(node: Node) -> None:
 def _counting(node: Node) -> list[tuple[int, str]]:
     """An order in which `episode-8` comes before `episode-64`."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(node.name)]
-
-
-_WANDB_RUN = re.compile(rb"https?://[^\s/]+/[^\s/]+/[^\s/]+/runs/[\w-]+")
-_HEAD_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True)

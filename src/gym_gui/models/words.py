@@ -16,6 +16,8 @@ from mosaic.fastlane.layout import START_PHASES
 
 NONE = "–"
 MINUS = "−"
+BEHIND = "waits behind "
+"""How the reason of a run begins that has others before it in the queue."""
 
 
 @dataclass(frozen=True)
@@ -195,10 +197,6 @@ def seeds_text(seeds: Sequence[int | None]) -> str:
 def short_id(run_id: str) -> str:
     """`01KATF46…TX33Z`."""
     return f"{run_id[:8]}…{run_id[-5:]}" if len(run_id) > 16 else run_id
-
-
-BEHIND = "waits behind "
-"""How the reason of a run begins that has others before it in the queue."""
 
 
 def behind(ahead: int) -> str:

@@ -24,6 +24,12 @@ from mosaic.contract.errors import NotFoundError
 _SIGNAL_MS = 250
 _FIRST_MS = 30
 """Whoever opens a run waits for its curves."""
+_Mark = tuple[int, int, float, ChartOptions]
+"""How long a metric is, where it ends, and how it is drawn: another mark means another line."""
+Made = tuple[object, list[str], dict[str, Any]]
+"""For whom lines were made, the names of all metrics, and the lines by metric."""
+_PAUSE_MS = 300
+_RETRY_MS = 2000
 
 
 class RunMetrics(QObject):
@@ -72,12 +78,6 @@ class RunMetrics(QObject):
         """Stop following; the table stays."""
         self._follower.close()
         self._timer.stop()
-
-
-_Mark = tuple[int, int, float, ChartOptions]
-"""How long a metric is, where it ends, and how it is drawn: another mark means another line."""
-Made = tuple[object, list[str], dict[str, Any]]
-"""For whom lines were made, the names of all metrics, and the lines by metric."""
 
 
 class LineMaker(QObject):
@@ -185,10 +185,6 @@ def _fresh_lines(metrics: RunMetrics, wanted: Sequence[str], options: ChartOptio
             curve = curve_of(metrics.table, tag)
         lines[tag], metrics.marks[tag] = line_of(curve, options), mark
     return metrics, tags, lines
-
-
-_PAUSE_MS = 300
-_RETRY_MS = 2000
 
 
 @dataclass

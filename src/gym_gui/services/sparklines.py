@@ -25,6 +25,8 @@ _BULK = 512
 """More points than this at once are averaged in blocks before they are looked at one by one."""
 _MEAN_RETURN = "rollout/ep_rew_mean"
 _TAGS = (TRAINING_RETURN, _MEAN_RETURN, EVALUATION_RETURN)
+_BREATH_SECONDS = 0.002
+"""Between two parts of a long history, so that the window's thread gets its turn."""
 
 
 class Sketch:
@@ -128,10 +130,6 @@ def _stretched(values: Sequence[float], count: int) -> list[float]:
         share = place - low
         found.append(values[low] * (1 - share) + values[low + 1] * share)
     return found
-
-
-_BREATH_SECONDS = 0.002
-"""Between two parts of a long history, so that the window's thread gets its turn."""
 
 
 class Sparklines(QObject):

@@ -22,6 +22,17 @@ from mosaic.contract.errors import MosaicError, NotFoundError
 Action = tuple[str, Callable[[], object]]
 """The words of a button, and what it does."""
 _MOST_KEPT = 60
+T = TypeVar("T")
+Doing = Callable[..., object] | SignalInstance
+"""What a button or a timer does."""
+
+_THREADS = 4
+END_SECONDS = 35.0
+"""A call to the daemon ends by its deadline, and a thread that starts one waits for it so long."""
+_RETRY_SECONDS = 2.0
+
+_alive: set[Follower] = set()
+_alive_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -61,15 +72,6 @@ class Notifications(QObject):
             return
         log.fault("a fault was told of", error)
         self.tell(f"Something unexpected went wrong ({type(error).__name__}: {error}).", "bad")
-
-
-T = TypeVar("T")
-Doing = Callable[..., object] | SignalInstance
-"""What a button or a timer does."""
-
-_THREADS = 4
-END_SECONDS = 35.0
-"""A call to the daemon ends by its deadline, and a thread that starts one waits for it so long."""
 
 
 def timer(owner: QObject, ms: int, do: Doing, once: bool = False) -> QTimer:
@@ -179,12 +181,6 @@ class Tasks(QObject):
         self._threads.clear()
         self._jobs.clear()
         self._results.clear()
-
-
-_RETRY_SECONDS = 2.0
-
-_alive: set[Follower] = set()
-_alive_lock = threading.Lock()
 
 
 class Follower:

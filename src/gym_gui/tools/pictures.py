@@ -36,6 +36,13 @@ from mosaic.fastlane.layout import FOLDER_VARIABLE
 
 _MOST_SECONDS = 600.0
 _LIVE_STEPS = 50_000_000
+_STEP_MS = 50
+_STEPS = 20
+_MOST_MS = 180_000
+SIZES = ((1440, 900), (1024, 700))
+THEMES = ("dark", "light")
+_REDRAW_MS = 400
+_MOST_LOOKS = 8
 
 
 @dataclass(frozen=True)
@@ -128,11 +135,6 @@ def _crashing_script(folder: Path) -> Path:
     script = folder / "my_ppo.py"
     script.write_text('raise SystemExit("the replay buffer needs 24 GB, and 16 GB are free")\n', "utf-8")
     return script
-
-
-_STEP_MS = 50
-_STEPS = 20
-_MOST_MS = 180_000
 
 
 @dataclass(frozen=True)
@@ -247,12 +249,6 @@ def open_form(window: Window, purpose: str, run: RunRecord) -> None:
     before = window.cover.form
     window.open_form(purpose, {})
     wait_until(lambda: window.cover.form not in (None, before), f"the form '{purpose}' is there")
-
-
-SIZES = ((1440, 900), (1024, 700))
-THEMES = ("dark", "light")
-_REDRAW_MS = 400
-_MOST_LOOKS = 8
 
 
 def main(argv: Sequence[str] | None = None) -> int:

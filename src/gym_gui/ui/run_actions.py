@@ -26,6 +26,12 @@ from mosaic.contract.sizes import bytes_text
 
 FIRST_RUN = {"algo": "ppo", "env_id": "CartPole-v1", "total_timesteps": 250_000}
 _LAST = "last_configs"
+_USAGE_MS = 2000
+_TOGETHER_MS = 600
+"""Runs that end within so long are told of in one sentence."""
+_KINDS = {"completed": "good", "failed": "bad", "timed_out": "bad", "cancelled": "info"}
+
+_WORST = ("bad", "good", "info")
 
 
 class RunActions(QObject):
@@ -164,14 +170,6 @@ class RunActions(QObject):
         self._context.tasks.run(
             lambda: [call(link.client(), run_id) for run_id in ids], lambda _: None, owner=self
         )
-
-
-_USAGE_MS = 2000
-_TOGETHER_MS = 600
-"""Runs that end within so long are told of in one sentence."""
-_KINDS = {"completed": "good", "failed": "bad", "timed_out": "bad", "cancelled": "info"}
-
-_WORST = ("bad", "good", "info")
 
 
 class News(QObject):

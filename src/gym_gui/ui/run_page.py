@@ -27,6 +27,10 @@ from mosaic.client import RunRecord
 
 RUN_VIEWS = (OverviewView, LiveView, ChartsView, LogsView, ConfigView, ArtifactsView, PlayView)
 """The tabs of a run, in their order."""
+_LOOK_MS = 3000
+"""So often a live run is looked at for things to show."""
+_LATE_MS = 200
+"""So long the files of a run may take to be looked at before it is shown without what they tell."""
 
 
 class RunTabs:
@@ -149,12 +153,6 @@ class RunTabs:
             self.views[kind] = kind(self._context)
             self.stack.addWidget(self.views[kind])
         return self.views[kind]
-
-
-_LOOK_MS = 3000
-"""So often a live run is looked at for things to show."""
-_LATE_MS = 200
-"""So long the files of a run may take to be looked at before it is shown without what they tell."""
 
 
 class RunPage(QWidget):

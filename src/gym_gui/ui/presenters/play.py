@@ -14,6 +14,23 @@ from mosaic.client.choices import ARROWS, Choices
 _SLIDER_STEPS = 200
 _MOST_BUTTONS = 18
 _FIRST_KEYS = 10
+_MOST_ROWS = 16
+Phase = Literal["start", "loading", "playing", "ended", "failed"]
+Kind = Literal["step", "reset", "again", "run", "faster", "slower"]
+
+SPEEDS = (1, 2, 5, 10, 15, 30, 60, 120)
+"""Steps per second while it runs."""
+_USUAL_SPEED = 30
+_MOST_EPISODES = 200
+_KEYS: dict[str, Kind] = {
+    "space": "step",
+    "n": "reset",
+    "a": "again",
+    "r": "run",
+    "+": "faster",
+    "=": "faster",
+    "-": "slower",
+}
 
 
 @dataclass(frozen=True)
@@ -189,9 +206,6 @@ class Closed:
 News = Opened | Seen | Running | Refusal | Closed
 
 
-_MOST_ROWS = 16
-
-
 @dataclass(frozen=True)
 class Row:
     """A name and a value."""
@@ -254,24 +268,6 @@ def bars(following: dict[str, Any], actions: Sequence[int]) -> list[Bar]:
 
 def _sizes(value: Any) -> list[int]:
     return [len(value), *(_sizes(value[0]) if value else [])] if isinstance(value, list) else []
-
-
-Phase = Literal["start", "loading", "playing", "ended", "failed"]
-Kind = Literal["step", "reset", "again", "run", "faster", "slower"]
-
-SPEEDS = (1, 2, 5, 10, 15, 30, 60, 120)
-"""Steps per second while it runs."""
-_USUAL_SPEED = 30
-_MOST_EPISODES = 200
-_KEYS: dict[str, Kind] = {
-    "space": "step",
-    "n": "reset",
-    "a": "again",
-    "r": "run",
-    "+": "faster",
-    "=": "faster",
-    "-": "slower",
-}
 
 
 @dataclass(frozen=True)

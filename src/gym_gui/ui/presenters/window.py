@@ -19,6 +19,11 @@ from mosaic.client import HealthRecord, RunRecord
 from mosaic.contract.sizes import bytes_text
 
 _MOST_SEEDS = 8
+_REASON = 56
+"""So many letters of a reason stand in the bar; all of it is in the tooltip, and in the middle."""
+_MOST = 60
+RUN_PREFIX = "run."
+"""Begins the names of commands for the run that is shown."""
 
 
 @dataclass(frozen=True)
@@ -153,10 +158,6 @@ def empty_words(state: str, reason: str, listed: bool, any_runs: bool) -> EmptyW
         "Everything else is in the form: algorithms, environments, seeds, curricula.",
         True,
     )
-
-
-_REASON = 56
-"""So many letters of a reason stand in the bar; all of it is in the tooltip, and in the middle."""
 
 
 @dataclass(frozen=True)
@@ -324,9 +325,6 @@ COMMANDS = (
     Found("log", "Open the window's log", ""),
     Found("quit", "Close the window; runs go on", "Ctrl+Q"),
 )
-_MOST = 60
-RUN_PREFIX = "run."
-"""Begins the names of commands for the run that is shown."""
 
 
 def commands_for_run(offers: Mapping[str, str], title: str) -> list[Found]:

@@ -37,6 +37,7 @@ _COLUMNS = ("Name", "", "Size", "Changed")
 _NOWHERE = QModelIndex()
 
 Index = QModelIndex | QPersistentModelIndex
+_LOOK_MS = 3000
 
 
 class FileTree(QAbstractItemModel):
@@ -185,9 +186,6 @@ class ArtifactList(QTreeView):
         found = node if isinstance(node, Node) else None
         self._path = found.path if found else ""
         self.chosen.emit(found)
-
-
-_LOOK_MS = 3000
 
 
 class ArtifactsView(RunView):

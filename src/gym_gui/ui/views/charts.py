@@ -28,6 +28,8 @@ from mosaic.contract.atomic import write_atomic
 
 _ADDRESS = re.compile(r"http://\S+")
 _END_MS = 10_000
+BATCHES = "Return of each batch"
+_BATCH_MS = 1000
 
 
 class TensorBoards(QObject):
@@ -153,10 +155,6 @@ class RunLinks(QWidget):
             lambda _: self._context.notifications.tell(f"Saved {path}.", "good"),
             owner=self,
         )
-
-
-BATCHES = "Return of each batch"
-_BATCH_MS = 1000
 
 
 class ChartsView(RunView):

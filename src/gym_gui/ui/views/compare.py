@@ -23,6 +23,7 @@ from mosaic.client import RunRecord
 
 _RIGHT_FROM = 1
 _DOT = 10
+_TABLE_HEIGHT, _ROW_HEIGHT, _MOST_ROWS = 112, 30, 5
 
 
 class CompareTableView(QTableWidget):
@@ -105,9 +106,6 @@ def _dot(colour: QColor) -> QIcon:
     painter.drawEllipse(2, 2, _DOT * 2 - 4, _DOT * 2 - 4)
     painter.end()
     return QIcon(picture)
-
-
-_TABLE_HEIGHT, _ROW_HEIGHT, _MOST_ROWS = 112, 30, 5
 
 
 class CompareView(View):

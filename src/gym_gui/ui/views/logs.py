@@ -19,6 +19,8 @@ from gym_gui.ui.widgets.basics import Button, Gap, hbox, label, search_field, vb
 from mosaic.client import RunRecord
 
 _LINES_MARKED = 200
+_LINES_AT_ONCE = 400
+_PAUSE_MS = 30
 
 
 class LogView(QPlainTextEdit):
@@ -118,10 +120,6 @@ class LogView(QPlainTextEdit):
         marked.cursor = cursor
         marked.format.setBackground(theme.palette.colour("warn", 0.4))
         return marked
-
-
-_LINES_AT_ONCE = 400
-_PAUSE_MS = 30
 
 
 class LogsView(RunView):

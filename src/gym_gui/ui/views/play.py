@@ -18,6 +18,26 @@ from gym_gui.ui.widgets.basics import PAGE, Button, hbox, label, restyle, stacke
 from gym_gui.ui.widgets.play_stage import PlayStage
 from mosaic.client import RunRecord
 
+_WIDTH = 460
+_TITLES = {
+    "start": "Step through what this run has learned",
+    "loading": "Loading the policy",
+    "failed": "The session has ended",
+}
+_START = (
+    "See what the policy sees, the value it gives to it and what it does next, and take over its actions. "
+    "Nothing is trained, and nothing is written."
+)
+_KEYS = {
+    Qt.Key.Key_Left: "left",
+    Qt.Key.Key_Right: "right",
+    Qt.Key.Key_Up: "up",
+    Qt.Key.Key_Down: "down",
+    Qt.Key.Key_Space: "space",
+}
+_FIRST_SEED = 1
+"""Of the first episode of every session, so that one looks like the other."""
+
 
 class PolicyBar(QWidget):
     """A line above the picture."""
@@ -65,18 +85,6 @@ class PolicyBar(QWidget):
         self._end.setVisible(playing)
 
 
-_WIDTH = 460
-_TITLES = {
-    "start": "Step through what this run has learned",
-    "loading": "Loading the policy",
-    "failed": "The session has ended",
-}
-_START = (
-    "See what the policy sees, the value it gives to it and what it does next, and take over its actions. "
-    "Nothing is trained, and nothing is written."
-)
-
-
 class PlayStart(QWidget):
     """A title, a sentence and the next step."""
 
@@ -120,17 +128,6 @@ class PlayStart(QWidget):
         self.go.setVisible(not loading)
         self.go.setEnabled(bool(found))
         self.go.setText("Try again" if presenter.phase == "failed" else "Play this policy")
-
-
-_KEYS = {
-    Qt.Key.Key_Left: "left",
-    Qt.Key.Key_Right: "right",
-    Qt.Key.Key_Up: "up",
-    Qt.Key.Key_Down: "down",
-    Qt.Key.Key_Space: "space",
-}
-_FIRST_SEED = 1
-"""Of the first episode of every session, so that one looks like the other."""
 
 
 class PlayView(RunView):

@@ -44,6 +44,9 @@ from mosaic.client import HealthRecord
 _TOP_HEIGHT = 48
 _ROOMY = 1180
 """Narrower than this, only the two shortcuts used most stand in their buttons; the others in the tooltips."""
+STATUS_HEIGHT = 28
+_EMPTY_WIDTH = 460
+_WIDTH, _HEIGHT = 560, 420
 
 
 class Toolbar(QFrame):
@@ -101,9 +104,6 @@ class Toolbar(QFrame):
         super().resizeEvent(event)
         for one in (self.again, self.policy, self.resume, self.script, self.compare):
             one.set_compact(self.width() < _ROOMY)
-
-
-STATUS_HEIGHT = 28
 
 
 class Dot(QWidget):
@@ -203,9 +203,6 @@ def _text() -> QLabel:
     return made
 
 
-_EMPTY_WIDTH = 460
-
-
 class EmptyState(QWidget):
     """A title, a few sentences and at most two buttons."""
 
@@ -234,9 +231,6 @@ class EmptyState(QWidget):
         """The first run is on its way."""
         self.go.setEnabled(not busy)
         self.go.setText("Starting…" if busy else "Train CartPole")
-
-
-_WIDTH, _HEIGHT = 560, 420
 
 
 class Finder(QFrame):

@@ -34,6 +34,14 @@ from gym_gui.theme import HEADLINE, LABEL, SPACE, number_font, theme
 
 B = TypeVar("B", bound=QBoxLayout)
 _HINT_GAP = 7
+Item = QWidget | QLayout
+Margins = int | tuple[int, int, int, int] | None
+"""The same on all sides, or left, top, right and bottom; None leaves them to the style."""
+PAGE = (SPACE[4], SPACE[3], SPACE[4], SPACE[3])
+"""The margins of a page."""
+_LEAST = 4
+"""Fewer letters than this tell nothing, and look like a fault."""
+_BETWEEN = " · "
 
 
 class Gap(NamedTuple):
@@ -42,13 +50,8 @@ class Gap(NamedTuple):
     pixels: int
 
 
-Item = QWidget | QLayout
 Part = Item | Gap | int | tuple[Item, int] | tuple[Item, int, Qt.AlignmentFlag]
 """Of a box: a widget or a layout, also with its stretch and alignment; a number is a stretch alone."""
-Margins = int | tuple[int, int, int, int] | None
-"""The same on all sides, or left, top, right and bottom; None leaves them to the style."""
-PAGE = (SPACE[4], SPACE[3], SPACE[4], SPACE[3])
-"""The margins of a page."""
 
 
 def hbox(
@@ -321,11 +324,6 @@ class NumberLabel(QLabel):
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setFont(number_font(size, QFont.Weight.DemiBold if bold else QFont.Weight.Normal))
         self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-
-
-_LEAST = 4
-"""Fewer letters than this tell nothing, and look like a fault."""
-_BETWEEN = " · "
 
 
 def elide_title(size: QFontMetrics, title: str, room: int) -> str:

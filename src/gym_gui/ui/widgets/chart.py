@@ -36,6 +36,9 @@ SUFFIXES = (".png", ".svg", ".csv")
 _SCALE = 2.0
 _MARGIN, _TITLE, _KEY = 14.0, 26.0, 18.0
 _MOST_KEYS = 12
+READING = "Reading…"
+_FILTERS = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Table (*.csv)"}
+_LEGEND_ROWS = 3
 
 
 def exporter(plot: PlotArea, title: str, path: Path) -> Callable[[], Path]:
@@ -128,11 +131,6 @@ def _write(path: Path, content: bytes) -> Path:
     except OSError as error:
         raise StorageError(f"{path} cannot be written: {error.strerror}.") from error
     return path
-
-
-READING = "Reading…"
-_FILTERS = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Table (*.csv)"}
-_LEGEND_ROWS = 3
 
 
 class Chart(Card):

@@ -31,6 +31,10 @@ _WINDOW, _AXIS, _LOG_X, _LOG_Y = "charts.window", "charts.axis", "charts.log_x",
 _SHARES = (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 """How long the window may be, as a share of the axis."""
 _ROOMY = 800
+_WIDTH = 330
+_HEIGHT, _MAIN_HEIGHT, _HEADING = 232, 320, 30
+_AHEAD = 240
+"""Charts so many pixels outside of the window are made ready as well."""
 
 
 class ChartOptionsBar(QWidget):
@@ -132,12 +136,6 @@ def remembered_options(settings: Settings) -> ChartOptions:
         bool(settings.get(_LOG_X, False)),
         bool(settings.get(_LOG_Y, False)),
     )
-
-
-_WIDTH = 330
-_HEIGHT, _MAIN_HEIGHT, _HEADING = 232, 320, 30
-_AHEAD = 240
-"""Charts so many pixels outside of the window are made ready as well."""
 
 
 class ChartGrid(QScrollArea):

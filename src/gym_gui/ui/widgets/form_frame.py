@@ -31,6 +31,12 @@ from mosaic.client import Client, RunRecord
 from mosaic.contract.capabilities import WorkerCapabilities, WorkerCatalog
 from mosaic.contract.errors import ConflictError, MosaicError
 
+P = TypeVar("P", bound=FormPresenter)
+_OF_A_STATE = (StateField, StateSwitch, WatchFields, TrackingFields, SettingsSection)
+Give = Callable[[Order, Sequence[Requirement], float | None], None]
+"""What is done with an order, what it lacks and how fast runs of its kind have been."""
+C = TypeVar("C", bound=ChoosingForm[Any])
+
 
 def submit_all(client: Client, configs: Sequence[Mapping[str, Any]]) -> list[RunRecord]:
     """Submit all configs or none: when one is refused, those before it are cancelled."""
@@ -131,12 +137,6 @@ class OrderDesk(QObject):
         self.busy = text
         self.submitting = self.submitting and bool(text)
         self.busy_changed.emit(text)
-
-
-P = TypeVar("P", bound=FormPresenter)
-_OF_A_STATE = (StateField, StateSwitch, WatchFields, TrackingFields, SettingsSection)
-Give = Callable[[Order, Sequence[Requirement], float | None], None]
-"""What is done with an order, what it lacks and how fast runs of its kind have been."""
 
 
 class FormFrame(WorkerForm, Generic[P]):
@@ -367,9 +367,6 @@ def focus_first(column: QWidget) -> None:
         if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and not widget.isHidden():
             widget.setFocus()
             return
-
-
-C = TypeVar("C", bound=ChoosingForm[Any])
 
 
 class ChoosingFrame(FormFrame[C]):

@@ -11,6 +11,7 @@ from gym_gui.models.form_choices import InstallProgress, Requirement, install_co
 from gym_gui.ui.widgets.basics import Button, Card, label, restyle, vbox
 
 _END_MS = 3000
+_MOST_LINES = 500
 
 
 class Installer(QObject):
@@ -87,9 +88,6 @@ class Installer(QObject):
     def _not_started(self, error: QProcess.ProcessError) -> None:
         if error == QProcess.ProcessError.FailedToStart:
             self.finished.emit(False, f"The installation cannot be started: {self._process.errorString()}.")
-
-
-_MOST_LINES = 500
 
 
 class InstallCard(QWidget):

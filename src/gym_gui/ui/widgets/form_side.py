@@ -33,6 +33,12 @@ from gym_gui.ui.widgets.basics import (
 from gym_gui.ui.widgets.fields.layouts import ScrollColumn
 
 _SUBMIT_KEY = "Ctrl+Return"
+Fact = tuple[str, str]
+
+_NOTHING = "Nothing was checked yet. “Check only” asks the worker whether this can run, and starts nothing."
+_OLD = "Out of date · the form was changed after this check"
+ABOUT, RESULT = 0, 1
+_LONGEST_TITLE = 10
 
 
 class FormFooter(QFrame):
@@ -84,12 +90,6 @@ class FormFooter(QFrame):
         """Nothing but leaving can be done while an order is under way."""
         for made in (self.copy, self.check, self.submit):
             made.setEnabled(not busy)
-
-
-Fact = tuple[str, str]
-
-_NOTHING = "Nothing was checked yet. “Check only” asks the worker whether this can run, and starts nothing."
-_OLD = "Out of date · the form was changed after this check"
 
 
 class ResultView(ScrollColumn):
@@ -148,10 +148,6 @@ class ResultView(ScrollColumn):
             # A path has no blanks to be broken at.
             shown = label(value.replace("/", "/\u200b"), wraps=True, selectable=True)
             fill(self._facts, column_of(label(name, "faint"), shown, spacing=0))
-
-
-ABOUT, RESULT = 0, 1
-_LONGEST_TITLE = 10
 
 
 class Picture(QLabel):

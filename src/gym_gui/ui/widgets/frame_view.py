@@ -33,6 +33,8 @@ EDGE = 1.0
 """Room for a line around each picture, also at the border."""
 SMALL = 96
 """A picture with fewer pixels to a side is made of blocks that should stay sharp."""
+Key = tuple[int, int]
+_TICKS = 1000
 
 
 @dataclass(frozen=True)
@@ -81,9 +83,6 @@ def _scale(count: int, columns: int, wide: int, high: int, width: float, height:
 def crisp(scale: float, wide: int, high: int) -> bool:
     """Whether pixels are drawn as blocks: enlarged ones of a small picture, and any that keep their size."""
     return scale >= 2.0 or (scale >= 1.0 and max(wide, high) <= SMALL) or abs(scale - 1.0) < 1e-6
-
-
-Key = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -208,9 +207,6 @@ def _image(pixels: Any, target: tuple[int, int], ratio: float) -> QImage:
         image = image.scaled(*target, *ways)
         image.setDevicePixelRatio(ratio)
     return image
-
-
-_TICKS = 1000
 
 
 class VideoPlayer(QWidget):

@@ -33,6 +33,10 @@ from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
 
 _LEAST_WIDTH = 150
+_RETURN, _LENGTH = "charts/episodic_return", "charts/episodic_length"
+_EPISODES = 100
+_HEIGHT = 330
+_SMALL_WIDTH, _SMALL_HEIGHT = 205, 230
 
 
 class HeadlineCard(Card):
@@ -93,12 +97,6 @@ class HeadlineCards(QWidget):
     def resizeEvent(self, event: object) -> None:
         super().resizeEvent(event)  # type: ignore[arg-type]
         self._arrange()
-
-
-_RETURN, _LENGTH = "charts/episodic_return", "charts/episodic_length"
-_EPISODES = 100
-_HEIGHT = 330
-_SMALL_WIDTH, _SMALL_HEIGHT = 205, 230
 
 
 class ChartRow(QWidget):

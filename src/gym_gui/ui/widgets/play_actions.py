@@ -16,6 +16,9 @@ from gym_gui.ui.widgets.basics import Button, NumberLabel, hbox, label, vbox
 _HEIGHT = 34
 _CORNER = 6
 _MARK = 3
+_NAME_WIDTH = 72
+_VALUE_WIDTH = 64
+_FAR = 1e6
 
 
 class ChoiceButton(QPushButton):
@@ -78,11 +81,6 @@ class ChoiceButton(QPushButton):
         painter.setPen(QColor(palette.faint))
         hint = " · ".join(filter(None, [self.choice.keys, "next" if self._next else ""]))
         painter.drawText(area.adjusted(wide + SPACE[1], 0, 0, 0), middle, hint)
-
-
-_NAME_WIDTH = 72
-_VALUE_WIDTH = 64
-_FAR = 1e6
 
 
 class FieldRow(QWidget):

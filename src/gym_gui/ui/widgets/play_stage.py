@@ -37,6 +37,16 @@ from gym_gui.ui.widgets.basics import (
 from gym_gui.ui.widgets.frame_view import FrameView
 from gym_gui.ui.widgets.play_actions import ActionPanel
 
+_CORNER = 6
+_RIBBON = 44
+_SEED_WIDTH = 100
+_GREATEST_SEED = 2**32 - 1
+_WIDE_SIDE, _NARROW_SIDE = 316, 268
+_ROOMY = 820
+"""From this width on there is room for the wide side."""
+_EPISODE_HEIGHT = 44
+_MOST_EPISODES = 4
+
 
 class ValueList(QWidget):
     """Rows that change in place, so that nothing moves while values do."""
@@ -68,10 +78,6 @@ class ValueList(QWidget):
         self._grid.addWidget(name, place, 0)
         self._grid.addWidget(value, place, 1)
         self._rows.append((name, value))
-
-
-_CORNER = 6
-_RIBBON = 44
 
 
 class PlayPicture(FrameView):
@@ -130,10 +136,6 @@ class PlayPicture(FrameView):
             self._ribbon, Qt.TextElideMode.ElideRight, int(inner.width())
         )
         painter.drawText(inner, Qt.AlignmentFlag.AlignCenter, words)
-
-
-_SEED_WIDTH = 100
-_GREATEST_SEED = 2**32 - 1
 
 
 class PlayControls(QWidget):
@@ -203,13 +205,6 @@ def _hinted(text: str, keys: str, do: Doing) -> Button:
     made.setShortcut(QKeySequence())
     made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
     return made
-
-
-_WIDE_SIDE, _NARROW_SIDE = 316, 268
-_ROOMY = 820
-"""From this width on there is room for the wide side."""
-_EPISODE_HEIGHT = 44
-_MOST_EPISODES = 4
 
 
 class PlayStage(QWidget):

@@ -40,6 +40,15 @@ from gym_gui.ui.widgets.plot_parts import PlotAxis, PlotLines
 
 _PAUSE_MS = 3
 """Between two plots, so that whatever else is due comes first."""
+_LEAST_DRAG = 4.0
+_BEHIND = -1000
+_KEYS: dict[int, tuple[str, float]] = {
+    Qt.Key.Key_Left: ("shift", -0.1),
+    Qt.Key.Key_Right: ("shift", 0.1),
+    Qt.Key.Key_Plus: ("scale", 0.8),
+    Qt.Key.Key_Equal: ("scale", 0.8),
+    Qt.Key.Key_Minus: ("scale", 1.25),
+}
 
 
 class Drawn(Protocol):
@@ -85,17 +94,6 @@ class DrawQueue:
 
 draw_queue = DrawQueue()
 """The one queue of the window's thread."""
-
-
-_LEAST_DRAG = 4.0
-_BEHIND = -1000
-_KEYS: dict[int, tuple[str, float]] = {
-    Qt.Key.Key_Left: ("shift", -0.1),
-    Qt.Key.Key_Right: ("shift", 0.1),
-    Qt.Key.Key_Plus: ("scale", 0.8),
-    Qt.Key.Key_Equal: ("scale", 0.8),
-    Qt.Key.Key_Minus: ("scale", 1.25),
-}
 
 
 class PlotArea(pg.GraphicsView):  # type: ignore[misc]

@@ -23,6 +23,18 @@ from gym_gui.ui.widgets.basics import (
 )
 from mosaic.client import RunRecord
 
+MENU = (
+    ("again", "Run again", ""),
+    ("change", "Run again with changes…", ""),
+    ("resume_training", "Resume training…", ""),
+    ("label", "Name, tags and notes…", "F2"),
+    ("folder", "Open its folder", "Ctrl+O"),
+    ("copy_id", "Copy its id", "Ctrl+Shift+C"),
+    ("remove", "Remove…", "Ctrl+Delete"),
+)
+"""Name, words and shortcut of each entry behind the three dots."""
+_LEAST_META = 120
+
 
 def run_menu(parent: QWidget, runs: Sequence[RunRecord], rows: int, ask: Callable[[str], object]) -> QMenu:
     """What can be done with the chosen runs, for a right click; `ask` is told the name of it."""
@@ -169,19 +181,6 @@ class LabelCard(Asking):
         after = Labels.of_texts(self.name.text(), self.tags.text(), self.notes.text(), self._before)
         if after != self._before:
             self.saved.emit(self._before, after)
-
-
-MENU = (
-    ("again", "Run again", ""),
-    ("change", "Run again with changes…", ""),
-    ("resume_training", "Resume training…", ""),
-    ("label", "Name, tags and notes…", "F2"),
-    ("folder", "Open its folder", "Ctrl+O"),
-    ("copy_id", "Copy its id", "Ctrl+Shift+C"),
-    ("remove", "Remove…", "Ctrl+Delete"),
-)
-"""Name, words and shortcut of each entry behind the three dots."""
-_LEAST_META = 120
 
 
 class RunHeader(QWidget):

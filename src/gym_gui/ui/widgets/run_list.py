@@ -26,6 +26,9 @@ from gym_gui.ui.widgets.run_rows import HEIGHTS, Index, RowsView, RunDelegate
 
 _MOST_RANGES = 64
 """With more changes than this at once, all rows are read anew."""
+_NEARLY = 20
+_LOOK_MS = 120
+"""So long after the last scroll the curves of what is on the screen are asked for."""
 
 
 class RunListModel(QAbstractListModel):
@@ -156,11 +159,6 @@ def ranges(places: list[int]) -> Iterator[tuple[int, int]]:
         if at == len(places) or places[at] != places[at - 1] + 1:
             yield places[start], places[at - 1]
             start = at
-
-
-_NEARLY = 20
-_LOOK_MS = 120
-"""So long after the last scroll the curves of what is on the screen are asked for."""
 
 
 class RunList(RowsView):

@@ -38,6 +38,7 @@ _TOOLTIP = f"""{HINT}
 Each must hold. = is exactly (with * for any letters), : has it in it; !=, >, >=, < and <= as usual.
 Names: name, algo, env, tag, seed, state, notes, id, return, steps, speed, episodes, progress, duration, age,
 priority, and every parameter. Numbers may be 10k or 2.5M, times 5min, 2h or 1d. Put "two words" in quotes."""
+PANEL_WIDTH = 316
 
 
 class RunFilterBar(QWidget):
@@ -88,9 +89,6 @@ class RunFilterBar(QWidget):
         for state, chip in self.chips.items():
             # Where there is none the word alone, and its neighbours have the room.
             chip.setText(f"{state.capitalize()} {counts[state]:,}" if counts[state] else state.capitalize())
-
-
-PANEL_WIDTH = 316
 
 
 class RunPanel(QFrame):

@@ -41,6 +41,7 @@ Index = QModelIndex | QPersistentModelIndex
 _ROW = Qt.ItemDataRole.UserRole
 _PADDING = 10
 _ARROWS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+_WIDTH, _HEIGHT = 448, 380
 
 
 class RowModel(QAbstractListModel):
@@ -158,9 +159,6 @@ class PickList(QWidget):
         for index in self.view.selectedIndexes() or [self.model.index(0)]:
             if index.isValid():
                 self._choose(index)
-
-
-_WIDTH, _HEIGHT = 448, 380
 
 
 class EnvironmentPicker(QFrame):

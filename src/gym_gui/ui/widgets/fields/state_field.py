@@ -22,6 +22,9 @@ from gym_gui.ui.widgets.fields.layouts import ChoiceBox
 KEY = QKeySequence("Ctrl+0")
 _ARROW_WIDTH = 26
 _MARGIN = 6
+CHANGED = "•"
+_ON_OFF = ("on", "off")
+_LINE_HEIGHT = 22
 
 
 class ResetBadge(QToolButton):
@@ -80,9 +83,6 @@ class ResetBadge(QToolButton):
             self._editor.setTextMargins(0, 0, right, 0)
 
 
-CHANGED = "•"
-
-
 class FieldBox(QWidget):
     """Name, editor and help. A changed field has a mark before its name; a wrong one says why in the help."""
 
@@ -117,10 +117,6 @@ class FieldBox(QWidget):
         """Mark the field as changed, with the default to go back to; None takes the mark away."""
         self.mark.setVisible(default is not None)
         self.badge.offer(default)
-
-
-_ON_OFF = ("on", "off")
-_LINE_HEIGHT = 22
 
 
 class StateField(FieldBox):
