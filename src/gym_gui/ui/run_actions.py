@@ -19,9 +19,9 @@ from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import timer
 from gym_gui.ui.presenters.window import Labels, changes_for, read_usage
 from gym_gui.ui.widgets.basics import open_path
-from gym_gui.ui.widgets.form_frame import submit_all
 from mosaic.client import Client, RunRecord, train_config
 from mosaic.client.configs import again_config
+from mosaic.contract.errors import ConflictError, MosaicError
 from mosaic.contract.sizes import bytes_text
 
 FIRST_RUN = {"algo": "ppo", "env_id": "CartPole-v1", "total_timesteps": 250_000}
@@ -32,6 +32,22 @@ _TOGETHER_MS = 600
 _KINDS = {"completed": "good", "failed": "bad", "timed_out": "bad", "cancelled": "info"}
 
 _WORST = ("bad", "good", "info")
+
+
+def submit_all(client: Client, configs: Sequence[Mapping[str, Any]]) -> list[RunRecord]:
+    """Submit all configs or none: when one is refused, those before it are cancelled."""
+    runs: list[RunRecord] = []
+    try:
+        for config in configs:
+            runs.append(client.submit(config))
+    except MosaicError:
+        for run in runs:
+            try:
+                client.cancel(run.run_id, "another run of the same submission was refused")
+            except ConflictError:
+                continue
+        raise
+    return runs
 
 
 class RunActions(QObject):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
@@ -18,6 +18,7 @@ from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form import ChoosingForm, FormPresenter, Order, speed_of
 from gym_gui.ui.presenters.form_check import CheckReport, check_order
 from gym_gui.ui.presenters.form_page import AlgorithmPage
+from gym_gui.ui.run_actions import submit_all
 from gym_gui.ui.widgets.basics import drop, fill, label, stacked, vbox
 from gym_gui.ui.widgets.fields.layouts import FormColumns, ScrollColumn
 from gym_gui.ui.widgets.fields.pickers import SourcePicker
@@ -27,31 +28,15 @@ from gym_gui.ui.widgets.form_settings import NAMING, RESOURCES, SettingsSection,
 from gym_gui.ui.widgets.form_side import RESULT, FormFooter, FormSide
 from gym_gui.ui.widgets.run_header import Confirm
 from gym_gui.ui.workers import WorkerForm, presenter_for
-from mosaic.client import Client, RunRecord
+from mosaic.client import RunRecord
 from mosaic.contract.capabilities import WorkerCapabilities, WorkerCatalog
-from mosaic.contract.errors import ConflictError, MosaicError
+from mosaic.contract.errors import MosaicError
 
 P = TypeVar("P", bound=FormPresenter)
 _OF_A_STATE = (StateField, StateSwitch, WatchFields, TrackingFields, SettingsSection)
 Give = Callable[[Order, Sequence[Requirement], float | None], None]
 """What is done with an order, what it lacks and how fast runs of its kind have been."""
 C = TypeVar("C", bound=ChoosingForm[Any])
-
-
-def submit_all(client: Client, configs: Sequence[Mapping[str, Any]]) -> list[RunRecord]:
-    """Submit all configs or none: when one is refused, those before it are cancelled."""
-    runs: list[RunRecord] = []
-    try:
-        for config in configs:
-            runs.append(client.submit(config))
-    except MosaicError:
-        for run in runs:
-            try:
-                client.cancel(run.run_id, "another run of the same submission was refused")
-            except ConflictError:
-                continue
-        raise
-    return runs
 
 
 class OrderDesk(QObject):
