@@ -22,7 +22,7 @@ from PySide6.QtWidgets import (
 )
 
 from gui_cases.hands import Hands
-from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
+from gym_gui.ui.widgets.cleanrl_forms import CleanRLTrainForm
 from gym_gui.ui.widgets.form_frame import FormFrame
 from gym_gui.ui.window import Window
 

@@ -18,11 +18,8 @@ from PySide6.QtWidgets import QApplication
 from gym_gui import log
 from gym_gui.context import Settings
 from gym_gui.services.daemon_link import DaemonLink
-from gym_gui.services.tasks import Notifications, Tasks
-from gym_gui.theme import ASSETS
-from gym_gui.ui.appearance import put_on
-from gym_gui.ui.views import RUN_VIEWS
-from gym_gui.ui.views.compare import CompareView
+from gym_gui.services.tasks import Notifications, Tasks, timer
+from gym_gui.theme import ASSETS, put_on
 from gym_gui.ui.window import Window
 from mosaic.contract.paths import VarPaths
 
@@ -56,8 +53,7 @@ class Collector(QObject):
         gc.disable()
         # What is imported stays; to look through it too would take ten times as long.
         gc.freeze()
-        self._timer = QTimer(self, interval=_COLLECT_MS)
-        self._timer.timeout.connect(self._look)
+        self._timer = timer(self, _COLLECT_MS, self._look)
         self._timer.start()
 
     def _look(self) -> None:
@@ -87,7 +83,7 @@ class Desktop:
         put_on(self.settings.get("theme"))
         self.tasks = Tasks(self.notifications)
         self.link = DaemonLink(self.paths.root)
-        self.window = Window(self.link, self.tasks, self.notifications, self.settings, RUN_VIEWS, CompareView)
+        self.window = Window(self.link, self.tasks, self.notifications, self.settings)
         self.window.closed.connect(self.close)
         self.link.start()
         log.info(log.Code.WINDOW_OPENED, str(self.paths.root))
@@ -145,6 +141,5 @@ def let_signals_close(window: Window) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         # Not at once: it may come before the window is shown, and what is shown after it was closed stays.
         signal.signal(number, lambda *_: QTimer.singleShot(0, window.close))
-    turn = QTimer(window, interval=_SIGNAL_MS)
-    turn.timeout.connect(lambda: None)
+    turn = timer(window, _SIGNAL_MS, lambda: None)
     turn.start()

@@ -20,6 +20,7 @@ _WITHOUT = (
     "window to your own screen"
 )
 _SCREENLESS = frozenset({"offscreen", "minimal", "vnc", "linuxfb", "eglfs"})
+Address = tuple[socket.AddressFamily, str | tuple[str, int]]
 
 
 def launch(var: Path | None) -> int:
@@ -58,9 +59,6 @@ def check_display(environ: Mapping[str, str]) -> str:
         return "xcb"
     named = f"WAYLAND_DISPLAY={wayland}" if wayland and not x11 else f"DISPLAY={x11}"
     raise UserError(f"The display {named} does not answer: {_WITHOUT}.")
-
-
-Address = tuple[socket.AddressFamily, str | tuple[str, int]]
 
 
 def _wayland_sockets(name: str, environ: Mapping[str, str]) -> list[Address]:

@@ -186,6 +186,25 @@ QToolTip { background: $raised; color: $text; border: 1px solid $line; padding: 
 
 _TINTED = ("good", "warn", "bad", "paused", "accent")
 _TINT = 0.16
+SPACE = (4, 8, 12, 16, 20)
+TEXT, LABEL, TITLE, HEADLINE = 13, 12, 19, 22
+"""Sizes of type in pixels."""
+
+TYPEFACE = "Inter"
+_COLOURS = {
+    "background": ("#14161a", "#f6f7f9"),
+    "panel": ("#1b1e24", "#ffffff"),
+    "raised": ("#23272f", "#eef1f5"),
+    "line": ("#2e333d", "#dfe3ea"),
+    "text": ("#e6e9ef", "#1b2027"),
+    "dim": ("#9aa3b2", "#5b6472"),
+    "faint": ("#6b7484", "#8a93a3"),
+    "accent": ("#5b9dff", "#2463d6"),
+    "good": ("#4cc38a", "#1d8a55"),
+    "warn": ("#e2b340", "#9a6b00"),
+    "bad": ("#ef6a6a", "#c43333"),
+    "paused": ("#b18cff", "#7247c9"),
+}
 
 
 def stylesheet_of(colours: Mapping[str, str]) -> str:
@@ -209,13 +228,6 @@ def mix(colour: str, other: str, share: float) -> str:
 
 def _channels(colour: str) -> tuple[int, int, int]:
     return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
-
-
-SPACE = (4, 8, 12, 16, 20)
-TEXT, LABEL, TITLE, HEADLINE = 13, 12, 19, 22
-"""Sizes of type in pixels."""
-
-TYPEFACE = "Inter"
 
 
 @dataclass(frozen=True)
@@ -242,39 +254,7 @@ class Palette:
         return colour
 
 
-DARK = Palette(
-    background="#14161a",
-    panel="#1b1e24",
-    raised="#23272f",
-    line="#2e333d",
-    text="#e6e9ef",
-    dim="#9aa3b2",
-    faint="#6b7484",
-    accent="#5b9dff",
-    good="#4cc38a",
-    warn="#e2b340",
-    bad="#ef6a6a",
-    paused="#b18cff",
-)
-LIGHT = Palette(
-    background="#f6f7f9",
-    panel="#ffffff",
-    raised="#eef1f5",
-    line="#dfe3ea",
-    text="#1b2027",
-    dim="#5b6472",
-    faint="#8a93a3",
-    accent="#2463d6",
-    good="#1d8a55",
-    warn="#9a6b00",
-    bad="#c43333",
-    paused="#7247c9",
-)
-
-
-def stylesheet(palette: Palette) -> str:
-    """The one sheet of the application."""
-    return stylesheet_of(vars(palette))
+DARK, LIGHT = (Palette(**{role: pair[at] for role, pair in _COLOURS.items()}) for at in (0, 1))
 
 
 def number_font(size: int = TEXT, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
@@ -293,17 +273,13 @@ class Theme(QObject):
 
     def __init__(self) -> None:
         super().__init__()
-        self._palette = DARK
+        self.palette = DARK
         self._follows_system = False
         self._dressed = False
 
     @property
-    def palette(self) -> Palette:
-        return self._palette
-
-    @property
     def name(self) -> str:
-        return "light" if self._palette is LIGHT else "dark"
+        return "light" if self.palette is LIGHT else "dark"
 
     def apply(self, app: QApplication, name: str | None = None) -> None:
         """Put a theme on: `dark`, `light`, or None for the system's own, also when that changes."""
@@ -314,20 +290,18 @@ class Theme(QObject):
         if name is None:
             hints.colorSchemeChanged.connect(self._system_changed)
             name = "light" if hints.colorScheme() == Qt.ColorScheme.Light else "dark"
-        self._palette = LIGHT if name == "light" else DARK
+        self.palette = LIGHT if name == "light" else DARK
         if not self._dressed:
             # Each of these has every widget dressed anew, so what does not change is said once.
             app.setStyle("Fusion")
             app.setFont(_typeface())
             self._dressed = True
-        app.setPalette(_qt_palette(self._palette))
-        app.setStyleSheet(stylesheet(self._palette))
+        app.setPalette(_qt_palette(self.palette))
+        app.setStyleSheet(stylesheet_of(vars(self.palette)))
         self.changed.emit()
 
     def _system_changed(self) -> None:
-        app = QApplication.instance()
-        if isinstance(app, QApplication):
-            self.apply(app, None)
+        put_on(None)
 
 
 def _typeface() -> QFont:
@@ -362,3 +336,10 @@ def _qt_palette(palette: Palette) -> QPalette:
 
 
 theme = Theme()
+
+
+def put_on(name: str | None) -> None:
+    """Change the theme of the running application; None follows the system."""
+    app = QApplication.instance()
+    if isinstance(app, QApplication):
+        theme.apply(app, name)

@@ -12,8 +12,7 @@ from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from gym_gui.context import Context
-from gym_gui.ui.widgets.cleanrl_policy_form import CleanRLPolicyForm
-from gym_gui.ui.widgets.cleanrl_resume_form import CleanRLResumeForm
+from gym_gui.ui.widgets.cleanrl_forms import CleanRLPolicyForm, CleanRLResumeForm
 from mosaic.contract.paths import VarPaths
 from support.forms import WAIT_MS, check, form_context, open_form, type_into
 from support.policies import STEP, save_cartpole, save_pendulum
@@ -56,11 +55,11 @@ def test_the_environment_is_locked_until_it_is_overridden(
     qtbot.waitUntil(lambda: form.presenter.facts is not None, timeout=WAIT_MS)
     assert form.environment.box.currentText() == "CartPole-v1" and not form.environment.isEnabled()
     assert f"{STEP:,} steps" in form.about.text()
-    assert form.presenter.order().env_id is None
+    assert form.presenter.order().asked["env_id"] is None
     form.override.click()
     assert form.environment.isEnabled()
     form.environment.box.setEditText("Acrobot-v1")
-    assert form.presenter.order().env_id == "Acrobot-v1"
+    assert form.presenter.order().asked["env_id"] == "Acrobot-v1"
     check(qtbot, form)
     assert form.report is not None and not form.report.ok and "other observations" in form.report.sentence
     form.override.click()
@@ -158,7 +157,7 @@ def test_what_the_arrows_come_to_is_what_is_run(qtbot: QtBot, context: Context, 
     form = open_form(qtbot, context, CleanRLPolicyForm, {"policy": str(policies[0])})
     search = form.source_picker.list.search
     qtbot.keyClicks(search, "pendulum")
-    assert form.presenter.order().policy == str(policies[0]), "searching chooses nothing"
+    assert form.presenter.order().asked["policy"] == str(policies[0]), "searching chooses nothing"
     qtbot.keyClick(search, Qt.Key.Key_Down)
     with qtbot.waitSignal(form.desk.checked, timeout=WAIT_MS):
         form.check()

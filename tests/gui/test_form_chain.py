@@ -6,9 +6,7 @@ from pathlib import Path
 
 from pytestqt.qtbot import QtBot
 
-from gym_gui.ui.widgets.cleanrl_policy_form import CleanRLPolicyForm
-from gym_gui.ui.widgets.cleanrl_resume_form import CleanRLResumeForm
-from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
+from gym_gui.ui.widgets.cleanrl_forms import CleanRLPolicyForm, CleanRLResumeForm, CleanRLTrainForm
 from mosaic.client import Client
 from support.forms import WAIT_MS, form_context, open_form, pick, submit, type_into
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
-from gym_gui.ui.widgets.cleanrl_policy_form import CleanRLPolicyForm
-from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
+from gym_gui.ui.widgets.cleanrl_forms import CleanRLPolicyForm, CleanRLTrainForm
 from support.forms import Told, type_into
 from support.window import Driver
 

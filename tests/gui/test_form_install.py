@@ -10,7 +10,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from gym_gui.context import Context
-from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
+from gym_gui.ui.widgets.cleanrl_forms import CleanRLTrainForm
 from gym_gui.ui.widgets.form_install import Installer
 from support.forms import WAIT_MS, Told, form_context, open_form
 

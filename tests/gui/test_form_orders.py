@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from gym_gui.models.command_line import command_of
-from gym_gui.ui.presenters.cleanrl_forms import CleanRLForms
+from gym_gui.ui.presenters.cleanrl_forms import CleanRLForms, TrainForm
 from gym_gui.ui.presenters.form_check import check_order
 from gym_gui.ui.presenters.form_page import read_page
-from gym_gui.ui.presenters.train_form import TrainForm
 from gym_gui.ui.workers import presenter_for
 from mosaic.contract.capabilities import find_worker
 from mosaic.contract.errors import UserError
@@ -181,10 +180,10 @@ def test_a_key_goes_as_a_secret_and_is_shown_nowhere(form: TrainForm) -> None:
     form.run.set("wandb_api_key", "very-secret-0123")
     form.run.set("wandb_http_proxy", "http://proxy:1")
     order = form.order()
-    assert order.extras["wandb_api_key"] == "very-secret-0123"
-    assert "wandb_http_proxy" not in order.extras, "only when it is asked for"
+    assert order.asked["extras"]["wandb_api_key"] == "very-secret-0123"
+    assert "wandb_http_proxy" not in order.asked["extras"], "only when it is asked for"
     form.run.put("wandb_use_vpn_proxy", True)
-    assert form.order().extras["wandb_http_proxy"] == "http://proxy:1"
+    assert form.order().asked["extras"]["wandb_http_proxy"] == "http://proxy:1"
     config = order.settings.finish(
         {"run_name": "a", "tags": [], "metadata": {"worker": {"type": "cleanrl", "config": {}}}}
     )
@@ -261,7 +260,7 @@ def test_a_form_is_filled_from_an_earlier_run(forms: CleanRLForms, form: TrainFo
                             "env_id": "Acrobot-v1",
                             "total_timesteps": 3000,
                             "seed": 7,
-                            "extras": {**order.extras, "algo_params": {"batch_size": 64}},
+                            "extras": {**order.asked["extras"], "algo_params": {"batch_size": 64}},
                         },
                     }
                 },

@@ -20,10 +20,12 @@ from gym_gui.ui.presenters.play import PlayPresenter
 from gym_gui.ui.views.play import PlayStart
 from gym_gui.ui.widgets.basics import elide_parts, elide_title
 from gym_gui.ui.widgets.chart_grid import ChartGrid
-from gym_gui.ui.widgets.cleanrl_policy_form import CleanRLPolicyForm
-from gym_gui.ui.widgets.cleanrl_resume_form import CleanRLResumeForm
-from gym_gui.ui.widgets.cleanrl_script_form import CleanRLScriptForm
-from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
+from gym_gui.ui.widgets.cleanrl_forms import (
+    CleanRLPolicyForm,
+    CleanRLResumeForm,
+    CleanRLScriptForm,
+    CleanRLTrainForm,
+)
 from gym_gui.ui.widgets.fields.layouts import ScrollColumn, Section
 from gym_gui.ui.widgets.form_frame import FormFrame
 from gym_gui.ui.widgets.overview_charts import HeadlineCards

@@ -116,7 +116,7 @@ def test_what_a_picture_needs_is_installed_by_a_button_in_its_place(
     qtbot.waitUntil(lambda: view.panel.install.isVisible())
     assert "'pygame', which is not installed" in view.panel.absent.text()
     assert view.panel.install.button.text() == "Install classic"
-    assert view.panel.install.command_text == "mosaic extras install classic"
+    assert view.panel.install.command.text() == "mosaic extras install classic"
     writers[0].publish(np.zeros((8, 8, 3), np.uint8), 0.0, 0.0, 0.0)
     qtbot.waitUntil(lambda: view.panel.view.isVisible() and not view.panel.install.isVisible())
 

@@ -162,20 +162,20 @@ def test_a_seed_brings_an_episode_back_and_a_wrong_one_is_told(
 ) -> None:
     open_session(view, run_with(tmp_path / "01RUN", save_cartpole), qtbot)
     controls = view.stage.controls
-    controls.set_seed("7")
+    controls.seed.setText("7")
     press(view, "New episode")
     qtbot.waitUntil(lambda: view.presenter.seed == 7, timeout=MILLISECONDS)
     assert view.presenter.seen is not None
     first = view.presenter.seen.message["observation"]
     press(view, "New episode")
     qtbot.waitUntil(lambda: view.presenter.seed == 8, timeout=MILLISECONDS)
-    controls.set_seed("7")
+    controls.seed.setText("7")
     press(view, "New episode")
     qtbot.waitUntil(lambda: view.presenter.seed == 7, timeout=MILLISECONDS)
     assert view.presenter.seen.message["observation"] == first
-    controls.set_seed("seven")
+    controls.seed.setText("seven")
     press(view, "New episode")
-    assert "whole number" in controls.complaint and view.presenter.seed == 7
+    assert "whole number" in controls.complaint.text() and view.presenter.seed == 7
 
 
 def test_a_killed_session_is_told_in_a_sentence_and_can_be_begun_again(

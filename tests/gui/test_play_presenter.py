@@ -36,8 +36,8 @@ def init(space: dict[str, Any] = CART, **fields: Any) -> Opened:
 
 
 def ready(seed: int = 7) -> Seen:
-    opinion = {"action": 1, "value": 96.1, "probabilities": [0.1, 0.9], "action_values": None}
-    message = {"type": "ready", "seed": seed, "observation": [0.03125, -1.0], "next": opinion}
+    output = {"action": 1, "value": 96.1, "probabilities": [0.1, 0.9], "action_values": None}
+    message = {"type": "ready", "seed": seed, "observation": [0.03125, -1.0], "next": output}
     return Seen(message, None, "this environment draws no pictures", 0, False)
 
 
@@ -87,7 +87,7 @@ def test_an_episode_is_told_from_its_first_observation_to_its_end() -> None:
         "Seed": "7",
         "Episode": "1",
     }
-    assert presenter.next_text() == "1 right · expects 96.100"
+    assert presenter.next_text() == "1 right · value 96.100"
     presenter.take(step(1, by="caller"))
     assert shown(presenter)["Action"] == "1 right · you" and shown(presenter)["Reward"] == "1.000"
     presenter.take(last_step(2))
@@ -101,7 +101,7 @@ def test_an_episode_is_told_from_its_first_observation_to_its_end() -> None:
 def test_an_episode_that_was_cut_off_says_so() -> None:
     presenter = begun()
     presenter.take(last_step(500, terminated=False, truncated=True))
-    assert "was cut off after 500 steps" in presenter.sentence[0]
+    assert "was truncated after 500 steps" in presenter.sentence[0]
 
 
 def test_keys_ask_for_what_they_stand_for_while_a_session_is_open() -> None:
@@ -157,7 +157,7 @@ def test_the_speed_is_that_of_the_environment_and_stays_within_its_bounds() -> N
 
 def test_bars_are_probabilities_or_values_over_their_range() -> None:
     presenter = begun()
-    assert [(bar.text, bar.share, bar.chosen) for bar in presenter.opinion()] == [
+    assert [(bar.text, bar.share, bar.chosen) for bar in presenter.policy_output()] == [
         ("10 %", 0.1, False),
         ("90 %", 0.9, True),
     ]

@@ -10,7 +10,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from gym_gui.context import Context
-from gym_gui.ui.widgets.cleanrl_script_form import CleanRLScriptForm
+from gym_gui.ui.widgets.cleanrl_forms import CleanRLScriptForm
 from mosaic.client import Client
 from support.forms import WAIT_MS, check, form_context, open_form, submit, type_into
 from support.runs import SCRIPTS

@@ -21,7 +21,7 @@ from gym_gui.services.curves import RunMetrics
 from gym_gui.services.daemon_link import DaemonLink
 from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import Follower, Notification, Notifications, Tasks, close_followers
-from gym_gui.ui.appearance import put_on
+from gym_gui.theme import put_on
 from gym_gui.ui.presenters.window import read_usage
 from gym_gui.ui.widgets.notification_area import NotificationArea, NotificationHistory
 from mosaic.client import Client, train_config

@@ -13,7 +13,7 @@ from pytestqt.qtbot import QtBot
 
 from gym_gui.context import Context
 from gym_gui.models.form_choices import NONE, OWN
-from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
+from gym_gui.ui.widgets.cleanrl_forms import CleanRLTrainForm
 from gym_gui.ui.widgets.form_side import RESULT
 from mosaic.client import Client
 from support.forms import WAIT_MS, Told, check, form_context, open_form, pick, submit, type_into
@@ -34,13 +34,13 @@ def test_a_changed_parameter_is_marked_and_one_click_from_its_default(
     qtbot: QtBot, form: CleanRLTrainForm
 ) -> None:
     field = form.sheet.fields["learning_rate"]
-    assert field.is_marked is False
+    assert field.mark.isHidden()
     type_into(qtbot, field.editor, "0.001")
-    assert field.is_marked and "0.00025" in field.badge.text()
-    assert "1 changed" in form.sheet.changed_text
+    assert not field.mark.isHidden() and "0.00025" in field.badge.text()
+    assert "1 changed" in form.sheet.changed.text()
     qtbot.mouseClick(field.badge, Qt.MouseButton.LeftButton)
-    assert (field.shown(), field.is_marked) == ("0.00025", False)
-    assert "default" in form.sheet.changed_text
+    assert (field.shown(), field.mark.isHidden()) == ("0.00025", True)
+    assert "default" in form.sheet.changed.text()
 
 
 def test_a_changed_field_is_left_and_brought_back_by_key(qtbot: QtBot, form: CleanRLTrainForm) -> None:
@@ -48,7 +48,7 @@ def test_a_changed_field_is_left_and_brought_back_by_key(qtbot: QtBot, form: Cle
     type_into(qtbot, field.editor, "0.001")
     assert field.badge.focusPolicy() == Qt.FocusPolicy.NoFocus
     qtbot.keyClick(field.editor, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
-    assert (field.shown(), field.is_marked) == ("0.00025", False)
+    assert (field.shown(), field.mark.isHidden()) == ("0.00025", True)
     qtbot.keyClick(field.editor, Qt.Key.Key_0, Qt.KeyboardModifier.ControlModifier)
     assert field.shown() == "0.00025"
 
@@ -150,7 +150,7 @@ def test_a_missing_set_is_shown_with_the_command_that_installs_it(
     form.presenter.take_installed({"box2d": False})
     form.environment.box.setEditText("LunarLander-v3")
     assert form.install.isVisible() and "box2d" in form.install.button.text()
-    assert "mosaic extras install box2d" in form.install.command_text
+    assert "mosaic extras install box2d" in form.install.command.text()
     check(qtbot, form)
     assert form.report is not None and not form.report.ok and "box2d" in form.footer.told
     form.environment.box.setEditText("CartPole-v1")
@@ -213,7 +213,7 @@ def test_tracking_asks_for_what_it_needs_and_hides_the_key(qtbot: QtBot, form: C
     assert key.editor.echoMode() == QLineEdit.EchoMode.Password
     assert form.presenter.run.text("wandb_api_key") == "very-secret"
     form.tracking.wandb.click()
-    assert not key.isVisible() and "wandb_api_key" not in form.presenter.order().extras
+    assert not key.isVisible() and "wandb_api_key" not in form.presenter.order().asked["extras"]
 
 
 def test_sections_fold_and_say_what_is_set(qtbot: QtBot, form: CleanRLTrainForm) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,6 +69,10 @@ def test_a_finished_run_in_every_tab(driver: Driver, client: Client, run_mosaic:
         "Took",
     ]
     driver.until(lambda: "per step" in overview.cards.cards[0].detail.text())
+    losses = json.loads((Path(run.run_dir) / "provenance.json").read_text())["losses"]
+    assert losses and {one["by"] for one in losses.values()} <= {"kernel", "torch"}
+    driver.until(overview.computed.isVisible)
+    assert all(f"{one['by']}: {one['why']}" in overview.computed.text() for one in losses.values())
     assert not overview.live_card.isVisible()
     told = overview.cards.cards
     driver.until(lambda: overview.charts.main.note.text() == f"mean return {told[0].value.text()}")
@@ -195,7 +200,7 @@ def test_tensorboard_opens_in_the_browser_and_ends_with_the_window(
     driver: Driver, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    monkeypatch.setattr("gym_gui.ui.widgets.run_links.open_url", lambda url, _: opened.append(url))
+    monkeypatch.setattr("gym_gui.ui.views.charts.open_url", lambda url, _: opened.append(url))
     run = trained(client, 1000)
     charts = open_tab(driver, run, ChartsView)
     assert isinstance(charts, ChartsView)

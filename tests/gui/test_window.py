@@ -17,7 +17,7 @@ from gym_gui.app import Desktop, catch_faults
 from gym_gui.context import Settings
 from gym_gui.models.run_files import RunFacts
 from gym_gui.theme import theme
-from gym_gui.ui.widgets.cleanrl_train_form import CleanRLTrainForm
+from gym_gui.ui.widgets.cleanrl_forms import CleanRLTrainForm
 from mosaic.client import Client
 from support.runs import end, long_config, script_config, wait_for_status
 from support.window import Driver, live, made_run
@@ -322,7 +322,7 @@ def test_the_finder_opens_by_key_finds_a_run_and_shows_it(driver: Driver) -> Non
     click(window.toolbar.finding)
     assert window.finder.isVisible()
     QTest.keyClicks(window.finder.field, first.run_id.lower())
-    assert window.finder.lines.count() == 1
+    assert len(window.finder.list.model.rows) == 1
     QTest.keyClick(window.finder.field, Qt.Key.Key_Return)
     assert not window.finder.isVisible()
     assert driver.run.run_id == first.run_id

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+from gym_gui.models.run_files import computed_by
 from gym_gui.ui.presenters.overview import elapsed, headlines, notice, seconds_left
 from mosaic.client import HistoryEntry
 from support.gui_records import record
@@ -66,3 +70,17 @@ def test_a_run_that_waits_is_paused_or_failed_says_what_to_do() -> None:
 def test_an_evaluation_without_a_batch_says_what_it_waits_for() -> None:
     told = headlines(record(asked={"extras": {"mode": "policy_eval"}}), now=1100.0)
     assert (told[0].name, told[0].value, told[0].detail) == ("Mean return", "–", "after the first batch")
+
+
+def test_what_computes_the_losses_is_told_once_for_each_reason(tmp_path: Path) -> None:
+    run = record(run_dir=str(tmp_path))
+    assert computed_by(run) == "", "it has noted nothing yet"
+    provenance = tmp_path / "provenance.json"
+    provenance.write_text(json.dumps({"python": "3.11"}))
+    assert computed_by(run) == "", "a script notes nothing of it"
+    same = {"by": "kernel", "why": "its gradients are those of the written loss"}
+    other = {"by": "torch", "why": "its gradients differ"}
+    provenance.write_text(json.dumps({"losses": {"actor": same, "critic": same, "alpha": other}}))
+    assert computed_by(run) == f"kernel: {same['why']}; torch: {other['why']}"
+    provenance.write_text("[1, 2")
+    assert computed_by(run) == ""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mosaic.contract.fsm import RunStatus
 from mosaic.contract.machine import Machine
 from mosaic.trainer.rows import RunRow
-from mosaic.trainer.scheduler import Machine, need_of, next_starts
+from mosaic.trainer.scheduler import need_of, next_starts
 
 MACHINE = Machine(cpus=8, memory_mb=1000, gpus=(0, 1))
 

@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 
 from gym_gui.models import words
-from gym_gui.models.run_files import is_evaluation
 from gym_gui.models.scales import clock, value_text
 from gym_gui.models.series import Curve, Floats, Pyramid, Trend, mean_of, nearest, thin, trend_of, window_of
+from gym_gui.models.words import is_evaluation
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
 
@@ -34,6 +34,26 @@ _NEAR_ZERO = 0.1
 _SAME = 1e-9
 _REACH = 0.03
 """So far from its ends, as a share of all, a line has still a value."""
+Points = tuple[Floats, Floats]
+Area = tuple[Floats, Floats, Floats]
+"""Places, and the lower and the upper edge there."""
+_SECTIONS = ("charts", "rollout", "eval", "losses", "train", "time")
+_FIRST = (
+    "charts/episodic_return",
+    "rollout/ep_rew_mean",
+    "eval/episodic_return",
+    "charts/episodic_length",
+    "charts/SPS",
+)
+_MAIN = ("charts/episodic_return", "rollout/ep_rew_mean", "eval/mean", "eval/episodic_return")
+_BESIDE = (
+    *("losses/value_loss", "losses/policy_loss", "losses/entropy", "losses/td_loss", "losses/loss"),
+    *("losses/qf_loss", "losses/qf1_loss", "losses/actor_loss", "losses/q_values", "losses/qf1_values"),
+    *("charts/SPS", "eval/min", "eval/max", "eval/std", "eval/mean_length", "charts/episodic_length"),
+)
+_BESIDE_COUNT = 4
+_RETURNS = ("charts/episodic_return", "rollout/ep_rew_mean")
+_SPEEDS = ("charts/SPS", "time/fps")
 
 
 @dataclass(frozen=True)
@@ -74,11 +94,6 @@ class Line:
     def pyramid(self) -> Pyramid:
         """Of the points."""
         return Pyramid(self.values)
-
-
-Points = tuple[Floats, Floats]
-Area = tuple[Floats, Floats, Floats]
-"""Places, and the lower and the upper edge there."""
 
 
 @dataclass(frozen=True)
@@ -282,17 +297,16 @@ def readings(lines: Sequence[Line], at: float) -> list[Reading]:
     reach = max((float(x[-1]) for x in filled), default=0) - min((float(x[0]) for x in filled), default=0)
     for line in lines:
         index = nearest(line.places, at)
-        if index is None or _beyond(line.places, at) > reach * _REACH:
+        if index is None:
+            continue
+        # How far the place lies before the first point or after the last.
+        beyond = max(float(line.places[0]) - at, at - float(line.places[-1]))
+        if beyond > reach * _REACH:
             continue
         spread = None if line.trend is None else float(line.trend.std[index])
         place, value = float(line.places[index]), float(line.shown[index])
         found.append(Reading(line.label, line.colour, place, value, spread))
     return sorted(found, key=lambda reading: -reading.value)
-
-
-def _beyond(x: Floats, at: float) -> float:
-    """How far a place lies before the first point or after the last."""
-    return max(float(x[0]) - at, at - float(x[-1]))
 
 
 def to_csv(tag: str, lines: Sequence[Line], options: ChartOptions) -> str:
@@ -316,25 +330,6 @@ def to_csv(tag: str, lines: Sequence[Line], options: ChartOptions) -> str:
             place = x if options.axis == "time" else round(x)
             writer.writerow([line.label or tag, tag, place, *values])
     return out.getvalue()
-
-
-_SECTIONS = ("charts", "rollout", "eval", "losses", "train", "time")
-_FIRST = (
-    "charts/episodic_return",
-    "rollout/ep_rew_mean",
-    "eval/episodic_return",
-    "charts/episodic_length",
-    "charts/SPS",
-)
-_MAIN = ("charts/episodic_return", "rollout/ep_rew_mean", "eval/mean", "eval/episodic_return")
-_BESIDE = (
-    *("losses/value_loss", "losses/policy_loss", "losses/entropy", "losses/td_loss", "losses/loss"),
-    *("losses/qf_loss", "losses/qf1_loss", "losses/actor_loss", "losses/q_values", "losses/qf1_values"),
-    *("charts/SPS", "eval/min", "eval/max", "eval/std", "eval/mean_length", "charts/episodic_length"),
-)
-BESIDE_COUNT = 4
-_RETURNS = ("charts/episodic_return", "rollout/ep_rew_mean")
-_SPEEDS = ("charts/SPS", "time/fps")
 
 
 @dataclass(frozen=True)
@@ -368,7 +363,7 @@ def main_tag(tags: Iterable[str]) -> str | None:
     return named or next((tag for section in sections(there) for tag in section.tags), None)
 
 
-def beside_main(tags: Iterable[str], count: int = BESIDE_COUNT) -> list[str]:
+def beside_main(tags: Iterable[str]) -> list[str]:
     """The few metrics that are worth a look beside the main one."""
     there = set(tags)
     main = main_tag(there)
@@ -376,7 +371,7 @@ def beside_main(tags: Iterable[str], count: int = BESIDE_COUNT) -> list[str]:
     chosen: dict[str, None] = dict.fromkeys(tag for tag in _BESIDE if tag in there)
     # Where time goes has a card of its own.
     chosen.update(dict.fromkeys(tag for tag in ordered if not tag.startswith("time/")))
-    return [tag for tag in chosen if tag != main][:count]
+    return [tag for tag in chosen if tag != main][:_BESIDE_COUNT]
 
 
 def head_note(run: RunRecord | None, tag: str, line: Line) -> str:

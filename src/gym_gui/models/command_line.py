@@ -32,6 +32,7 @@ _EVAL_VALUES = {
 }
 _EVAL_SWITCHES = {"eval_repeat": "--repeat", "eval_capture_video": "--video"}
 _EVAL_OTHERS = frozenset({"mode", "policy_path", "deterministic", "env_kwargs"})
+KEY_LEFT_OUT = "No secret is in it: set {names} where you run it."
 
 
 class NotTold(Exception):
@@ -236,9 +237,6 @@ def var_if_needed(var: Path) -> Path | None:
     """The var folder when a command would use another one by itself."""
     plain = {name: value for name, value in os.environ.items() if name != VAR_VARIABLE}
     return None if resolve_var(plain) == var else var
-
-
-KEY_LEFT_OUT = "No secret is in it: set {names} where you run it."
 
 
 def command_of(configs: Sequence[Mapping[str, Any]]) -> tuple[str, str]:

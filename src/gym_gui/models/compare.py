@@ -67,7 +67,7 @@ def settings_of(run: RunRecord) -> dict[str, Any]:
         "env_id": asked.get("env_id"),
         "total_timesteps": asked.get("total_timesteps"),
         "seed": extras.get("seed_override", asked.get("seed")),
-        "mode": extras.get("mode", "train"),
+        "mode": words.mode_of(run),
     }
     others = {
         name: value
@@ -201,7 +201,9 @@ def table_of(
         tuple(
             (
                 Cell(group.label),
-                Cell(_seeds(group)),
+                Cell(
+                    words.seeds_text(group.seeds).removeprefix("seeds ").removeprefix("seed ") or words.NONE
+                ),
                 Cell(_returns(group)),
                 Cell(words.short_steps(max((run.headline.get("step") or 0) for run in group.runs))),
                 Cell(_states(group)),
@@ -210,10 +212,6 @@ def table_of(
             for place, group in enumerate(groups)
         ),
     )
-
-
-def _seeds(group: Group) -> str:
-    return words.seeds_text(group.seeds).removeprefix("seeds ").removeprefix("seed ") or words.NONE
 
 
 def _returns(group: Group) -> str:

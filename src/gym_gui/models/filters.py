@@ -17,54 +17,15 @@ from mosaic.contract import run_filter
 from mosaic.contract.run_filter import WHOLE, Term, parse_terms
 
 Known = str | float | None
-
-
-def elapsed(run: RunRecord, now: float) -> float | None:
-    """Seconds since the run was started, up to its end, without pauses."""
-    if run.started_at is None:
-        return None
-    paused = sum(after.at - entry.at for entry, after in pairwise(run.history) if entry.status == "PAUSE")
-    until = run.ended_at or now
-    if run.status == "PAUSE" and run.history:
-        until = run.history[-1].at
-    return max(0.0, until - run.started_at - paused)
-
-
-def _asked(run: RunRecord) -> Mapping[str, Any]:
-    asked: Mapping[str, Any] = run.config.get("metadata", {}).get("worker", {}).get("config", {})
-    return asked
-
-
-def _headline(name: str) -> Callable[[RunRecord], Known]:
-    return lambda run: run.headline.get(name)
-
-
-def _asked_text(name: str) -> Callable[[RunRecord], Known]:
-    return lambda run: str(_asked(run).get(name) or "")
-
-
 TEXTS: dict[str, Callable[[RunRecord], Known]] = {
     "name": lambda run: run.run_name,
-    "algo": lambda run: PurePath(str(_asked(run).get("algo") or "")).name,
-    "env": _asked_text("env_id"),
+    "algo": lambda run: PurePath(str(run.worker_config.get("algo") or "")).name,
+    "env": lambda run: str(run.worker_config.get("env_id") or ""),
     "tag": lambda run: ", ".join(run.tags),
     "state": lambda run: words.state_of(run).word,
     "notes": lambda run: run.notes,
     "id": lambda run: run.run_id,
 }
-NUMBERS: dict[str, Callable[[RunRecord], Known]] = {
-    "return": _headline("mean_return"),
-    "steps": _headline("step"),
-    "speed": _headline("sps"),
-    "episodes": _headline("episodes"),
-    "progress": _headline("progress"),
-    "seed": lambda run: _asked(run).get("seed"),
-    "priority": lambda run: run.priority,
-    "duration": lambda run: elapsed(run, time.time()),
-    "age": lambda run: time.time() - run.submitted_at,
-}
-
-
 STATES = ("all", "running", "waiting", "failed")
 HINT = "Words, or: algo=ppo  env:cart  tag=x  seed=1  state=failed  return>400  age<2d  learning_rate=0.01"
 """What may be written, in a line."""
@@ -79,6 +40,34 @@ _ASKED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 """The statuses and outcomes of each of `STATES`."""
 
 Settings = Callable[[], Mapping[str, Any]]
+
+
+def elapsed(run: RunRecord, now: float) -> float | None:
+    """Seconds since the run was started, up to its end, without pauses."""
+    if run.started_at is None:
+        return None
+    paused = sum(after.at - entry.at for entry, after in pairwise(run.history) if entry.status == "PAUSE")
+    until = run.ended_at or now
+    if run.status == "PAUSE" and run.history:
+        until = run.history[-1].at
+    return max(0.0, until - run.started_at - paused)
+
+
+def _headline(name: str) -> Callable[[RunRecord], Known]:
+    return lambda run: run.headline.get(name)
+
+
+NUMBERS: dict[str, Callable[[RunRecord], Known]] = {
+    "return": _headline("mean_return"),
+    "steps": _headline("step"),
+    "speed": _headline("sps"),
+    "episodes": _headline("episodes"),
+    "progress": _headline("progress"),
+    "seed": lambda run: run.worker_config.get("seed"),
+    "priority": lambda run: run.priority,
+    "duration": lambda run: elapsed(run, time.time()),
+    "age": lambda run: time.time() - run.submitted_at,
+}
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,20 @@ from mosaic.contract.capabilities import EnvironmentFacts, FormCatalog, PolicyFa
 from mosaic.contract.errors import UserError
 from mosaic.contract.extras import PURPOSES, extra_sets
 
+FAMILY_NAMES = {
+    "babyai": "BabyAI",
+    "dm_control": "DeepMind Control",
+    "gymnasium": "Gymnasium",
+    "minigrid": "MiniGrid",
+    "mosaic": "MOSAIC",
+    "mujoco": "MuJoCo",
+}
+ALL_FAMILIES = ""
+NONE, OWN = "None", "Stages of your own"
+_PACKAGE = re.compile(r"(Collecting|Requirement already satisfied:) ([\w.\-]+)")
+_FILE = re.compile(r"(?:Downloading|Using cached) ([\w.\-]+)")
+_INSTALLING = re.compile(r"Installing collected packages: (.+)")
+
 
 @dataclass(frozen=True)
 class ListRow:
@@ -36,17 +50,6 @@ def rows_with(rows: Iterable[ListRow], text: str) -> list[ListRow]:
     return [
         row for row in rows if all(word in f"{row.title} {row.about} {row.key}".lower() for word in wanted)
     ]
-
-
-FAMILY_NAMES = {
-    "babyai": "BabyAI",
-    "dm_control": "DeepMind Control",
-    "gymnasium": "Gymnasium",
-    "minigrid": "MiniGrid",
-    "mosaic": "MOSAIC",
-    "mujoco": "MuJoCo",
-}
-ALL_FAMILIES = ""
 
 
 @dataclass(frozen=True)
@@ -152,13 +155,6 @@ def _order(choice: EnvironmentChoice) -> tuple[bool, bool, bool, str]:
     return not choice.fits, bool(choice.missing), choice.family != "gymnasium", choice.env_id.lower()
 
 
-class PolicyList:
-    """What was found, newest first."""
-
-    def __init__(self, found: Iterable[PolicyFacts]) -> None:
-        self.rows = [policy_row(facts) for facts in found]
-
-
 def policy_row(facts: PolicyFacts) -> ListRow:
     """A policy in a list: what it is of and what it earned, then kind, step, seed and age."""
     known = [one for one in (facts.algo, facts.env_id) if one]
@@ -176,9 +172,6 @@ def policy_row(facts: PolicyFacts) -> ListRow:
         aside="" if facts.mean_return is None else words.number(facts.mean_return),
         faint=facts.algo is None,
     )
-
-
-NONE, OWN = "None", "Stages of your own"
 
 
 @dataclass(frozen=True)
@@ -278,11 +271,6 @@ class StageTable:
         if problem:
             raise UserError(problem)
         return [row.as_json() for row in self.rows] or None
-
-
-_PACKAGE = re.compile(r"(Collecting|Requirement already satisfied:) ([\w.\-]+)")
-_FILE = re.compile(r"(?:Downloading|Using cached) ([\w.\-]+)")
-_INSTALLING = re.compile(r"Installing collected packages: (.+)")
 
 
 @dataclass(frozen=True)

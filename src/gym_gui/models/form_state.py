@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
@@ -25,6 +25,8 @@ _KIND_WORDS = {
     "json": "a JSON object",
 }
 _EXAMPLES = {"count": "50,000 or 500k", "json": '{"gravity": 5.0}'}
+MOST_SEEDS = 1000
+_PART = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
 
 
 def parse(field: Field, text: str) -> Value:
@@ -43,6 +45,15 @@ def parse(field: Field, text: str) -> Value:
     if isinstance(value, int | float) and not isinstance(value, bool) and not _inside(field, value):
         raise UserError(f"{field.title} is {plain}, but must be {allowed(field)}.")
     return value
+
+
+def problem_in(read: Callable[[], object]) -> str:
+    """What a UserError says that comes of reading something; empty when none does."""
+    try:
+        read()
+    except UserError as error:
+        return str(error)
+    return ""
 
 
 def show(value: Value, kind: str = "str") -> str:
@@ -92,7 +103,7 @@ def _convert(kind: str, text: str) -> bool | int | float | str:
 
 
 def _decimal(text: str) -> Decimal:
-    """A number, also as `500k`, `1e6`, `1_000` or `500,000`; a comma that groups nothing is no number."""
+    """A number, also as `500k`, `1e6`, `1_000` or `500,000`; a comma must group."""
     plain = text.replace(",", "") if _GROUPED.fullmatch(text) else text
     match = _NUMBER.fullmatch(plain.lower())
     try:
@@ -129,12 +140,27 @@ class Field:
         return self.label or self.name
 
     @classmethod
+    def maybe(
+        cls,
+        name: str,
+        kind: str = "str",
+        help: str = "",
+        label: str = "",
+        placeholder: str = "",
+        minimum: float | None = None,
+        maximum: float | None = None,
+    ) -> Field:
+        """A field that is empty by default; `placeholder` says what holds then."""
+        return cls(name, kind, None, help, label, (), minimum, maximum, True, placeholder)
+
+    @classmethod
     def of(cls, parameter: Parameter) -> Field:
         """The field of an algorithm's parameter."""
         bounded = parameter if isinstance(parameter, BoundedParameter) else None
+        large = isinstance(parameter.default, int) and parameter.default >= 10_000
         return cls(
             name=parameter.name,
-            kind="count" if parameter.type == "int" and _is_large(parameter.default) else parameter.type,
+            kind="count" if parameter.type == "int" and large else parameter.type,
             default=parameter.default,
             help=parameter.help,
             choices=tuple(bounded.choices or ()) if bounded else (),
@@ -204,11 +230,7 @@ class FormState:
 
     def problem(self, name: str) -> str:
         """What is wrong with a field, in a sentence; empty when nothing is."""
-        try:
-            self.value(name)
-        except UserError as error:
-            return str(error)
-        return ""
+        return problem_in(lambda: self.value(name))
 
     def problems(self) -> list[str]:
         """All that is wrong."""
@@ -231,14 +253,6 @@ class FormState:
     def changes(self) -> dict[str, Value]:
         """The values that differ from their defaults."""
         return {name: self.value(name) for name in self.changed()}
-
-
-def _is_large(value: object) -> bool:
-    return isinstance(value, int) and value >= 10_000
-
-
-MOST_SEEDS = 1000
-_PART = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
 
 
 def parse_seeds(text: str) -> tuple[int, ...]:
@@ -267,11 +281,7 @@ def show_seeds(seeds: Sequence[int]) -> str:
 
 def seeds_problem(text: str) -> str:
     """What is wrong with a text of seeds; empty when nothing is."""
-    try:
-        parse_seeds(text)
-    except UserError as error:
-        return str(error)
-    return ""
+    return problem_in(lambda: parse_seeds(text))
 
 
 def about_seeds(text: str) -> str:

@@ -6,8 +6,7 @@ import time
 from dataclasses import dataclass
 
 from gym_gui.models.form_choices import Requirement
-from gym_gui.models.run_files import is_evaluation
-from gym_gui.models.words import number, sentence, start_phase, steps
+from gym_gui.models.words import is_evaluation, number, sentence, start_phase, steps
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
 from mosaic.contract.extras import install_advice, set_with
@@ -129,12 +128,8 @@ def _lacking(run: RunRecord, package: str) -> Absence:
 
 def shows_frames(run: RunRecord) -> bool:
     """Whether the run was asked for live frames."""
-    return _video_mode(run) != "off"
-
-
-def _video_mode(run: RunRecord) -> str:
     extras = run.worker_config.get("extras") or {}
-    return str(extras.get("fastlane_video_mode", extras.get("video_mode")) or "grid")
+    return extras.get("fastlane_video_mode", extras.get("video_mode")) != "off"
 
 
 def _sentence(reason: str) -> str:

@@ -9,9 +9,8 @@ from enum import IntEnum
 
 from gym_gui.models import words
 from gym_gui.models.filters import STATES, RunFilter, in_state
-from gym_gui.models.run_files import is_evaluation
 from gym_gui.models.runs import RunBook, RunGroup
-from gym_gui.models.words import State, state_of, title_of
+from gym_gui.models.words import State, is_evaluation, state_of, title_of
 from mosaic.client import RunRecord
 
 _RUN_ID = re.compile(r"\b(?:run |runs )?([0-9A-HJKMNP-TV-Z]{26})\b")
@@ -34,6 +33,7 @@ _EXPLAINED = frozenset({"Waiting", "Restarting", "Stalled", "Failed", "Timed out
 _STOPPED = frozenset({"Failed", "Timed out", "Cancelled"})
 
 Finder = Callable[[str], RunRecord | None]
+_NONE = (0,) * len(STATES)
 
 
 class Shape(IntEnum):
@@ -214,15 +214,12 @@ def with_titles(text: str, find: Finder) -> str:
     return _RUN_ID.sub(title, text)
 
 
-_NONE = (0,) * len(STATES)
-
-
 class Listing:
     """The rows for a filter. What has not changed is not looked at again: thousands of runs cost little."""
 
     def __init__(self, book: RunBook) -> None:
         self._book = book
-        self._filter = RunFilter()
+        self.filter = RunFilter()
         self._opened: set[str] = set()
         self._tallies: dict[str, tuple[int, ...]] = {}
         """For each group how many of the runs that the words of the filter find are in each of `STATES`."""
@@ -233,14 +230,10 @@ class Listing:
         self.keys: list[str] = []
         """Of the rows; that of a run within a group has a `/`."""
 
-    @property
-    def filter(self) -> RunFilter:
-        return self._filter
-
     def set_filter(self, wanted: RunFilter) -> None:
         """Show other runs."""
-        reads_anew = wanted.text != self._filter.text
-        self._filter = wanted
+        reads_anew = wanted.text != self.filter.text
+        self.filter = wanted
         if reads_anew:
             self._find_words()
         self._lay_out()
@@ -332,7 +325,7 @@ class Listing:
         if new != _NONE:
             self._tallies[key] = new
         self._counts = [count - gone + come for count, gone, come in zip(self._counts, old, new, strict=True)]
-        place = STATES.index(self._filter.state)
+        place = STATES.index(self.filter.state)
         return bool(old[place]) != bool(new[place])
 
     def _find_words(self) -> None:
@@ -345,11 +338,11 @@ class Listing:
         group = self._book.group(key)
         if group is None:
             return _NONE
-        found = [run for run in group.runs.values() if self._book.finds(self._filter, run)]
+        found = [run for run in group.runs.values() if self._book.finds(self.filter, run)]
         return tuple(sum(in_state(run, state) for run in found) for state in STATES) if found else _NONE
 
     def _lay_out(self) -> None:
-        place, tallies, opened = STATES.index(self._filter.state), self._tallies, self._opened
+        place, tallies, opened = STATES.index(self.filter.state), self._tallies, self._opened
         keys = [key for key in self._book.group_keys() if tallies.get(key, _NONE)[place]]
         if self._reach is not None:
             keys = [key for key in keys if key >= self._reach]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
 from gym_gui.models import words
+from gym_gui.models.words import is_evaluation
 from mosaic.analytics.artifacts import Artifact, list_artifacts
 from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary
 from mosaic.analytics.event_files.reader import find_event_files
@@ -17,6 +18,7 @@ from mosaic.client import RunRecord
 from mosaic.client.configs import evaluating_worker
 from mosaic.contract.capabilities import PolicyFacts
 from mosaic.contract.errors import MosaicError, StorageError
+from mosaic.contract.outside import read_json
 from mosaic.contract.paths import RunPaths
 from mosaic.fastlane.layout import segment_path
 
@@ -33,6 +35,8 @@ _KINDS = {
     "manifest": "manifest",
     "provenance": "provenance",
 }
+_WANDB_RUN = re.compile(rb"https?://[^\s/]+/[^\s/]+/[^\s/]+/runs/[\w-]+")
+_HEAD_BYTES = 256 * 1024
 
 
 @dataclass
@@ -101,19 +105,12 @@ def _sum_up(node: Node) -> None:
     if len(files) > MOST_IN_FOLDER:
         node.hidden = len(files) - MOST_IN_FOLDER
         files = sorted(files, key=lambda child: child.modified)[-MOST_IN_FOLDER:]
-    node.children = [
-        *sorted(folders, key=_counting),
-        *sorted(files, key=_counting),
-    ]
+    node.children = [*sorted(folders, key=_counting), *sorted(files, key=_counting)]
 
 
 def _counting(node: Node) -> list[tuple[int, str]]:
     """An order in which `episode-8` comes before `episode-64`."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in _DIGITS.split(node.name)]
-
-
-_WANDB_RUN = re.compile(rb"https?://[^\s/]+/[^\s/]+/[^\s/]+/runs/[\w-]+")
-_HEAD_BYTES = 256 * 1024
 
 
 @dataclass(frozen=True)
@@ -128,11 +125,6 @@ class RunFacts:
     is_evaluation: bool = False
     wandb_url: str | None = None
     tensorboard_dir: str | None = None
-
-
-def is_evaluation(run: RunRecord) -> bool:
-    """Whether the run plays a policy and trains none."""
-    return (run.worker_config.get("extras") or {}).get("mode") == "policy_eval"
 
 
 def read_facts(run: RunRecord) -> RunFacts:
@@ -225,3 +217,13 @@ def own_folder(run: RunRecord) -> Path:
     noted = str(run.config.get("metadata", {}).get("ui", {}).get("python_path") or "")
     folder = Path(noted.split(os.pathsep)[0]) if noted else Path(run.run_dir)
     return folder if folder.is_dir() else Path(run.run_dir)
+
+
+def computed_by(run: RunRecord) -> str:
+    """What computes the losses of a run, a kernel or torch, and why; empty where it does not say."""
+    try:
+        losses = read_json(RunPaths(Path(run.run_dir)).provenance)["losses"]
+        said = dict.fromkeys(f"{loss['by']}: {loss['why']}" for loss in losses.values())
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return ""
+    return "; ".join(said)

@@ -6,7 +6,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,158 +25,88 @@ KEEP = (
     Field("wandb", "bool", False, label="Weights & Biases"),
 )
 WANDB = (
-    Field("wandb_project_name", label="Project", optional=True, default=None, placeholder="cleanRL"),
-    Field("wandb_entity", label="Team or user", optional=True, default=None, placeholder="your own"),
-    Field("wandb_run_name", label="Run name", optional=True, default=None, placeholder="the run's id"),
-    Field(
+    Field.maybe("wandb_project_name", label="Project", placeholder="cleanRL"),
+    Field.maybe("wandb_entity", label="Team or user", placeholder="your own"),
+    Field.maybe("wandb_run_name", label="Run name", placeholder="the run's id"),
+    Field.maybe(
         "wandb_api_key",
         "secret",
-        None,
-        "kept as a secret: in no config, log or database",
-        "API key",
-        optional=True,
+        help="kept as a secret: in no config, log or database",
+        label="API key",
         placeholder="that of this machine",
     ),
     Field("wandb_use_vpn_proxy", "bool", False, label="Through a proxy"),
-    Field(
-        "wandb_http_proxy", label="HTTP proxy", optional=True, default=None, placeholder="http://host:port"
-    ),
-    Field(
+    Field.maybe("wandb_http_proxy", label="HTTP proxy", placeholder="http://host:port"),
+    Field.maybe(
         "wandb_https_proxy",
-        label="HTTPS proxy",
-        optional=True,
-        default=None,
-        placeholder="http://host:port",
         help="empty: what $WANDB_VPN_HTTP_PROXY and $WANDB_VPN_HTTPS_PROXY say",
+        label="HTTPS proxy",
+        placeholder="http://host:port",
     ),
 )
 RESOURCES = (
     Field("cpus", "int", 1, "reserved while the run lives", "CPUs", minimum=1),
-    Field("memory_mb", "count", None, "reserved, in megabytes", "Memory", (), 1, None, True, "not reserved"),
+    Field.maybe("memory_mb", "count", "reserved, in megabytes", "Memory", "not reserved", minimum=1),
     Field("gpu", "bool", False, "reserves a GPU; without a free one it trains on the CPU", "GPU"),
     Field("gpu_mandatory", "bool", False, "start only when one is free", "Wait for the GPU"),
-    Field(
-        "max_minutes",
-        "float",
-        None,
-        "of work; pauses do not count",
-        "Minutes",
-        (),
-        0.01,
-        None,
-        True,
-        "no limit",
-    ),
+    Field.maybe("max_minutes", "float", "of work; pauses do not count", "Minutes", "no limit", minimum=0.01),
     Field("max_restarts", "int", 0, "after a fault, from the last checkpoint", "Restarts", minimum=0),
     Field("priority", "int", 0, "the higher starts first", "Priority", minimum=-1000, maximum=1000),
-    Field(
-        "python",
-        "str",
-        None,
-        "of another virtual environment",
-        "Interpreter",
-        (),
-        None,
-        None,
-        True,
-        "this one",
-    ),
+    Field.maybe("python", "str", "of another virtual environment", "Interpreter", "this one"),
 )
 NAMING = (
-    Field(
-        "run_name",
-        "str",
-        None,
-        "how the list calls it",
-        "Name",
-        (),
-        None,
-        None,
-        True,
-        "algorithm-environment",
-    ),
+    Field.maybe("run_name", "str", "how the list calls it", "Name", "algorithm-environment"),
     Field("tags", "str", "", "words to find it by, with commas between", "Tags"),
     Field("notes", "str", "", "kept with the run", "Notes"),
-)
-SECRETS = (
     Field(
         "secrets",
-        "str",
-        "",
-        "names of parameters that no file keeps, with commas between; a value @env:NAME is one as well",
-        "Secrets",
+        help="names of parameters that no file keeps, with commas between; a value @env:NAME is one as well",
+        label="Secrets",
         placeholder="such as api_key",
     ),
     Field(
-        "plain", "str", "", "names of parameters that only look like keys, and may be stored", "No secrets"
+        "plain", help="names of parameters that only look like keys, and may be stored", label="No secrets"
     ),
 )
 TRUST = "trust"
 """Modules that the file of a policy or a checkpoint names, and that the person has said yes to."""
-ALL = (*WATCH, *KEEP, *WANDB, *RESOURCES, *NAMING, *SECRETS, Field(TRUST))
+ALL = (*WATCH, *KEEP, *WANDB, *RESOURCES, *NAMING, Field(TRUST))
 
 
 @dataclass(frozen=True)
 class RunSettings:
-    """A snapshot of these fields, ready to be put into configs by another thread."""
+    """What these fields said, ready to be put into configs by another thread."""
 
-    extras: Mapping[str, Any] = field(default_factory=dict)
-    tags: tuple[str, ...] = ()
-    run_name: str | None = None
-    cpus: int = 1
-    memory_mb: int | None = None
-    gpus: int = 0
-    gpus_mandatory: bool = False
-    max_minutes: float | None = None
-    max_restarts: int = 0
-    priority: int = 0
-    python: str | None = None
-    tensorboard: bool = True
-    secrets: tuple[str, ...] = ()
-    plain: tuple[str, ...] = ()
+    values: Mapping[str, Any]
+    extras: Mapping[str, Any]
+    python: str | None
 
     @classmethod
     def of(cls, state: FormState) -> RunSettings:
         """What the fields say; UserError when one of them is wrong."""
-        values: dict[str, Any] = {name: state.value(name) for name in state.fields if name in _NAMES}
-        return cls(
-            extras=_extras(values),
-            tags=_words(values["tags"]),
-            run_name=values["run_name"],
-            cpus=values["cpus"],
-            memory_mb=values["memory_mb"],
-            gpus=1 if values["gpu"] else 0,
-            gpus_mandatory=values["gpu"] and values["gpu_mandatory"],
-            max_minutes=values["max_minutes"],
-            max_restarts=values["max_restarts"],
-            priority=values["priority"],
-            python=interpreter(values["python"]),
-            tensorboard=values["tensorboard"],
-            secrets=_words(values["secrets"]),
-            plain=_words(values["plain"]),
-        )
+        values: dict[str, Any] = {one.name: state.value(one.name) for one in ALL}
+        return cls(values, _extras(values), interpreter(values["python"]))
 
-    @property
-    def tracks_wandb(self) -> bool:
-        return bool(self.extras.get("track_wandb"))
+    def asked(self) -> dict[str, Any]:
+        """What every config is made with."""
+        listed = {name: _words(self.values[name]) for name in ("tags", "secrets", "plain")}
+        return {"extras": self.extras, "run_name": self.values["run_name"], **listed}
 
     def finish(self, config: dict[str, Any]) -> dict[str, Any]:
         """A config with resources, limits and artifacts as they are asked for."""
-        resources: dict[str, Any] = {"cpus": self.cpus}
-        if self.memory_mb is not None:
-            resources["memory_mb"] = self.memory_mb
-        if self.gpus:
-            resources["gpus"] = {"requested": self.gpus, "mandatory": self.gpus_mandatory}
-        schedule: dict[str, Any] = {"max_restarts": self.max_restarts, "priority": self.priority}
-        if self.max_minutes is not None:
-            schedule["max_wallclock_minutes"] = self.max_minutes
-        artifacts = {"tensorboard": {"enabled": self.tensorboard}, "wandb": {"enabled": self.tracks_wandb}}
+        values = self.values
+        resources: dict[str, Any] = {"cpus": values["cpus"]}
+        if values["memory_mb"] is not None:
+            resources["memory_mb"] = values["memory_mb"]
+        if values["gpu"]:
+            resources["gpus"] = {"requested": 1, "mandatory": values["gpu_mandatory"]}
+        schedule: dict[str, Any] = {name: values[name] for name in ("max_restarts", "priority")}
+        if values["max_minutes"] is not None:
+            schedule["max_wallclock_minutes"] = values["max_minutes"]
+        artifacts = {name: {"enabled": values[name]} for name in ("tensorboard", "wandb")}
         finished = {**config, "resources": resources, "schedule": schedule, "artifacts": artifacts}
         validate_train_run_config(finished)
         return finished
-
-
-_NAMES = {one.name for one in ALL}
 
 
 def interpreter(named: str | None) -> str | None:
@@ -185,7 +115,7 @@ def interpreter(named: str | None) -> str | None:
         return None
     found = shutil.which(os.path.expanduser(named))
     if found is None:
-        raise UserError(f"Interpreter: '{named}' is no program that can be run.")
+        raise UserError(f"Interpreter: '{named}' is not a program that can be run.")
     return str(Path(found).absolute())
 
 

@@ -16,6 +16,17 @@ from mosaic.client import RunRecord
 _MOST_DIFFERING = 12
 _TELL_THEMSELVES = frozenset({"seed", "algo", "env_id", "worker"})
 """Settings that have a column of their own."""
+USUAL = ("name", "tag", "algo", "env", "seed", "state", "return", "steps", "speed", "date", "duration")
+_NUMBER_TEXTS: dict[str, Callable[[float], str]] = {
+    "return": words.number,
+    "steps": words.steps,
+    "speed": words.steps,
+    "episodes": words.steps,
+    "duration": words.duration,
+}
+
+_Rank = tuple[tuple[int, float, str], tuple[float, str]]
+"""What a column says of a run's place, and where that decides nothing its age."""
 
 
 @dataclass(frozen=True)
@@ -55,18 +66,7 @@ COLUMNS = (
     Column("notes", "Notes"),
     Column("id", "Id"),
 )
-USUAL = ("name", "tag", "algo", "env", "seed", "state", "return", "steps", "speed", "date", "duration")
 _BY_KEY = {column.key: column for column in COLUMNS}
-_NUMBER_TEXTS: dict[str, Callable[[float], str]] = {
-    "return": words.number,
-    "steps": words.steps,
-    "speed": words.steps,
-    "episodes": words.steps,
-    "duration": words.duration,
-}
-
-_Rank = tuple[tuple[int, float, str], tuple[float, str]]
-"""What a column says of a run's place, and where that decides nothing its age."""
 
 
 class RunTable:

@@ -77,7 +77,7 @@ class RunBook:
         """Take in new and changed runs; gives the keys of the groups that changed."""
         changed = set()
         queue = dict(self._queue)
-        for run in sorted(records, key=_age):
+        for run in sorted(records, key=lambda run: (run.submitted_at, run.run_id)):
             self._take_place(run)
             key = self._group_of.get(run.run_id)
             if key is None:
@@ -195,10 +195,6 @@ class RunBook:
 
 def _labels(run: RunRecord) -> tuple[object, ...]:
     return run.run_name, run.tags, run.notes
-
-
-def _age(run: RunRecord) -> tuple[float, str]:
-    return run.submitted_at, run.run_id
 
 
 def _seed_order(run: RunRecord) -> tuple[float, float]:

@@ -17,11 +17,17 @@ Indices = NDArray[np.intp]
 
 _FACTOR = 8
 _BLOCKS_PER_COLUMN = 4
+_BINS = 9
+"""So many places a window is divided into; an odd number, so that a place has as many on either side."""
+_COLUMNS = 400
+_LEAST_POINTS = 3
+"""In a window, so that their mean tells more than they do."""
+_NICE = (1.0, 2.0, 5.0, 10.0)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """The points of a metric by step. Values that are no numbers are left out and counted in `lost`."""
+    """The points of a metric by step. Values that are not numbers are left out and counted in `lost`."""
 
     steps: Floats
     times: Floats
@@ -125,14 +131,6 @@ def nearest(x: Floats, at: float) -> int | None:
     right = int(np.clip(np.searchsorted(x, at), 1, len(x) - 1)) if len(x) > 1 else 0
     left = max(0, right - 1)
     return left if at - x[left] <= x[right] - at else right
-
-
-_BINS = 9
-"""So many places a window is divided into; an odd number, so that a place has as many on either side."""
-_COLUMNS = 400
-_LEAST_POINTS = 3
-"""In a window, so that their mean tells more than they do."""
-_NICE = (1.0, 2.0, 5.0, 10.0)
 
 
 @dataclass(frozen=True)

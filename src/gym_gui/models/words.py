@@ -16,6 +16,8 @@ from mosaic.fastlane.layout import START_PHASES
 
 NONE = "–"
 MINUS = "−"
+BEHIND = "waits behind "
+"""How the reason of a run begins that has others before it in the queue."""
 
 
 @dataclass(frozen=True)
@@ -166,8 +168,17 @@ def title_of(run: RunRecord) -> str:
 def kind_of(run: RunRecord) -> str:
     """`ppo · CartPole-v1`; an evaluation says so."""
     asked = run.worker_config
-    mode = (asked.get("extras") or {}).get("mode")
-    return kind_text(asked.get("algo"), asked.get("env_id"), mode, run.run_name)
+    return kind_text(asked.get("algo"), asked.get("env_id"), mode_of(run), run.run_name)
+
+
+def mode_of(run: RunRecord) -> str:
+    """What the run does: `train`, `resume_training`, `policy_eval` or another word of its worker."""
+    return str((run.worker_config.get("extras") or {}).get("mode") or "train")
+
+
+def is_evaluation(run: RunRecord) -> bool:
+    """Whether the run plays a policy and trains none."""
+    return mode_of(run) == "policy_eval"
 
 
 def seeds_text(seeds: Sequence[int | None]) -> str:
@@ -186,10 +197,6 @@ def seeds_text(seeds: Sequence[int | None]) -> str:
 def short_id(run_id: str) -> str:
     """`01KATF46…TX33Z`."""
     return f"{run_id[:8]}…{run_id[-5:]}" if len(run_id) > 16 else run_id
-
-
-BEHIND = "waits behind "
-"""How the reason of a run begins that has others before it in the queue."""
 
 
 def behind(ahead: int) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
+from PySide6.QtCore import QObject, Qt, Signal, Slot
 
 from gym_gui import log
 from gym_gui.models import words
@@ -14,7 +16,7 @@ from gym_gui.models.charting import ChartOptions, Line, common_window, line_of, 
 from gym_gui.models.compare import Group
 from gym_gui.models.series import Curve, curve_of
 from gym_gui.services.daemon_link import DaemonLink
-from gym_gui.services.tasks import Follower, Tasks
+from gym_gui.services.tasks import Follower, Tasks, timer
 from mosaic.analytics.table import MetricTable
 from mosaic.client import Client, RunRecord
 from mosaic.contract.errors import NotFoundError
@@ -22,6 +24,12 @@ from mosaic.contract.errors import NotFoundError
 _SIGNAL_MS = 250
 _FIRST_MS = 30
 """Whoever opens a run waits for its curves."""
+_Mark = tuple[int, int, float, ChartOptions]
+"""How long a metric is, where it ends, and how it is drawn: another mark means another line."""
+Made = tuple[object, list[str], dict[str, Any]]
+"""For whom lines were made, the names of all metrics, and the lines by metric."""
+_PAUSE_MS = 300
+_RETRY_MS = 2000
 
 
 class RunMetrics(QObject):
@@ -35,9 +43,10 @@ class RunMetrics(QObject):
         self.run_id = run_id
         self.lock = threading.Lock()
         self.table = MetricTable()
+        self.marks: dict[str, _Mark] = {}
+        """What lines were made of, by metric; only who makes them looks at it."""
         self._told = True
-        self._timer = QTimer(self, singleShot=True, interval=_FIRST_MS)
-        self._timer.timeout.connect(self._tell)
+        self._timer = timer(self, _FIRST_MS, self._tell, once=True)
         self._news.connect(self._begin, Qt.ConnectionType.QueuedConnection)
         self._follower = Follower(link.var, self._follow, f"metrics of {run_id}")
         self._follower.start()
@@ -71,48 +80,79 @@ class RunMetrics(QObject):
         self._timer.stop()
 
 
-_Mark = tuple[int, int, float, ChartOptions]
-"""How long a metric is, where it ends, and how it is drawn: another mark means another line."""
-
-
-class ChartFeed(QObject):
-    """Follows one run. Only the metrics that somebody looks at are worked on."""
+class LineMaker(QObject):
+    """Makes lines beside the window: one work at a time, and another when something has changed meanwhile."""
 
     tags_changed = Signal(object)
     """list[str], the names of all metrics."""
     ready = Signal(object)
-    """dict[str, Line], those that are new."""
+    """What was made new, by metric."""
 
-    def __init__(self, link: DaemonLink, tasks: Tasks) -> None:
-        super().__init__()
-        self._link = link
-        self._tasks = tasks
-        self._metrics: RunMetrics | None = None
-        self._run_id = ""
-        self._tags: list[str] = []
+    def __init__(self, link: DaemonLink, tasks: Tasks, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._link, self._tasks = link, tasks
+        self.tags: list[str] = []
         self._wanted: tuple[str, ...] = ()
         self._options = ChartOptions()
-        self._marks: dict[str, _Mark] = {}
-        self._busy = False
-        self._again = False
+        self._busy = self._again = False
 
-    @property
-    def tags(self) -> list[str]:
-        return self._tags
+    @abstractmethod
+    def _work(self) -> Callable[[], Made] | None:
+        """What makes the lines that are wanted now, in another thread; None while nothing is followed."""
+
+    @abstractmethod
+    def _follows(self, source: object) -> bool:
+        """Whether what was made for somebody is still of use."""
+
+    def want(self, tags: Sequence[str], options: ChartOptions) -> None:
+        """Make lines of these metrics from now on."""
+        self._wanted, self._options = tuple(tags), options
+        self._make()
+
+    @Slot()
+    def _make(self) -> None:
+        work = self._work()
+        if work is None:
+            return
+        if self._busy:
+            self._again = True
+            return
+        self._busy = True
+        self._tasks.run(work, self._made, self._not_made)
+
+    def _made(self, made: Made) -> None:
+        self._busy = False
+        source, tags, lines = made
+        if self._follows(source):
+            if tags != self.tags:
+                self.tags = tags
+                self.tags_changed.emit(tags)
+            if lines:
+                self.ready.emit(lines)
+        if self._again:
+            self._again = False
+            self._make()
+
+    def _not_made(self, error: Exception) -> None:
+        self._busy = False
+        log.fault("curves cannot be drawn", error)
+
+
+class ChartFeed(LineMaker):
+    """Follows one run, and makes a Line of each metric that somebody looks at."""
+
+    def __init__(self, link: DaemonLink, tasks: Tasks) -> None:
+        super().__init__(link, tasks)
+        self._metrics: RunMetrics | None = None
+        self._run_id = ""
 
     def open(self, run_id: str) -> None:
         """Follow a run; what was made of the same one before is kept."""
         self.close()
         if run_id != self._run_id:
-            self._run_id, self._tags = run_id, []
-        self._marks = {}
+            self._run_id, self.tags = run_id, []
         self._metrics = RunMetrics(self._link, run_id)
-        self._metrics.changed.connect(self._refresh)
-
-    def want(self, tags: Sequence[str], options: ChartOptions) -> None:
-        """Make lines of these metrics from now on."""
-        self._wanted, self._options = tuple(tags), options
-        self._refresh()
+        self._metrics.changed.connect(self._make)
 
     def close(self) -> None:
         """Follow nothing any more."""
@@ -121,45 +161,18 @@ class ChartFeed(QObject):
             self._metrics.deleteLater()
             self._metrics = None
 
-    @Slot()
-    def _refresh(self) -> None:
-        metrics = self._metrics
-        if metrics is None:
-            return
-        if self._busy:
-            self._again = True
-            return
-        self._busy = True
-        wanted, options, marks = self._wanted, self._options, dict(self._marks)
-        self._tasks.run(
-            lambda: (metrics, *_fresh_lines(metrics, wanted, options, marks)), self._done, self._failed
-        )
+    def _follows(self, source: object) -> bool:
+        return source is self._metrics
 
-    def _done(self, result: tuple[RunMetrics, list[str], dict[str, Line], dict[str, _Mark]]) -> None:
-        self._busy = False
-        metrics, tags, lines, marks = result
-        if metrics is self._metrics:
-            self._marks |= marks
-            if tags != self._tags:
-                self._tags = tags
-                self.tags_changed.emit(tags)
-            if lines:
-                self.ready.emit(lines)
-        if self._again:
-            self._again = False
-            self._refresh()
-
-    def _failed(self, error: Exception) -> None:
-        self._busy = False
-        log.fault("its charts cannot be drawn", error, self._run_id)
+    def _work(self) -> Callable[[], Made] | None:
+        metrics, wanted, options = self._metrics, self._wanted, self._options
+        return None if metrics is None else lambda: _fresh_lines(metrics, wanted, options)
 
 
-def _fresh_lines(
-    metrics: RunMetrics, wanted: Sequence[str], options: ChartOptions, marks: dict[str, _Mark]
-) -> tuple[list[str], dict[str, Line], dict[str, _Mark]]:
+def _fresh_lines(metrics: RunMetrics, wanted: Sequence[str], options: ChartOptions) -> Made:
     with metrics.lock:
         tags = metrics.table.tags()
-    lines, news = {}, {}
+    lines = {}
     for tag in wanted:
         with metrics.lock:
             parts = [part for _, part in metrics.table.parts(tag)]
@@ -167,15 +180,11 @@ def _fresh_lines(
                 continue
             ends = (sum(map(len, parts)), parts[-1].steps[-1], parts[-1].wall_times[-1])
             mark = (*ends, options)
-            if marks.get(tag) == mark:
+            if metrics.marks.get(tag) == mark:
                 continue
             curve = curve_of(metrics.table, tag)
-        lines[tag], news[tag] = line_of(curve, options), mark
-    return tags, lines, news
-
-
-_PAUSE_MS = 300
-_RETRY_MS = 2000
+        lines[tag], metrics.marks[tag] = line_of(curve, options), mark
+    return metrics, tags, lines
 
 
 @dataclass
@@ -209,33 +218,21 @@ class _Source:
         return made[2]
 
 
-class ComparedRuns(QObject):
-    """Holds the scalars of the runs between `open` and `close`."""
+class ComparedRuns(LineMaker):
+    """Holds the scalars of the runs between `open` and `close`, and makes the lines of each metric."""
 
-    tags_changed = Signal(object)
-    """list[str]."""
-    ready = Signal(object)
-    """dict[str, list[Line]], by metric."""
     progress = Signal(int, int)
     """How many runs were read, of how many."""
 
     def __init__(self, link: DaemonLink, tasks: Tasks, parent: QObject) -> None:
-        super().__init__(parent)
-        self._link = link
-        self._tasks = tasks
+        super().__init__(link, tasks, parent)
         self._sources: dict[str, _Source] = {}
         self._waiting: list[RunRecord] = []
         self._groups: list[Group] = []
         self._averaged = True
-        self._wanted: tuple[str, ...] = ()
-        self._options = ChartOptions()
-        self._reading = self._busy = self._again = False
-        self._open = False
-        self.tags: list[str] = []
-        self._timer = QTimer(self, singleShot=True, interval=_PAUSE_MS)
-        self._timer.timeout.connect(self._make)
-        self._retry = QTimer(self, singleShot=True, interval=_RETRY_MS)
-        self._retry.timeout.connect(self._read_next)
+        self._reading = self._open = False
+        self._timer = timer(self, _PAUSE_MS, self._make, once=True)
+        self._retry = timer(self, _RETRY_MS, self._read_next, once=True)
 
     def open(self, runs: Sequence[RunRecord]) -> None:
         """Read these runs; those that were read before are kept."""
@@ -259,11 +256,6 @@ class ComparedRuns(QObject):
     def show(self, groups: Sequence[Group], averaged: bool) -> None:
         """How the runs belong together; with `averaged` each group is one line."""
         self._groups, self._averaged = list(groups), averaged
-        self._make()
-
-    def want(self, tags: Sequence[str], options: ChartOptions) -> None:
-        """Make lines of these metrics from now on."""
-        self._wanted, self._options = tuple(tags), options
         self._make()
 
     def close(self) -> None:
@@ -321,45 +313,18 @@ class ComparedRuns(QObject):
             self._waiting.append(run)
             self._retry.start()
 
-    def _make(self) -> None:
-        if not self._open:
-            return
-        if self._busy:
-            self._again = True
-            return
-        self._busy = True
+    def _follows(self, source: object) -> bool:
+        return self._open
+
+    def _work(self) -> Callable[[], Made] | None:
         sources, groups, averaged = dict(self._sources), list(self._groups), self._averaged
         wanted, options = self._wanted, self._options
-        self._tasks.run(
-            lambda: _all_lines(sources, groups, averaged, wanted, options), self._made, self._not_made
-        )
 
-    def _made(self, result: tuple[list[str], dict[str, list[Line]]]) -> None:
-        self._busy = False
-        tags, lines = result
-        if self._open:
-            if tags != self.tags:
-                self.tags = tags
-                self.tags_changed.emit(tags)
-            self.ready.emit(lines)
-        if self._again:
-            self._again = False
-            self._make()
+        def work() -> Made:
+            tags = sorted({tag for source in sources.values() for tag in source.tags()})
+            return None, tags, {tag: _lines_of(sources, groups, averaged, tag, options) for tag in wanted}
 
-    def _not_made(self, error: Exception) -> None:
-        self._busy = False
-        log.fault("runs cannot be compared", error)
-
-
-def _all_lines(
-    sources: dict[str, _Source],
-    groups: Sequence[Group],
-    averaged: bool,
-    wanted: Sequence[str],
-    options: ChartOptions,
-) -> tuple[list[str], dict[str, list[Line]]]:
-    tags = sorted({tag for source in sources.values() for tag in source.tags()})
-    return tags, {tag: _lines_of(sources, groups, averaged, tag, options) for tag in wanted}
+        return work if self._open else None
 
 
 def _lines_of(

@@ -27,6 +27,11 @@ _LIST_FROM = 20
 _STARTED = ("HSHK", "RDY", "EXEC", "PAUSE", "FAULT")
 
 Update = HistoryEntry | RunHeadline | RunRecord | RunRemoved
+CONNECTING, ALIVE, UNREACHABLE = "connecting", "alive", "unreachable"
+_BATCH_SECONDS = 0.25
+_PART = 100
+_HEALTH_SECONDS = 2.0
+_RETRY_SECONDS = 2.0
 
 
 class RunFeed:
@@ -174,13 +179,6 @@ def _parts(run_ids: Sequence[str]) -> Iterator[list[str]]:
     left = iter(run_ids)
     while some := list(islice(left, PAGE)):
         yield some
-
-
-CONNECTING, ALIVE, UNREACHABLE = "connecting", "alive", "unreachable"
-_BATCH_SECONDS = 0.25
-_PART = 100
-_HEALTH_SECONDS = 2.0
-_RETRY_SECONDS = 2.0
 
 
 class DaemonLink(QObject):

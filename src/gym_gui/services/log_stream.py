@@ -24,6 +24,8 @@ TAIL_BYTES = 4_000_000
 # Colours and cursor movements of a terminal.
 _ESCAPES = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\-_])")
 _CONTROLS = dict.fromkeys([*range(9), *range(11, 32), 127])
+STREAMS = {"stdout": "Output", "stderr": "Errors", "events": "Events", "supervisor": "Supervisor"}
+"""The logs of a run, and what they are called."""
 
 
 class LogLines:
@@ -82,10 +84,6 @@ def _clean(line: str) -> str:
 def tail_offset(size: int) -> int:
     """From which byte on a log of `size` bytes is read."""
     return max(0, size - TAIL_BYTES)
-
-
-STREAMS = {"stdout": "Output", "stderr": "Errors", "events": "Events", "supervisor": "Supervisor"}
-"""The logs of a run, and what they are called."""
 
 
 class LogStream(QObject):

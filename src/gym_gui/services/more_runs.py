@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
 from gym_gui.models.filters import RunFilter, counts_by_state, query_for
 from gym_gui.services.daemon_link import DaemonLink
-from gym_gui.services.tasks import Tasks
+from gym_gui.services.tasks import Tasks, timer
 from mosaic.client import Client, RunPage, RunRecord
 
 _PAGE = 200
@@ -59,10 +59,8 @@ class MoreRuns(QObject):
         """By the words of a filter."""
         self._asking: Wish | None = None
         self._text = ""
-        self._typing = QTimer(self, singleShot=True, interval=_TYPING_MS)
-        self._typing.timeout.connect(self._find)
-        self._again = QTimer(self, interval=_AGAIN_MS)
-        self._again.timeout.connect(self._count)
+        self._typing = timer(self, _TYPING_MS, self._find, once=True)
+        self._again = timer(self, _AGAIN_MS, self._count)
 
     @property
     def partial(self) -> bool:

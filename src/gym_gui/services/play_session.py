@@ -33,10 +33,9 @@ class Play(QObject):
         *,
         deterministic: bool = True,
         seed: int | None = None,
-        parent: QObject | None = None,
     ) -> None:
         """Start loading the policy, and begin an episode with `seed` as soon as it is there."""
-        super().__init__(parent)
+        super().__init__()
         self._lock = threading.Lock()
         self._news: list[News] = []
         self._orders: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()

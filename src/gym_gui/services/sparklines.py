@@ -25,6 +25,8 @@ _BULK = 512
 """More points than this at once are averaged in blocks before they are looked at one by one."""
 _MEAN_RETURN = "rollout/ep_rew_mean"
 _TAGS = (TRAINING_RETURN, _MEAN_RETURN, EVALUATION_RETURN)
+_BREATH_SECONDS = 0.002
+"""Between two parts of a long history, so that the window's thread gets its turn."""
 
 
 class Sketch:
@@ -130,10 +132,6 @@ def _stretched(values: Sequence[float], count: int) -> list[float]:
     return found
 
 
-_BREATH_SECONDS = 0.002
-"""Between two parts of a long history, so that the window's thread gets its turn."""
-
-
 class Sparklines(QObject):
     """The curve of each run that was asked for. One that lives grows with its headlines."""
 
@@ -160,17 +158,18 @@ class Sparklines(QObject):
     def request(self, runs: Iterable[RunRecord]) -> None:
         """These runs are on the screen now: read those that are not known. What was asked for before and is
         not among them has scrolled away, and is not read."""
-        wanted = [(run.run_id, run.ended) for run in runs if run.started_at and not self._knows(run)]
+        wanted = [
+            (run.run_id, run.ended)
+            for run in runs
+            if run.started_at and run.run_id not in (self._final if run.ended else self._sketches)
+        ]
         if wanted and wanted != self._wanted:
             self._wanted = wanted
             self._wake.put(None)
 
-    def _knows(self, run: RunRecord) -> bool:
-        return run.run_id in (self._final if run.ended else self._sketches)
-
     def take(self, run: RunRecord) -> bool:
         """A headline: the curve of a live run grows by it. Gives whether it did."""
-        sketch, step, value = self._sketches.get(run.run_id), run.headline.get("step"), None
+        sketch, step = self._sketches.get(run.run_id), run.headline.get("step")
         value = run.headline.get("mean_return")
         if sketch is None or run.run_id in self._final or value is None or not step:
             return False

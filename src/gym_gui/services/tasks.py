@@ -13,7 +13,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
 import shiboken6
-from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtCore import QObject, Qt, QTimer, Signal, SignalInstance, Slot
 
 from gym_gui import log
 from mosaic.client import Client
@@ -22,6 +22,17 @@ from mosaic.contract.errors import MosaicError, NotFoundError
 Action = tuple[str, Callable[[], object]]
 """The words of a button, and what it does."""
 _MOST_KEPT = 60
+T = TypeVar("T")
+Doing = Callable[..., object] | SignalInstance
+"""What a button or a timer does."""
+
+_THREADS = 4
+END_SECONDS = 35.0
+"""A call to the daemon ends by its deadline, and a thread that starts one waits for it so long."""
+_RETRY_SECONDS = 2.0
+
+_alive: set[Follower] = set()
+_alive_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -63,11 +74,11 @@ class Notifications(QObject):
         self.tell(f"Something unexpected went wrong ({type(error).__name__}: {error}).", "bad")
 
 
-T = TypeVar("T")
-
-_THREADS = 4
-END_SECONDS = 35.0
-"""A call to the daemon ends by its deadline, and a thread that starts one waits for it so long."""
+def timer(owner: QObject, ms: int, do: Doing, once: bool = False) -> QTimer:
+    """A timer of `owner` that calls `do` every `ms`, or `once`; it is not started yet."""
+    made = QTimer(owner, interval=ms, singleShot=once)
+    made.timeout.connect(do)
+    return made
 
 
 @dataclass(frozen=True)
@@ -170,12 +181,6 @@ class Tasks(QObject):
         self._threads.clear()
         self._jobs.clear()
         self._results.clear()
-
-
-_RETRY_SECONDS = 2.0
-
-_alive: set[Follower] = set()
-_alive_lock = threading.Lock()
 
 
 class Follower:

@@ -11,7 +11,8 @@ from PySide6.QtWidgets import QMenu, QStackedWidget, QWidget
 
 from gym_gui.context import Context
 from gym_gui.ui.run_page import RunPage
-from gym_gui.ui.views.base import RunsView, View
+from gym_gui.ui.views.base import View
+from gym_gui.ui.views.compare import CompareView
 from gym_gui.ui.workers import WorkerForm, form_for, workers_for
 from mosaic.client import RunRecord
 from mosaic.contract.capabilities import WorkerCapabilities
@@ -28,16 +29,15 @@ class Cover(QStackedWidget):
     table_left = Signal()
     """Esc was pressed in the table."""
 
-    def __init__(self, context: Context, runs: QWidget, page: RunPage, comparison: type[RunsView]) -> None:
+    def __init__(self, context: Context, runs: QWidget, page: RunPage) -> None:
         super().__init__()
         self._context = context
         self._runs = runs
         self._page = page
-        self._comparison_kind = comparison
         self.form: WorkerForm | None = None
         self.left_forms: dict[type[WorkerForm], WorkerForm] = {}
         """Of each kind the form that was closed last with changes in it; it can be had back."""
-        self.comparison: RunsView | None = None
+        self.comparison: CompareView | None = None
         self._compared: list[str] = []
         self.table: View | None = None
         """The table of all runs, while it stands in the place of list and page."""
@@ -121,7 +121,7 @@ class Cover(QStackedWidget):
         if len(runs) < 2 or not self._drop_form():
             return
         if self.comparison is None:
-            self.comparison = self._comparison_kind(self._context)
+            self.comparison = CompareView(self._context)
             self.comparison.closed.connect(self.uncover)
         self._compared = [run.run_id for run in runs]
         self._put_over(self.comparison)

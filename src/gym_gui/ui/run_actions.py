@@ -7,24 +7,47 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QGuiApplication
 
 from gym_gui.context import Context
 from gym_gui.models import words
 from gym_gui.models.listing import with_titles
-from gym_gui.models.run_files import is_evaluation
 from gym_gui.models.run_table import before_in_queue
+from gym_gui.models.words import is_evaluation
 from gym_gui.services.sparklines import Sparklines
+from gym_gui.services.tasks import timer
 from gym_gui.ui.presenters.window import Labels, changes_for, read_usage
 from gym_gui.ui.widgets.basics import open_path
-from gym_gui.ui.widgets.form_frame import submit_all
 from mosaic.client import Client, RunRecord, train_config
 from mosaic.client.configs import again_config
+from mosaic.contract.errors import ConflictError, MosaicError
 from mosaic.contract.outside import bytes_text
 
 FIRST_RUN = {"algo": "ppo", "env_id": "CartPole-v1", "total_timesteps": 250_000}
 _LAST = "last_configs"
+_USAGE_MS = 2000
+_TOGETHER_MS = 600
+"""Runs that end within so long are told of in one sentence."""
+_KINDS = {"completed": "good", "failed": "bad", "timed_out": "bad", "cancelled": "info"}
+
+_WORST = ("bad", "good", "info")
+
+
+def submit_all(client: Client, configs: Sequence[Mapping[str, Any]]) -> list[RunRecord]:
+    """Submit all configs or none: when one is refused, those before it are cancelled."""
+    runs: list[RunRecord] = []
+    try:
+        for config in configs:
+            runs.append(client.submit(config))
+    except MosaicError:
+        for run in runs:
+            try:
+                client.cancel(run.run_id, "another run of the same submission was refused")
+            except ConflictError:
+                continue
+        raise
+    return runs
 
 
 class RunActions(QObject):
@@ -41,9 +64,11 @@ class RunActions(QObject):
         """Do what a button or an entry says: with `run`, or with all those that are meant."""
         named = {"run_id": run.run_id, "run_dir": run.run_dir}
         doing: dict[str, Callable[[], None]] = {
-            "pause": lambda: self.pause(meant),
-            "go_on": lambda: self.go_on(meant),
-            "cancel": lambda: self.cancel(meant),
+            "pause": lambda: self._each(meant, "EXEC", lambda client, run_id: client.pause(run_id)),
+            "go_on": lambda: self._each(meant, "PAUSE", lambda client, run_id: client.resume(run_id)),
+            "cancel": lambda: self._each(
+                meant, None, lambda client, run_id: client.cancel(run_id, "asked for in the window")
+            ),
             "first": lambda: self.start_next(meant),
             "again": lambda: self.again(meant),
             "remove": lambda: self.remove(meant),
@@ -54,18 +79,6 @@ class RunActions(QObject):
             "copy_id": lambda: self.copy_ids(meant),
         }
         doing[name]()
-
-    def pause(self, runs: Sequence[RunRecord]) -> None:
-        ids = [run.run_id for run in runs if run.status == "EXEC"]
-        self._each(ids, lambda client, run_id: client.pause(run_id))
-
-    def go_on(self, runs: Sequence[RunRecord]) -> None:
-        ids = [run.run_id for run in runs if run.status == "PAUSE"]
-        self._each(ids, lambda client, run_id: client.resume(run_id))
-
-    def cancel(self, runs: Sequence[RunRecord]) -> None:
-        ids = [run.run_id for run in runs if not run.ended]
-        self._each(ids, lambda client, run_id: client.cancel(run_id, "asked for in the window"))
 
     def start_next(self, runs: Sequence[RunRecord]) -> None:
         """Put waiting runs before all others in the queue."""
@@ -164,19 +177,15 @@ class RunActions(QObject):
         what = "The run is" if count == 1 else f"{count} runs are"
         self._context.notifications.tell(f"{what} removed, {bytes_text(freed)} are free again.", "good")
 
-    def _each(self, ids: Sequence[str], call: Callable[[Client, str], RunRecord]) -> None:
+    def _each(
+        self, runs: Sequence[RunRecord], status: str | None, call: Callable[[Client, str], RunRecord]
+    ) -> None:
+        """Ask the daemon for something about each of these runs that lives, in this status or in any."""
+        ids = [run.run_id for run in runs if not run.ended and status in (None, run.status)]
         link = self._context.link
         self._context.tasks.run(
             lambda: [call(link.client(), run_id) for run_id in ids], lambda _: None, owner=self
         )
-
-
-_USAGE_MS = 2000
-_TOGETHER_MS = 600
-"""Runs that end within so long are told of in one sentence."""
-_KINDS = {"completed": "good", "failed": "bad", "timed_out": "bad", "cancelled": "info"}
-
-_WORST = ("bad", "good", "info")
 
 
 class News(QObject):
@@ -188,12 +197,10 @@ class News(QObject):
         super().__init__()
         self._context = context
         self._sparklines = sparklines
-        self._timer = QTimer(self, interval=_USAGE_MS)
-        self._timer.timeout.connect(self._read_usage)
+        self._timer = timer(self, _USAGE_MS, self._read_usage)
         self._timer.start()
         self._ended: list[RunRecord] = []
-        self._telling = QTimer(self, singleShot=True, interval=_TOGETHER_MS)
-        self._telling.timeout.connect(self._tell_ends)
+        self._telling = timer(self, _TOGETHER_MS, self._tell_ends, once=True)
         self._read_usage()
 
     def take(self, records: Sequence[RunRecord]) -> set[str]:

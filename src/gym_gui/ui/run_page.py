@@ -5,27 +5,39 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from PySide6.QtCore import QTimer
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QStackedWidget, QTabBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QStackedWidget, QTabBar, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models.run_files import RunFacts, read_facts
+from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.window import can_evaluate, can_resume, header_words
 from gym_gui.ui.run_actions import RunActions
+from gym_gui.ui.views.artifacts import ArtifactsView
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import line
+from gym_gui.ui.views.charts import ChartsView
+from gym_gui.ui.views.config import ConfigView
+from gym_gui.ui.views.logs import LogsView
+from gym_gui.ui.views.overview import LiveView, OverviewView
+from gym_gui.ui.views.play import PlayView
+from gym_gui.ui.widgets.basics import line, vbox
 from gym_gui.ui.widgets.run_header import RunHeader
 from mosaic.client import RunRecord
+
+RUN_VIEWS = (OverviewView, LiveView, ChartsView, LogsView, ConfigView, ArtifactsView, PlayView)
+"""The tabs of a run, in their order."""
+_LOOK_MS = 3000
+"""So often a live run is looked at for things to show."""
+_LATE_MS = 200
+"""So long the files of a run may take to be looked at before it is shown without what they tell."""
 
 
 class RunTabs:
     """A bar and a stack. A view is made when its tab is first open, and works only while it is seen."""
 
-    def __init__(self, context: Context, kinds: Sequence[type[RunView]]) -> None:
+    def __init__(self, context: Context) -> None:
         self._context = context
-        self._kinds = kinds
         self._run: RunRecord | None = None
         self._tabs: list[type[RunView]] = []
         self._preferred: type[RunView] | None = None
@@ -41,14 +53,14 @@ class RunTabs:
         self.bar.setExpanding(False)
         self.bar.setAccessibleName("Tabs of the run")
         self.bar.currentChanged.connect(self._choose)
-        for number in range(1, len(kinds) + 1):
+        for number in range(1, len(RUN_VIEWS) + 1):
             shortcut = QShortcut(QKeySequence(f"Ctrl+{number}"), self.bar)
             shortcut.activated.connect(lambda at=number - 1: self.bar.setCurrentIndex(at))
 
     def show_run(self, run: RunRecord, facts: RunFacts) -> None:
         """Have the tabs that make sense for a run; the one that was chosen last is open where it is there."""
         self._run = run
-        wanted = [kind for kind in self._kinds if kind.wanted(run, facts)]
+        wanted: list[type[RunView]] = [kind for kind in RUN_VIEWS if kind.wanted(run, facts)]
         if wanted != self._tabs:
             self.bar.blockSignals(True)
             for at in reversed(range(self.bar.count())):
@@ -143,16 +155,10 @@ class RunTabs:
         return self.views[kind]
 
 
-_LOOK_MS = 3000
-"""So often a live run is looked at for things to show."""
-_LATE_MS = 200
-"""So long the files of a run may take to be looked at before it is shown without what they tell."""
-
-
 class RunPage(QWidget):
     """One run at a time, with buttons for it or for all seeds of its configuration."""
 
-    def __init__(self, context: Context, actions: RunActions, kinds: Sequence[type[RunView]]) -> None:
+    def __init__(self, context: Context, actions: RunActions) -> None:
         super().__init__()
         self._context = context
         self._actions = actions
@@ -167,29 +173,20 @@ class RunPage(QWidget):
         self.header.label_card.saved.connect(
             lambda before, after: self._actions.label(self._meant(), before, after)
         )
-        self.tabs = RunTabs(context, kinds)
+        self.tabs = RunTabs(context)
         self.bar, self.views = self.tabs.bar, self.tabs.views
-        self._look = QTimer(self, interval=_LOOK_MS)
-        self._look.timeout.connect(self._read_facts)
-        self._late = QTimer(self, singleShot=True, interval=_LATE_MS)
-        self._late.timeout.connect(self._show_tabs)
+        self._look = timer(self, _LOOK_MS, self._read_facts)
+        self._late = timer(self, _LATE_MS, self._show_tabs, once=True)
         self._lay_out()
 
     def _lay_out(self) -> None:
-        head = QVBoxLayout()
-        head.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], 0)
-        head.setSpacing(SPACE[0])
-        head.addWidget(self.header)
-        head.addWidget(self.tabs.bar)
-        under = QVBoxLayout()
-        under.setContentsMargins(SPACE[4], 0, SPACE[4], 0)
-        under.addWidget(line())
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(head)
-        column.addLayout(under)
-        column.addWidget(self.tabs.stack, 1)
+        vbox(
+            vbox(self.header, self.tabs.bar, margins=(SPACE[4], SPACE[3], SPACE[4], 0), spacing=SPACE[0]),
+            vbox(line(), margins=(SPACE[4], 0, SPACE[4], 0)),
+            (self.tabs.stack, 1),
+            on=self,
+            spacing=0,
+        )
 
     def show_run(self, run: RunRecord, whole: bool) -> None:
         """Show a run; with `whole` the buttons are for all of its group."""

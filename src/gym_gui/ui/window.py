@@ -7,7 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import QByteArray, QMargins, QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut, QShowEvent
-from PySide6.QtWidgets import QMainWindow, QSplitter, QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QMainWindow, QSplitter, QWidget
 
 from gym_gui.context import Context, Settings
 from gym_gui.models.compare import defaults_for
@@ -17,15 +17,14 @@ from gym_gui.services.daemon_link import DaemonLink
 from gym_gui.services.more_runs import MoreRuns, Wish
 from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import Notifications, Tasks
-from gym_gui.theme import SPACE
-from gym_gui.ui.appearance import choose, next_theme
+from gym_gui.theme import SPACE, put_on, theme
 from gym_gui.ui.cover import Cover
 from gym_gui.ui.presenters.window import RUN_PREFIX, Found, commands_for_run, empty_words
 from gym_gui.ui.run_actions import News, RunActions
 from gym_gui.ui.run_page import RunPage
-from gym_gui.ui.views.base import RunsView, RunView
 from gym_gui.ui.views.table import TableView
 from gym_gui.ui.widgets.bars import STATUS_HEIGHT, EmptyState, Finder, StatusBar, Toolbar
+from gym_gui.ui.widgets.basics import stacked, vbox
 from gym_gui.ui.widgets.notification_area import NotificationArea, NotificationHistory
 from gym_gui.ui.widgets.run_header import run_menu
 from gym_gui.ui.widgets.run_panel import PANEL_WIDTH, RunPanel
@@ -49,8 +48,6 @@ class Window(QMainWindow):
         tasks: Tasks,
         notifications: Notifications,
         settings: Settings,
-        views: Sequence[type[RunView]],
-        comparison: type[RunsView],
     ) -> None:
         super().__init__()
         self.setWindowTitle("MOSAIC")
@@ -65,10 +62,10 @@ class Window(QMainWindow):
         """The run to show as soon as it is known."""
         self.toolbar = Toolbar()
         self.panel = RunPanel(self.context.runs, self.sparklines)
-        self.page = RunPage(self.context, self.actions_on_runs, views)
+        self.page = RunPage(self.context, self.actions_on_runs)
         self.empty = EmptyState()
         self.status = StatusBar()
-        self._lay_out(comparison)
+        self._lay_out()
         self.finder = Finder(self._whole, self.context.runs, self._run_commands)
         margin = STATUS_HEIGHT + SPACE[2]
         self.notification_area = NotificationArea(notifications, self._whole, margin)
@@ -77,10 +74,8 @@ class Window(QMainWindow):
         self._restore()
         self._show_empty()
 
-    def _lay_out(self, comparison: type[RunsView]) -> None:
-        self.middle = QStackedWidget()
-        self.middle.addWidget(self.empty)
-        self.middle.addWidget(self.page)
+    def _lay_out(self) -> None:
+        self.middle = stacked(self.empty, self.page)
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.splitter.addWidget(self.panel)
         self.splitter.addWidget(self.middle)
@@ -88,17 +83,12 @@ class Window(QMainWindow):
         self.splitter.setCollapsible(1, False)
         self.splitter.setStretchFactor(1, 1)
         self.splitter.setHandleWidth(1)
-        self.cover = Cover(self.context, self.splitter, self.page, comparison)
+        self.cover = Cover(self.context, self.splitter, self.page)
         self.table = TableView(self.context, self.actions_on_runs, self.panel.model.listing)
         self.table.hide()
         self._whole = QWidget()
         self._whole.setProperty("role", "page")
-        column = QVBoxLayout(self._whole)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self.toolbar)
-        column.addWidget(self.cover, 1)
-        column.addWidget(self.status)
+        vbox(self.toolbar, (self.cover, 1), self.status, on=self._whole, spacing=0)
         self.setCentralWidget(self._whole)
 
     def _connect(self) -> None:
@@ -353,12 +343,18 @@ class Window(QMainWindow):
             "filter": self._filter,
             "messages": self.history.open,
             "table": self.open_table,
-            "theme": lambda: choose(self.context, next_theme()),
-            "theme_system": lambda: choose(self.context, None),
+            "theme": lambda: self._choose_theme("dark" if theme.name == "light" else "light"),
+            "theme_system": lambda: self._choose_theme(None),
             "log": self.actions_on_runs.open_log,
             "quit": self.close,
         }
         commands.get(name, lambda: self._open_for_shown(name))()
+
+    def _choose_theme(self, name: str | None) -> None:
+        """Change the theme now and for the next start; None follows the system."""
+        put_on(name)
+        self.context.settings.set("theme", name)
+        self.context.tasks.run(self.context.settings.save, lambda _: None)
 
     def _filter(self) -> None:
         self.cover.uncover()

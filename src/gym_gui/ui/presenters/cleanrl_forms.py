@@ -1,21 +1,23 @@
-"""The CleanRL worker's forms: what of its parameters stands where."""
+"""The CleanRL worker's forms: the one that trains, and what of the worker's parameters stands where."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gym_gui.models.form_choices import PolicyList
-from gym_gui.ui.presenters.form import FormPresenter, FormSource, Group
-from gym_gui.ui.presenters.policy_form import PolicyForm
-from gym_gui.ui.presenters.resume_form import ResumeForm
-from gym_gui.ui.presenters.script_form import ScriptForm
-from gym_gui.ui.presenters.train_form import TrainForm
+from gym_gui.models.form_choices import EnvironmentList, ListRow, StageTable, policy_row
+from gym_gui.models.form_state import Field, FormState, show_seeds
+from gym_gui.models.run_settings import RunSettings, json_object, load_settings
+from gym_gui.ui.presenters.choosing_forms import PolicyForm, ResumeForm, ScriptForm
+from gym_gui.ui.presenters.form import FormPresenter, FormSource, Group, Order, ParameterSheet
+from mosaic.client import train_config
 from mosaic.contract.capabilities import PolicyCatalog, WorkerCapabilities
 from mosaic.contract.errors import UserError
 
+FIRST_ENVIRONMENT = "CartPole-v1"
 KEPT = ("save_model", "capture_video")
 SECTIONS = (
     Group(
@@ -27,9 +29,130 @@ SECTIONS = (
 )
 FREE = ("save_model", "capture_video", "eval_episodes", "eval_every", "checkpoint_every")
 """Parameters that leave the training itself alone: a resumed run may have others."""
-
 _MOST_POLICIES = 1000
 """The newest are offered; any other can be named by its path."""
+
+
+class TrainForm(FormPresenter):
+    """An algorithm, its parameters, an environment or a curriculum, and one run for each seed."""
+
+    def __init__(self, source: FormSource, kept: Sequence[str] = (), sections: Sequence[Group] = ()) -> None:
+        """`kept` are parameters that stand beside what a run keeps; `sections` are folded away."""
+        fields = [
+            Field("env_id", default=FIRST_ENVIRONMENT, label="Environment"),
+            Field("total_timesteps", "count", 1, "all environments together", "Steps", minimum=1),
+            Field("seeds", default="1", label="Seeds"),
+            Field("env_kwargs", "json", "", "a JSON object with arguments of the environment", "Arguments"),
+        ]
+        super().__init__(source, fields)
+        self.sheet = ParameterSheet(source.catalog, kept, sections)
+        self.algorithms = list(source.algorithms)
+        self.stages = StageTable(source.catalog.curricula())
+        self.choose(self.algorithms[0])
+
+    @property
+    def params(self) -> FormState:
+        return self.sheet.state(self.algo)
+
+    @property
+    def environments(self) -> EnvironmentList:
+        """What there is for the chosen algorithm."""
+        return self.environments_of(self.algo)
+
+    def fitting_ids(self) -> list[str]:
+        """The environments on which the algorithm can train."""
+        return [choice.env_id for choice in self.environments.matching()]
+
+    def choose(self, algo: str) -> None:
+        """Another algorithm: its own budget, and an environment that fits it if the last one does not."""
+        self.algo = algo
+        self.run.set_default("total_timesteps", self.source.catalog.default_timesteps(algo))
+        now = self.environments.find(self.run.said("env_id"))
+        if now is not None and not now.fits:
+            self.run.put("env_id", self._own_environment())
+
+    def _own_environment(self) -> str:
+        """The environment that the algorithm has by default, or another one that can be used at once."""
+        parameters = self.source.catalog.parameters(self.algo)
+        named = next((str(one.default) for one in parameters if one.name == "env_id"), "")
+        own = self.environments.find(named)
+        if own is not None and own.fits and not own.missing:
+            return named
+        return next(iter(self.fitting_ids()), named)
+
+    def env_id(self) -> str:
+        """The environment that is trained for: with a curriculum its last stage."""
+        return self.stages.target or self.run.said("env_id")
+
+    def about_environment(self) -> str:
+        """The line under the environment."""
+        if self.stages.rows:
+            return "The last stage of the curriculum"
+        env_id = self.run.said("env_id")
+        choice = self.environments.find(env_id)
+        if choice is not None:
+            return choice.about
+        return "Not in the catalog: the check asks the training interpreter" if env_id else "Choose one"
+
+    def environment_problem(self) -> str:
+        """Why this environment will not do."""
+        if not self.env_id():
+            return "No environment is chosen: choose one, or a curriculum."
+        choice = self.environments.find(self.env_id())
+        return choice.misfit if choice else ""
+
+    def problems(self) -> list[str]:
+        found = [self.environment_problem(), self.seeds_problem(), self.stages.problem(), *super().problems()]
+        return [problem for problem in found if problem]
+
+    def needs(self) -> Iterator[tuple[str, str]]:
+        yield from super().needs()
+        for row in self.stages.rows:
+            yield self.source.extra_of(row.env_id.strip()), row.env_id.strip()
+
+    def speed_key(self) -> tuple[str, str]:
+        return self.algo, self.env_id()
+
+    def primary(self) -> str:
+        count = 1 if self.seeds_problem() else len(self.seeds())
+        return "Train" if count == 1 else f"Train {count} runs"
+
+    def make_order(self, settings: RunSettings) -> Order:
+        extras = dict(settings.extras)
+        kwargs, schedule = json_object(self.run.text("env_kwargs")), self.stages.schedule()
+        extras |= {"env_kwargs": kwargs} if kwargs else {}
+        extras |= {"curriculum_schedule": schedule} if schedule else {}
+        asked = self.asked(
+            algo=self.algo,
+            env_id=None if schedule else self.env_id(),
+            total_timesteps=self.run.whole("total_timesteps"),
+            params=self.params.changes(),
+            extras=extras,
+            python=settings.python,
+        )
+        return Order(train_config, asked, settings, self.seeds())
+
+    def load(self, prefill: Mapping[str, Any]) -> None:
+        """Fill the form: from the `config` of a run, or from `algo`, `env_id`, `total_timesteps`, `seeds`."""
+        config = prefill.get("config") or {}
+        asked = {**config.get("metadata", {}).get("worker", {}).get("config", {}), **prefill}
+        if asked.get("algo") in self.algorithms:
+            self.choose(asked["algo"])
+        extras = asked.get("extras") or {}
+        self.stages.load(extras.get("curriculum_schedule"))
+        if asked.get("env_id"):
+            self.run.put("env_id", asked["env_id"])
+        if asked.get("total_timesteps"):
+            self.run.put("total_timesteps", int(asked["total_timesteps"]))
+        seeds = asked.get("seeds") or ([asked["seed"]] if asked.get("seed") is not None else [])
+        if seeds:
+            self.run.put("seeds", show_seeds(seeds))
+        if extras.get("env_kwargs"):
+            self.run.put("env_kwargs", json.dumps(extras["env_kwargs"]))
+        for name, value in (extras.get("algo_params") or {}).items():
+            if name in self.params.fields:
+                self.params.put(name, value)
+        load_settings(self.run, config)
 
 
 class CleanRLForms:
@@ -43,11 +166,11 @@ class CleanRLForms:
         if purpose == "train":
             return self.train(prefill)
         if purpose == "resume":
-            return self.resume(prefill)
+            return ResumeForm(self._source, self._policies(), FREE).opened(prefill)
         if purpose == "policy":
-            return self.policy(prefill)
+            return PolicyForm(self._source, self._policies()).opened(prefill)
         if purpose == "script":
-            return self.script(prefill)
+            return ScriptForm(self._source, SECTIONS).opened(prefill)
         raise UserError(f"There is no form to '{purpose}'.")
 
     def train(self, prefill: Mapping[str, Any]) -> TrainForm:
@@ -55,23 +178,7 @@ class CleanRLForms:
         made.load(prefill)
         return made
 
-    def resume(self, prefill: Mapping[str, Any]) -> ResumeForm:
-        made = ResumeForm(self._source, self._policies(), FREE)
-        made.choose(made.load(prefill))
-        return made
-
-    def policy(self, prefill: Mapping[str, Any]) -> PolicyForm:
-        made = PolicyForm(self._source, self._policies())
-        made.choose(made.load(prefill))
-        return made
-
-    def script(self, prefill: Mapping[str, Any]) -> ScriptForm:
-        made = ScriptForm(self._source, SECTIONS)
-        made.choose(made.load(prefill))
-        return made
-
-    def _policies(self) -> PolicyList:
+    def _policies(self) -> list[ListRow]:
         catalog = self._source.catalog
-        if not isinstance(catalog, PolicyCatalog):
-            return PolicyList(())
-        return PolicyList(islice(catalog.policies(self._source.var), _MOST_POLICIES))
+        found = catalog.policies(self._source.var) if isinstance(catalog, PolicyCatalog) else ()
+        return [policy_row(facts) for facts in islice(found, _MOST_POLICIES)]

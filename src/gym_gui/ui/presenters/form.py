@@ -3,53 +3,58 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from gym_gui.models.form_choices import (
     EnvironmentList,
+    ListRow,
     Requirement,
     environments_for,
     find_misfits,
     installed_sets,
+    missing,
     trainable,
 )
-from gym_gui.models.form_state import Field, FormState
-from gym_gui.models.run_settings import TRUST, RunSettings
-from mosaic.client import RunRecord, eval_config, resume_config, train_config
+from gym_gui.models.form_state import Field, FormState, about_seeds, parse_seeds, seeds_problem
+from gym_gui.models.run_settings import ALL, TRUST, RunSettings
+from gym_gui.models.words import mode_of
+from mosaic.client import RunRecord
 from mosaic.contract.capabilities import EnvironmentFacts, FormCatalog, WorkerCapabilities, WorkerCatalog
 from mosaic.contract.errors import MosaicError, UserError
-
-
-def speed_of(runs: Iterable[RunRecord], algo: str, env_id: str) -> float | None:
-    """Steps per second of the newest run that trained this algorithm there; None when there is none."""
-    fitting = [
-        run
-        for run in runs
-        if (run.worker_config.get("algo"), run.worker_config.get("env_id")) == (algo, env_id)
-        and (run.worker_config.get("extras") or {}).get("mode", "train") == "train"
-        and run.headline.get("sps")
-    ]
-    newest = max(fitting, key=lambda run: run.submitted_at, default=None)
-    return None if newest is None else float(newest.headline["sps"])
-
 
 Config = dict[str, Any]
 T = TypeVar("T")
 
+_ROLLOUT = ("num_envs", "num_steps", "num_minibatches")
+_read: dict[str, tuple[list[str], Sequence[EnvironmentFacts], dict[str, dict[str, str]]]] = {}
+"""Algorithms, environments and misfits of each catalog, which never change and are too much for each form."""
 
-class Order(Protocol):
+
+@dataclass(frozen=True)
+class Order:
     """What a form asks for, as it was when somebody pressed the button; used by another thread."""
+
+    build: Callable[..., Config]
+    """`train_config`, `resume_config` or `eval_config`, which are told what is `asked` for by name."""
+    asked: Mapping[str, Any]
+    settings: RunSettings
+    seeds: tuple[int, ...] = ()
+    """One run for each; without any there is one run, whose seed is among what is asked for."""
 
     def configs(self) -> list[Config]:
         """The run configs, checked by the worker; UserError when something is wrong. May take a while."""
-
-
-_read: dict[str, tuple[list[str], Sequence[EnvironmentFacts], dict[str, dict[str, str]]]] = {}
-"""Algorithms, environments and misfits of each catalog, which never change and are too much for each form."""
+        seed = {"seed": self.seeds[0]} if self.seeds else {}
+        config = self.settings.finish(self.build(**{**self.settings.asked(), **seed, **self.asked}))
+        found = []
+        for one in self.seeds or (None,):
+            found.append(deepcopy(config))
+            if one is not None:
+                found[-1]["metadata"]["worker"]["config"]["seed"] = one
+        return found
 
 
 @dataclass(frozen=True)
@@ -90,11 +95,6 @@ class FormSource:
             installed=installed_sets(),
         )
 
-    def environments_for(self, algo: str) -> EnvironmentList:
-        """The environments as an algorithm sees them now."""
-        offered = trainable(self.environments, self.misfits)
-        return environments_for(offered, self.misfits.get(algo, {}), self.installed)
-
     def extra_of(self, env_id: str) -> str:
         """The optional set that an environment needs; empty for none."""
         return next((one.extra or "" for one in self.environments if one.env_id == env_id), "")
@@ -111,27 +111,42 @@ def _is_whole(catalog: FormCatalog, algo: str) -> bool:
 class FormPresenter(ABC):
     """The fields of one form. All of it runs on the thread of the window and never blocks."""
 
-    title: str
-    """What the form is for."""
-
-    def __init__(self, source: FormSource) -> None:
+    def __init__(self, source: FormSource, fields: Iterable[Field]) -> None:
         self.source = source
+        self.run = FormState([*fields, *ALL])
+        self._environments: dict[str, EnvironmentList] = {}
+
+    @property
+    def params(self) -> FormState:
+        """The parameters of the algorithm, where the form has any."""
+        return FormState([])
 
     @abstractmethod
-    def states(self) -> Sequence[FormState]:
-        """All fields."""
-
-    @abstractmethod
-    def order(self) -> Order:
-        """What is asked for now; UserError names a field that is wrong."""
+    def make_order(self, settings: RunSettings) -> Order:
+        """What is asked for now; nothing is wrong with it as far as can be seen here."""
 
     @abstractmethod
     def primary(self) -> str:
         """What the button will do, in words."""
 
     @abstractmethod
-    def missing(self) -> list[Requirement]:
-        """The optional sets that this run needs and that are not there."""
+    def env_id(self) -> str:
+        """The environment that the run is for."""
+
+    def order(self) -> Order:
+        """What is asked for now; UserError names a field that is wrong."""
+        problems = self.problems()
+        if problems:
+            raise UserError(problems[0])
+        return self.make_order(RunSettings.of(self.run))
+
+    def asked(self, **more: Any) -> dict[str, Any]:
+        """What every order says beside what it is about."""
+        return {
+            "worker_type": self.source.capabilities.worker_type,
+            "folder": self.source.folder,
+            **more,
+        }
 
     def speed_key(self) -> tuple[str, str] | None:
         """Algorithm and environment, to ask earlier runs how fast it will be."""
@@ -139,175 +154,118 @@ class FormPresenter(ABC):
 
     def problems(self) -> list[str]:
         """What can be seen to be wrong without asking anybody."""
-        return [problem for state in self.states() for problem in state.problems()]
+        return [*self.run.problems(), *self.params.problems()]
+
+    def missing(self) -> list[Requirement]:
+        """The optional sets that this run needs and that are not there; another interpreter has its own."""
+        return [] if self.run.said("python") else missing(self.needs(), self.source.installed)
+
+    def needs(self) -> Iterator[tuple[str, str]]:
+        """Optional sets, each with what asks for it."""
+        yield self.source.extra_of(self.env_id()), self.env_id()
+        if any(self.is_on(name) for name in ("video", "capture_video")):
+            yield "video", "Recording a video"
+        if self.is_on("wandb"):
+            yield "wandb", "Tracking with Weights & Biases"
+
+    def is_on(self, name: str) -> bool:
+        """Whether there is a switch of this name, and it is on."""
+        return any(name in state.fields and state.is_on(name) for state in (self.run, self.params))
+
+    def environments_of(self, algo: str) -> EnvironmentList:
+        """The environments as an algorithm sees them now."""
+        if algo not in self._environments:
+            source = self.source
+            offered = trainable(source.environments, source.misfits)
+            self._environments[algo] = environments_for(
+                offered, source.misfits.get(algo, {}), source.installed
+            )
+        return self._environments[algo]
 
     def trust(self, module: str) -> None:
         """The person says yes to a module that only a file names."""
-        for state in self.states():
-            if TRUST in state.fields:
-                known = filter(None, state.said(TRUST).split(","))
-                state.put(TRUST, ",".join([*known, module]))
+        known = filter(None, self.run.said(TRUST).split(","))
+        self.run.put(TRUST, ",".join([*known, module]))
 
     def take_installed(self, installed: Mapping[str, bool]) -> None:
         """Optional sets have been installed meanwhile."""
         self.source.installed.update(installed)
+        self._environments.clear()
+
+    def seeds(self) -> tuple[int, ...]:
+        return parse_seeds(self.run.text("seeds"))
+
+    def about_seeds(self) -> str:
+        return about_seeds(self.run.text("seeds"))
+
+    def seeds_problem(self) -> str:
+        return seeds_problem(self.run.text("seeds"))
 
 
 class ChoosingForm(FormPresenter, Generic[T]):
     """A form about one thing that lies in a file: it is named, read, and taken."""
 
-    trouble = ""
-    """Why what was named cannot be taken."""
+    key: str
+    """The field that names it, which is also what a prefill may hold."""
+    nothing: str
+    """What is wrong while nothing is chosen."""
+
+    def __init__(self, source: FormSource, fields: Iterable[Field], rows: Sequence[ListRow]) -> None:
+        """`rows` are those things that were found."""
+        super().__init__(source, fields)
+        self.rows = rows
+        self.facts: T | None = None
+        self.trouble = ""
+        """Why what was named cannot be taken."""
 
     @abstractmethod
     def read(self, named: str) -> T:
         """What a path, a name or an id means; UserError when nothing. Not for the thread of the window."""
 
     @abstractmethod
+    def chosen(self) -> str:
+        """The key of the row that is chosen; empty for none."""
+
     def take(self, found: T | None) -> None:
         """Make the form about this; None while nothing is chosen."""
-
-    def choose(self, named: str) -> None:
-        """Read and take in one; what cannot be read leaves the form without a choice, with the reason."""
-        if named:
-            try:
-                self.take(self.read(named))
-            except MosaicError as error:
-                self.refuse(str(error))
+        self.facts, self.trouble = found, ""
 
     def refuse(self, why: str) -> None:
         """Nothing is chosen, because of this."""
         self.take(None)
         self.trouble = why
 
+    def opened(self, prefill: Mapping[str, Any]) -> Self:
+        """The form for what it was opened for; what cannot be read leaves it without a choice."""
+        given = (prefill.get(self.key), prefill.get("run_dir"), prefill.get("run_id"), self.first())
+        named = str(next(filter(None, given), ""))
+        self.run.put(self.key, named)
+        if named:
+            try:
+                self.take(self.read(named))
+            except MosaicError as error:
+                self.refuse(str(error))
+        return self
 
-@dataclass(frozen=True)
-class TrainOrder:
-    """Runs that differ in their seed only."""
+    def first(self) -> str:
+        """What is chosen where nothing was named."""
+        return ""
 
-    algo: str
-    env_id: str | None
-    total_timesteps: int | None
-    seeds: tuple[int, ...]
-    params: Mapping[str, Any]
-    extras: Mapping[str, Any]
-    settings: RunSettings
-    worker_type: str | None = None
-    folder: Path | None = None
-
-    def configs(self) -> list[Config]:
-        config = train_config(
-            self.algo,
-            self.env_id,
-            total_timesteps=self.total_timesteps,
-            seed=self.seeds[0],
-            params=self.params,
-            extras=self.extras,
-            tags=self.settings.tags,
-            run_name=self.settings.run_name,
-            python=self.settings.python,
-            worker_type=self.worker_type,
-            folder=self.folder,
-            secrets=self.settings.secrets,
-            plain=self.settings.plain,
-        )
-        return for_seeds(self.settings.finish(config), self.seeds)
+    def problems(self) -> list[str]:
+        return [self.trouble or self.nothing] if self.facts is None else super().problems()
 
 
-def for_seeds(config: Config, seeds: Sequence[int]) -> list[Config]:
-    """The same config once for each seed."""
-    found = []
-    for seed in seeds:
-        one = deepcopy(config)
-        one["metadata"]["worker"]["config"]["seed"] = seed
-        found.append(one)
-    return found
-
-
-@dataclass(frozen=True)
-class ResumeOrder:
-    """A new run that goes on from a checkpoint or a model."""
-
-    checkpoint: str
-    settings: RunSettings
-    params: Mapping[str, Any]
-    total_timesteps: int | None = None
-    extend: int | None = None
-    algo: str | None = None
-    env_id: str | None = None
-    worker_type: str | None = None
-    folder: Path | None = None
-
-    def configs(self) -> list[Config]:
-        config = resume_config(
-            self.checkpoint,
-            total_timesteps=self.total_timesteps,
-            extend=self.extend,
-            algo=self.algo,
-            env_id=self.env_id,
-            params=self.params,
-            extras=self.settings.extras,
-            tags=self.settings.tags,
-            run_name=self.settings.run_name,
-            python=self.settings.python,
-            worker_type=self.worker_type,
-            folder=self.folder,
-            secrets=self.settings.secrets,
-            plain=self.settings.plain,
-        )
-        return [self.settings.finish(config)]
-
-
-@dataclass(frozen=True)
-class EvalOrder:
-    """An evaluation of a policy."""
-
-    policy: str
-    settings: RunSettings
-    episodes: int | None = None
-    batch_size: int | None = None
-    repeat: bool = False
-    deterministic: bool = True
-    gamma: float | None = None
-    seed: int | None = None
-    env_id: str | None = None
-    algo: str | None = None
-    capture_video: bool = False
-    num_envs: int | None = None
-    max_episode_steps: int | None = None
-    max_seconds: float | None = None
-    worker_type: str | None = None
-    folder: Path | None = None
-    var: Path | None = None
-
-    def configs(self) -> list[Config]:
-        config = eval_config(
-            self.policy,
-            episodes=self.episodes,
-            batch_size=self.batch_size,
-            repeat=self.repeat,
-            deterministic=self.deterministic,
-            gamma=self.gamma,
-            seed=self.seed,
-            env_id=self.env_id,
-            algo=self.algo,
-            capture_video=self.capture_video,
-            num_envs=self.num_envs,
-            max_episode_steps=self.max_episode_steps,
-            max_seconds=self.max_seconds,
-            extras=self.settings.extras,
-            tags=self.settings.tags,
-            run_name=self.settings.run_name,
-            worker_type=self.worker_type,
-            folder=self.folder,
-            secrets=self.settings.secrets,
-            plain=self.settings.plain,
-            var=self.var,
-        )
-        return [self.settings.finish(config)]
-
-
-_ROLLOUT = ("num_envs", "num_steps", "num_minibatches")
+def speed_of(runs: Iterable[RunRecord], algo: str, env_id: str) -> float | None:
+    """Steps per second of the newest run that trained this algorithm there; None when there is none."""
+    fitting = [
+        run
+        for run in runs
+        if (run.worker_config.get("algo"), run.worker_config.get("env_id")) == (algo, env_id)
+        and mode_of(run) == "train"
+        and run.headline.get("sps")
+    ]
+    newest = max(fitting, key=lambda run: run.submitted_at, default=None)
+    return None if newest is None else float(newest.headline["sps"])
 
 
 @dataclass(frozen=True)
@@ -319,7 +277,7 @@ class Group:
 
 
 class ParameterSheet:
-    """A form's view of every algorithm's parameters."""
+    """A form's view of every algorithm's parameters, each algorithm with its own changes."""
 
     def __init__(self, catalog: WorkerCatalog, kept: Sequence[str], sections: Sequence[Group]) -> None:
         """`kept` are parameters that stand beside what a run keeps; `sections` are folded away."""

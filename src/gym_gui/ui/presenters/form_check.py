@@ -18,6 +18,8 @@ from mosaic.contract.errors import MosaicError, UntrustedModuleError
 from mosaic.contract.secrets import lift_secrets
 
 Fact = tuple[str, str]
+_BESIDE = ("env_id", "total_timesteps", "seed", "curriculum", "track", "policy_path")
+"""Told elsewhere."""
 
 
 @dataclass(frozen=True)
@@ -162,10 +164,6 @@ def _stages(stages: Sequence[Mapping[str, Any]]) -> list[Fact]:
         (f"stage {number}", f"{stage['env_id']} until {stage.get('condition', 'the end of the budget')}")
         for number, stage in enumerate(stages, 1)
     ]
-
-
-_BESIDE = ("env_id", "total_timesteps", "seed", "curriculum", "track", "policy_path")
-"""Told elsewhere."""
 
 
 def _changes(summary: Mapping[str, Any]) -> list[Fact]:

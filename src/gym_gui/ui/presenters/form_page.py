@@ -47,7 +47,9 @@ def read_page(catalog: FormCatalog, algo: str) -> AlgorithmPage:
     return AlgorithmPage(
         text=intro,
         sections=tuple(Section(title, _points(found[title])) for title in _KEPT if title in found),
-        results=tuple(_results(results)),
+        results=tuple(
+            f"{env}: {reached} after {steps} steps" for env, steps, reached, *_ in _rows(results)[1:]
+        ),
         picture=path.parent / picture[1] if picture else None,
         path=path,
     )
@@ -76,10 +78,6 @@ def _points(text: str) -> tuple[str, ...]:
     if rows:
         return tuple(f"{name} ({default}): {what}" for name, default, what, *_ in rows)
     return tuple(" ".join(point.split()) for point in _POINT.split(text) if point.strip())
-
-
-def _results(text: str) -> list[str]:
-    return [f"{env}: {reached} after {steps} steps" for env, steps, reached, *_ in _rows(text)[1:]]
 
 
 RESUMING = AlgorithmPage(

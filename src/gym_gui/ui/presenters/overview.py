@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gym_gui.models import words
 from gym_gui.models.filters import elapsed
-from gym_gui.models.run_files import is_evaluation
+from gym_gui.models.words import is_evaluation
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
 

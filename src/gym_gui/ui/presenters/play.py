@@ -14,6 +14,23 @@ from mosaic.client.playing import ARROWS, Choices
 _SLIDER_STEPS = 200
 _MOST_BUTTONS = 18
 _FIRST_KEYS = 10
+_MOST_ROWS = 16
+Phase = Literal["start", "loading", "playing", "ended", "failed"]
+Kind = Literal["step", "reset", "again", "run", "faster", "slower"]
+
+SPEEDS = (1, 2, 5, 10, 15, 30, 60, 120)
+"""Steps per second while it runs."""
+_USUAL_SPEED = 30
+_MOST_EPISODES = 200
+_KEYS: dict[str, Kind] = {
+    "space": "step",
+    "n": "reset",
+    "a": "again",
+    "r": "run",
+    "+": "faster",
+    "=": "faster",
+    "-": "slower",
+}
 
 
 @dataclass(frozen=True)
@@ -109,7 +126,7 @@ class ActionSpace:
             return
         if space["kind"] == "multi_discrete":
             sizes = list(_flat(space["nvec"]))
-            self._shape = _shape(space["nvec"])
+            self._shape = _sizes(space["nvec"])
             bounds = [(0.0, size - 1) for size in sizes]
         elif space["kind"] == "multi_binary":
             self._shape = list(space["shape"])
@@ -138,10 +155,6 @@ def _flat(value: Any) -> Iterator[Any]:
             yield from _flat(item)
     else:
         yield value
-
-
-def _shape(value: Any) -> list[int]:
-    return [len(value), *_shape(value[0])] if isinstance(value, list) and value else []
 
 
 @dataclass(frozen=True)
@@ -191,9 +204,6 @@ class Closed:
 
 
 News = Opened | Seen | Running | Refusal | Closed
-
-
-_MOST_ROWS = 16
 
 
 @dataclass(frozen=True)
@@ -258,24 +268,6 @@ def bars(following: dict[str, Any], actions: Sequence[int]) -> list[Bar]:
 
 def _sizes(value: Any) -> list[int]:
     return [len(value), *(_sizes(value[0]) if value else [])] if isinstance(value, list) else []
-
-
-Phase = Literal["start", "loading", "playing", "ended", "failed"]
-Kind = Literal["step", "reset", "again", "run", "faster", "slower"]
-
-SPEEDS = (1, 2, 5, 10, 15, 30, 60, 120)
-"""Steps per second while it runs."""
-_USUAL_SPEED = 30
-_MOST_EPISODES = 200
-_KEYS: dict[str, Kind] = {
-    "space": "step",
-    "n": "reset",
-    "a": "again",
-    "r": "run",
-    "+": "faster",
-    "=": "faster",
-    "-": "slower",
-}
 
 
 @dataclass(frozen=True)
@@ -371,7 +363,7 @@ class PlayPresenter:
     def _ending(self) -> str:
         episode = self.episodes[0]
         truncated = self.seen is not None and self.seen.message["truncated"]
-        how = "was cut off" if truncated else "ended"
+        how = "was truncated" if truncated else "ended"
         return (
             f"Episode {episode.number} {how} after {words.steps(episode.length)} steps, "
             f"return {words.number(episode.total)}."
@@ -397,7 +389,7 @@ class PlayPresenter:
         """What the policy sees."""
         return observation_rows(self.seen.message["observation"]) if self.seen else []
 
-    def opinion(self) -> list[Bar]:
+    def policy_output(self) -> list[Bar]:
         """What the policy makes of each action, in the order of the choices; empty where it does not say."""
         following = self.seen.message.get("next") if self.seen else None
         if following is None or self.space is None or not self.space.choices:
@@ -410,12 +402,12 @@ class PlayPresenter:
         return None if following is None else following["action"]
 
     def next_text(self) -> str:
-        """The same in words, with what it expects."""
+        """The same in words, with the value of the observation."""
         following = self.seen.message.get("next") if self.seen else None
         if following is None or self.space is None:
             return "–"
         value = following.get("value")
-        worth = "" if value is None else f" · expects {number(value)}"
+        worth = "" if value is None else f" · value {number(value)}"
         return f"{self.space.name(following['action'])}{worth}"
 
     def command(self, key: str) -> Command | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
 from typing import Any
@@ -12,13 +12,18 @@ import psutil
 
 from gym_gui.models import words
 from gym_gui.models.listing import Finder, overall_state, reason_text, shared_tags
-from gym_gui.models.run_files import RunFacts, is_evaluation
+from gym_gui.models.run_files import RunFacts
 from gym_gui.models.runs import RunBook
-from gym_gui.models.words import State, ago, short_id, state_of, title_of
+from gym_gui.models.words import State, ago, is_evaluation, short_id, state_of, title_of
 from mosaic.client import HealthRecord, RunRecord
 from mosaic.contract.outside import bytes_text
 
 _MOST_SEEDS = 8
+_REASON = 56
+"""So many letters of a reason stand in the bar; all of it is in the tooltip, and in the middle."""
+_MOST = 60
+RUN_PREFIX = "run."
+"""Begins the names of commands for the run that is shown."""
 
 
 @dataclass(frozen=True)
@@ -31,6 +36,7 @@ class Doable:
     cancels: int
     removes: int
     waits: int
+    """How many of those that can be cancelled have not begun."""
 
 
 def doable_with(runs: Sequence[RunRecord]) -> Doable:
@@ -58,14 +64,7 @@ class HeaderWords:
     labels: str
     """Tags and notes."""
     reason: str
-    pausing: str | None
-    """`Pause` or `Resume`; None when neither makes sense."""
-    pauses: int
-    """How many runs that is for."""
-    cancels: int
-    waits: int
-    """How many of those have not begun."""
-    removes: int
+    can: Doable
     plays: bool
     """Whether it is a training, whose policy can be evaluated once there is one."""
     can_evaluate: bool
@@ -98,11 +97,8 @@ def header_words(
         meta=" · ".join(filter(None, meta)),
         labels="   ".join(filter(None, (words.tags_text(run.tags), run.notes))),
         reason=reason_text(shown, state, find),
-        pausing=can.pausing,
-        pauses=can.pauses,
-        cancels=can.cancels,
-        waits=can.waits,
-        removes=can.removes if marked or not can.cancels else 0,
+        # Of a group of which some still live, those that have ended are not removed by its buttons.
+        can=can if marked or not can.cancels else replace(can, removes=0),
         plays=not is_evaluation(run),
         can_evaluate=can_evaluate(run, facts),
         can_resume_training=can_resume(run, facts),
@@ -123,7 +119,7 @@ def can_resume(run: RunRecord, facts: RunFacts) -> bool:
 
 def _seed(run: RunRecord) -> str:
     seed = run.worker_config.get("seed")
-    return "–" if seed is None else str(seed)
+    return words.NONE if seed is None else str(seed)
 
 
 def _since(run: RunRecord) -> str:
@@ -162,10 +158,6 @@ def empty_words(state: str, reason: str, listed: bool, any_runs: bool) -> EmptyW
         "Everything else is in the form: algorithms, environments, seeds, curricula.",
         True,
     )
-
-
-_REASON = 56
-"""So many letters of a reason stand in the bar; all of it is in the tooltip, and in the middle."""
 
 
 @dataclass(frozen=True)
@@ -333,9 +325,6 @@ COMMANDS = (
     Found("log", "Open the window's log", ""),
     Found("quit", "Close the window; runs go on", "Ctrl+Q"),
 )
-_MOST = 60
-RUN_PREFIX = "run."
-"""Begins the names of commands for the run that is shown."""
 
 
 def commands_for_run(offers: Mapping[str, str], title: str) -> list[Found]:

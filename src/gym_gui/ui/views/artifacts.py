@@ -6,16 +6,26 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, Qt, QTimer, Signal
+from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QTreeView, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHeaderView, QTreeView, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models import words
 from gym_gui.models.run_files import Node, RunFacts, tree_of
-from gym_gui.theme import SPACE
+from gym_gui.services.tasks import timer
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import ElidedLabel, button, card, gap_splitter, label, open_path
+from gym_gui.ui.widgets.basics import (
+    PAGE,
+    Button,
+    Card,
+    ElidedLabel,
+    gap_splitter,
+    hbox,
+    label,
+    open_path,
+    vbox,
+)
 from gym_gui.ui.widgets.frame_view import VideoPlayer
 from mosaic.analytics.artifacts import list_artifacts
 from mosaic.client import RunRecord
@@ -27,6 +37,7 @@ _COLUMNS = ("Name", "", "Size", "Changed")
 _NOWHERE = QModelIndex()
 
 Index = QModelIndex | QPersistentModelIndex
+_LOOK_MS = 3000
 
 
 class FileTree(QAbstractItemModel):
@@ -177,9 +188,6 @@ class ArtifactList(QTreeView):
         self.chosen.emit(found)
 
 
-_LOOK_MS = 3000
-
-
 class ArtifactsView(RunView):
     """The tree on the left; what is chosen on the right."""
 
@@ -187,59 +195,37 @@ class ArtifactsView(RunView):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._run: RunRecord | None = None
         self._node: Node | None = None
-        self._visible = False
         self.total = label("", "label")
         self.files = ArtifactList()
         self.player = VideoPlayer()
         self.name = ElidedLabel("", "strong", middle=True)
         self.about = label("", "dim", selectable=True, wraps=True)
-        self.open_run = button("Open folder", "Ctrl+Shift+O")
-        self.open_here = button("Show in folder")
-        self.copy = button("Copy path")
-        self.evaluate = button("Evaluate")
-        self.resume = button("Resume from it")
-        self._timer = QTimer(self, interval=_LOOK_MS)
+        self.open_run = Button("Open folder", "Ctrl+Shift+O", do=lambda: self._open(self._folder()))
+        self.open_here = Button("Show in folder", do=lambda: self._open(self._chosen_path().parent))
+        self.copy = Button("Copy path", do=self._copy)
+        self.evaluate = Button(
+            "Evaluate", do=lambda: self.context.open_form("policy", {"policy": str(self._chosen_path())})
+        )
+        self.resume = Button(
+            "Resume from it",
+            do=lambda: self.context.open_form("resume", {"checkpoint": str(self._chosen_path())}),
+        )
+        self._timer = timer(self, _LOOK_MS, self._look)
         self._build()
-        self._timer.timeout.connect(self._look)
         self.files.chosen.connect(self._choose)
-        self.open_run.clicked.connect(lambda: self._open(self._folder()))
-        self.open_here.clicked.connect(lambda: self._open(self._chosen_path().parent))
-        self.copy.clicked.connect(self._copy)
-        self.evaluate.clicked.connect(
-            lambda: self.context.open_form("policy", {"policy": str(self._chosen_path())})
-        )
-        self.resume.clicked.connect(
-            lambda: self.context.open_form("resume", {"checkpoint": str(self._chosen_path())})
-        )
 
     def _build(self) -> None:
-        head = QHBoxLayout()
-        head.addWidget(self.total, 1)
-        head.addWidget(self.open_run)
-        tree = card()
-        tree.column.addLayout(head)
-        tree.column.addWidget(self.files, 1)
-        self.details = card()
-        self.details.column.addWidget(self.name)
-        self.details.column.addWidget(self.about)
-        row = QHBoxLayout()
-        row.setSpacing(SPACE[1])
-        for one in (self.evaluate, self.resume, self.open_here, self.copy):
-            row.addWidget(one)
-        row.addStretch(1)
-        self.details.column.addLayout(row)
-        self.details.column.addWidget(self.player, 1)
+        head = hbox((self.total, 1), self.open_run)
+        tree = Card(head, (self.files, 1))
+        row = hbox(self.evaluate, self.resume, self.open_here, self.copy, 1)
         self._filler = QWidget()
-        self.details.column.addWidget(self._filler, 1)
+        self.details = Card(self.name, self.about, row, (self.player, 1), (self._filler, 1))
         split = gap_splitter(Qt.Orientation.Horizontal, tree, self.details)
         # In a small window both give way, or the names of files would be cut short.
         split.setStretchFactor(1, 1)
         split.setSizes([560, 480])
-        column = QVBoxLayout(self)
-        column.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[3])
-        column.addWidget(split)
+        vbox(split, on=self, margins=PAGE)
         self._choose(None)
 
     @staticmethod
@@ -254,16 +240,13 @@ class ArtifactsView(RunView):
         if self._visible:
             self._look()
 
-    def update_run(self, run: RunRecord) -> None:
-        self._run = run
-
     def enter(self) -> None:
-        self._visible = True
+        super().enter()
         self._look()
         self._timer.start()
 
     def leave(self) -> None:
-        self._visible = False
+        super().leave()
         self._timer.stop()
         self.player.set_playing(False)
 
@@ -280,7 +263,7 @@ class ArtifactsView(RunView):
 
     def _show(self, found: tuple[str, Node]) -> None:
         run_id, root = found
-        if self._run is None or run_id != self._run.run_id:
+        if self._run is None or not self.is_shown(run_id):
             return
         self.total.setText(f"{root.files:,} files · {bytes_text(root.size)}")
         self.files.show_tree(root)

@@ -1,12 +1,10 @@
-"""What a page of the window is: a tab of the selected run, or one about several runs."""
+"""What a page of the window is, and a tab of the selected run."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
 from typing import ClassVar
 
-from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from gym_gui.context import Context
@@ -20,18 +18,20 @@ class View(QWidget):
     def __init__(self, context: Context) -> None:
         super().__init__()
         self.context = context
+        self._visible = False
+        """Whether it is seen."""
 
-    @abstractmethod
     def enter(self) -> None:
         """It has become visible."""
+        self._visible = True
 
-    @abstractmethod
     def leave(self) -> None:
         """It is hidden now."""
+        self._visible = False
 
-    @abstractmethod
     def close_view(self) -> None:
         """For good: nothing may stay running."""
+        self.leave()
 
 
 class RunView(View):
@@ -39,30 +39,23 @@ class RunView(View):
 
     title: ClassVar[str]
 
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._run: RunRecord | None = None
+
     @staticmethod
-    @abstractmethod
     def wanted(run: RunRecord, facts: RunFacts) -> bool:
         """Whether the tab has something to show: else it does not exist."""
+        return True
 
     @abstractmethod
     def show_run(self, run: RunRecord) -> None:
         """Another run was selected."""
 
-    @abstractmethod
     def update_run(self, run: RunRecord) -> None:
         """The same run has news."""
+        self._run = run
 
-
-class RunsView(View):
-    """A page about several runs: `CompareView` in `ui/views/compare.py` is one."""
-
-    closed = Signal()
-    """The person wants to go back."""
-
-    @abstractmethod
-    def show_runs(self, runs: Sequence[RunRecord]) -> None:
-        """These runs were chosen."""
-
-    @abstractmethod
-    def update_runs(self, runs: Sequence[RunRecord]) -> None:
-        """Some of them have news."""
+    def is_shown(self, run_id: str) -> bool:
+        """Whether what was read is about the run that is selected now."""
+        return self._run is not None and self._run.run_id == run_id

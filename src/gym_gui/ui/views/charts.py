@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import ClassVar
 
-import shiboken6
-from PySide6.QtCore import QObject, QTimer, Signal, SignalInstance
+from PySide6.QtCore import QObject, QProcess, QTimer, Signal
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QFileDialog, QHBoxLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models import words
 from gym_gui.models.charting import ChartOptions, Line, Section, batches_line, head_note, sections
-from gym_gui.models.run_files import RunFacts, is_evaluation, read_facts, summary_of
+from gym_gui.models.run_files import RunFacts, read_facts, summary_of
+from gym_gui.models.words import is_evaluation
 from gym_gui.services.curves import ChartFeed
 from gym_gui.theme import SPACE
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import button, open_url
+from gym_gui.ui.widgets.basics import Button, hbox, open_url, vbox
 from gym_gui.ui.widgets.chart import LargeChart
 from gym_gui.ui.widgets.chart_grid import ChartGrid, ChartOptionsBar
 from mosaic.analytics.eval_summary import EvalSummary
@@ -29,11 +27,13 @@ from mosaic.client import RunRecord
 from mosaic.contract.atomic import write_atomic
 
 _ADDRESS = re.compile(r"http://\S+")
-_END_SECONDS = 10.0
+_END_MS = 10_000
+BATCHES = "Return of each batch"
+_BATCH_MS = 1000
 
 
 class TensorBoards(QObject):
-    """One TensorBoard for each run, in a process of its own: `mosaic tensorboard RUN`."""
+    """One TensorBoard for each run, each in a process of its own: `mosaic tensorboard RUN`."""
 
     ready = Signal(str)
     """Its address."""
@@ -43,70 +43,43 @@ class TensorBoards(QObject):
     def __init__(self, var: Path) -> None:
         super().__init__()
         self._var = var
-        self._lock = threading.Lock()
-        self._threads: dict[str, threading.Thread] = {}
-        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._processes: dict[str, QProcess] = {}
         self._addresses: dict[str, str] = {}
-        self._closing = False
+        self._last = "TensorBoard has ended without a word."
 
     def open(self, run_id: str) -> None:
         """Tell the address of a run's TensorBoard, at once or when it has started."""
-        with self._lock:
-            address = self._addresses.get(run_id)
-            starting = run_id in self._threads
-        if address is not None:
-            self.ready.emit(address)
-        elif not starting:
-            thread = threading.Thread(
-                target=self._serve, args=(run_id,), name=f"tensorboard {run_id}", daemon=True
-            )
-            self._threads[run_id] = thread
-            thread.start()
+        if run_id in self._addresses:
+            self.ready.emit(self._addresses[run_id])
+        elif run_id not in self._processes:
+            process = self._processes[run_id] = QProcess(self)
+            process.setProcessChannelMode(QProcess.ProcessChannelMode.MergedChannels)
+            process.setStandardInputFile(QProcess.nullDevice())
+            process.readyReadStandardOutput.connect(lambda: self._listen(run_id, process))
+            process.finished.connect(lambda: self._end(run_id))
+            process.start(sys.executable, ["-m", "mosaic", "tensorboard", run_id, "--var", str(self._var)])
 
     def close(self) -> None:
         """End them all."""
-        with self._lock:
-            self._closing = True
-            processes, threads = list(self._processes.values()), list(self._threads.values())
-        for process in processes:
+        self.blockSignals(True)
+        for process in self._processes.values():
             process.terminate()
-        for thread in threads:
-            thread.join(_END_SECONDS)
+        for process in list(self._processes.values()):
+            process.waitForFinished(_END_MS)
 
-    def _serve(self, run_id: str) -> None:
-        command = [sys.executable, "-m", "mosaic", "tensorboard", run_id, "--var", str(self._var)]
-        with self._lock:
-            if self._closing:
-                return
-            process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-            )
-            self._processes[run_id] = process
-        last = self._listen(run_id, process)
-        with self._lock:
-            served = self._addresses.pop(run_id, None)
-            del self._processes[run_id], self._threads[run_id]
-        if served is None:
-            self._say(self.failed, last)
+    def _listen(self, run_id: str, process: QProcess) -> None:
+        while process.canReadLine():
+            line = bytes(process.readLine().data()).decode(errors="replace").strip()
+            self._last = line or self._last
+            found = _ADDRESS.search(line)
+            if found:
+                self._addresses[run_id] = found[0]
+                self.ready.emit(found[0])
 
-    def _listen(self, run_id: str, process: subprocess.Popen[str]) -> str:
-        """Tell the address when it is said, wait for the end, and give the last words."""
-        last = "TensorBoard has ended without a word."
-        assert process.stdout is not None
-        with process.stdout:
-            for line in process.stdout:
-                last = line.strip() or last
-                found = _ADDRESS.search(line)
-                if found:
-                    with self._lock:
-                        self._addresses[run_id] = found[0]
-                    self._say(self.ready, found[0])
-        process.wait()
-        return last
-
-    def _say(self, signal: SignalInstance, text: str) -> None:
-        if not self._closing and shiboken6.isValid(self):
-            signal.emit(text)
+    def _end(self, run_id: str) -> None:
+        self._processes.pop(run_id).deleteLater()
+        if self._addresses.pop(run_id, None) is None:
+            self.failed.emit(self._last)
 
 
 class RunLinks(QWidget):
@@ -118,20 +91,13 @@ class RunLinks(QWidget):
         self._run: RunRecord | None = None
         self._wandb_url = ""
         self.boards = TensorBoards(context.link.var)
-        self.wandb = button("W&&B ↗")
+        self.wandb = Button("W&&B ↗", do=lambda: open_url(self._wandb_url, context.notifications))
         self.wandb.setToolTip("Weights & Biases")
         self.wandb.setAccessibleName("Weights & Biases")
-        self.tensorboard = button("TensorBoard ↗")
-        self.export = button("Export CSV…")
+        self.tensorboard = Button("TensorBoard ↗", do=self._open_tensorboard)
+        self.export = Button("Export CSV…", do=self._ask_and_export)
         self.wandb.hide()
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(SPACE[1])
-        for one in (self.wandb, self.tensorboard, self.export):
-            row.addWidget(one)
-        self.wandb.clicked.connect(lambda: open_url(self._wandb_url, context.notifications))
-        self.tensorboard.clicked.connect(self._open_tensorboard)
-        self.export.clicked.connect(self._ask_and_export)
+        hbox(self.wandb, self.tensorboard, self.export, on=self)
         self.boards.ready.connect(self._board_ready)
         self.boards.failed.connect(self._board_failed)
 
@@ -184,18 +150,11 @@ class RunLinks(QWidget):
         assert self._run is not None
         run_id, link = self._run.run_id, self._context.link
 
-        def work() -> Path:
-            write_atomic(path, link.client().metrics(run_id).to_csv().encode())
-            return path
-
-        self._context.tasks.run(work, self._exported)
-
-    def _exported(self, path: Path) -> None:
-        self._context.notifications.tell(f"Saved {path}.", "good")
-
-
-BATCHES = "Return of each batch"
-_BATCH_MS = 1000
+        self._context.tasks.run(
+            lambda: write_atomic(path, link.client().metrics(run_id).to_csv().encode()),
+            lambda _: self._context.notifications.tell(f"Saved {path}.", "good"),
+            owner=self,
+        )
 
 
 class ChartsView(RunView):
@@ -205,10 +164,8 @@ class ChartsView(RunView):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._run: RunRecord | None = None
         self._summary: EvalSummary | None = None
         self._lines: dict[str, Line] = {}
-        self._visible = False
         self.feed = ChartFeed(context.link, context.tasks)
         self.links = RunLinks(context)
         self.bar = ChartOptionsBar(context.settings)
@@ -220,13 +177,9 @@ class ChartsView(RunView):
 
     def _build(self) -> None:
         self.bar.row.addWidget(self.links)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, SPACE[3], 0, 0)
-        column.setSpacing(SPACE[2])
+        column = vbox(on=self, margins=(0, SPACE[3], 0, 0), spacing=SPACE[2])
         # The charts scroll up to the edge of the window; only what does not scroll is set in.
-        inset = QVBoxLayout()
-        inset.setContentsMargins(SPACE[4], 0, SPACE[4], 0)
-        inset.addWidget(self.bar)
+        inset = vbox(self.bar, margins=(SPACE[4], 0, SPACE[4], 0))
         column.addLayout(inset)
         column.addWidget(self.grid, 1)
 
@@ -260,7 +213,7 @@ class ChartsView(RunView):
     def enter(self) -> None:
         if self._run is None:
             return
-        self._visible = True
+        super().enter()
         self.bar.reload()
         self.feed.open(self._run.run_id)
         self.grid.go_on()
@@ -271,7 +224,7 @@ class ChartsView(RunView):
             self._timer.start()
 
     def leave(self) -> None:
-        self._visible = False
+        super().leave()
         self.feed.close()
         self.grid.stop()
         self._timer.stop()
@@ -315,7 +268,7 @@ class ChartsView(RunView):
 
     def _take_summary(self, found: tuple[str, EvalSummary | None]) -> None:
         run_id, summary = found
-        if self._run is None or run_id != self._run.run_id:
+        if self._run is None or not self.is_shown(run_id):
             return
         if self._run.ended:
             self._timer.stop()

@@ -7,15 +7,15 @@ from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QColor, QIcon, QKeySequence, QPainter, QPixmap, QShortcut
-from PySide6.QtWidgets import QHBoxLayout, QHeaderView, QTableWidget, QTableWidgetItem, QVBoxLayout
+from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem
 
 from gym_gui.context import Context
 from gym_gui.models.charting import Line, sections
 from gym_gui.models.compare import CompareTable, Group, defaults_for, group_runs, note_of, table_of
 from gym_gui.services.curves import ComparedRuns
 from gym_gui.theme import SPACE, number_font, theme
-from gym_gui.ui.views.base import RunsView
-from gym_gui.ui.widgets.basics import button, card, gap_splitter, label
+from gym_gui.ui.views.base import View
+from gym_gui.ui.widgets.basics import Button, Card, gap_splitter, hbox, label, vbox
 from gym_gui.ui.widgets.chart import LargeChart
 from gym_gui.ui.widgets.chart_grid import ChartGrid, ChartOptionsBar
 from gym_gui.ui.widgets.plot_parts import line_colour
@@ -23,6 +23,7 @@ from mosaic.client import RunRecord
 
 _RIGHT_FROM = 1
 _DOT = 10
+_TABLE_HEIGHT, _ROW_HEIGHT, _MOST_ROWS = 112, 30, 5
 
 
 class CompareTableView(QTableWidget):
@@ -107,11 +108,11 @@ def _dot(colour: QColor) -> QIcon:
     return QIcon(picture)
 
 
-_TABLE_HEIGHT, _ROW_HEIGHT, _MOST_ROWS = 112, 30, 5
-
-
-class CompareView(RunsView):
+class CompareView(View):
     """Overlaid charts above, a row for each configuration below."""
+
+    closed = Signal()
+    """The person wants to go back."""
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -119,14 +120,12 @@ class CompareView(RunsView):
         self._groups: list[Group] = []
         self._defaults: Mapping[str, Mapping[str, Any]] = {}
         self._lines: dict[str, list[Line]] = {}
-        self._visible = False
         self.compared = ComparedRuns(context.link, context.tasks, self)
         self.heading = label("", "title")
         self.state = label("", "dim")
-        self.back = button("Back", "Esc")
+        self.back = Button("Back", "Esc")
         self.bar = ChartOptionsBar(context.settings)
-        self.average = button("Mean of seeds", role="chip")
-        self.average.setCheckable(True)
+        self.average = Button("Mean of seeds", role="chip", checkable=True)
         self.average.setChecked(True)
         self.grid = ChartGrid(context, margin=0, main=True)
         self.table = CompareTableView()
@@ -134,22 +133,18 @@ class CompareView(RunsView):
         self._connect()
 
     def _build(self) -> None:
-        head = QHBoxLayout()
-        head.setSpacing(SPACE[2])
-        head.addWidget(self.heading)
-        head.addWidget(self.state, 1)
-        head.addWidget(self.back)
+        head = hbox(self.heading, (self.state, 1), self.back, spacing=SPACE[2])
         self.bar.row.addWidget(self.average)
-        below = card()
-        below.column.addWidget(label("Differences", "strong"))
-        below.column.addWidget(self.table, 1)
+        below = Card(label("Differences", "strong"), (self.table, 1))
         self.split = split = gap_splitter(Qt.Orientation.Vertical, self.grid, below)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[2])
-        column.setSpacing(SPACE[2])
-        column.addLayout(head)
-        column.addWidget(self.bar)
-        column.addWidget(split, 1)
+        vbox(
+            head,
+            self.bar,
+            (split, 1),
+            on=self,
+            margins=(SPACE[4], SPACE[3], SPACE[4], SPACE[2]),
+            spacing=SPACE[2],
+        )
         self.large = LargeChart(self.context, self, split)
 
     def _connect(self) -> None:
@@ -170,6 +165,7 @@ class CompareView(RunsView):
         self.compared.progress.connect(self._show_progress)
 
     def show_runs(self, runs: Sequence[RunRecord]) -> None:
+        """These runs were chosen."""
         self._runs = {run.run_id: run for run in runs}
         self._lines = {}
         self.heading.setText(f"{len(runs)} run{'s' * (len(runs) != 1)} compared")
@@ -185,6 +181,7 @@ class CompareView(RunsView):
             self.enter()
 
     def update_runs(self, runs: Sequence[RunRecord]) -> None:
+        """Some of them have news."""
         known = [run for run in runs if run.run_id in self._runs]
         ended = [run for run in known if run.ended and not self._runs[run.run_id].ended]
         self._runs |= {run.run_id: run for run in known}
@@ -194,7 +191,7 @@ class CompareView(RunsView):
             self.compared.open(list(self._runs.values()))
 
     def enter(self) -> None:
-        self._visible = True
+        super().enter()
         self.bar.reload()
         self.grid.go_on()
         self.compared.open(list(self._runs.values()))
@@ -202,12 +199,9 @@ class CompareView(RunsView):
         self._lay_out()
 
     def leave(self) -> None:
-        self._visible = False
+        super().leave()
         self.grid.stop()
         self.compared.close()
-
-    def close_view(self) -> None:
-        self.leave()
 
     def _take_defaults(self, defaults: dict[str, dict[str, Any]]) -> None:
         self._defaults = defaults

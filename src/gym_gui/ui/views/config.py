@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import ClassVar
 
 from PySide6.QtGui import QFontDatabase, QGuiApplication, QSyntaxHighlighter, QTextCharFormat
-from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton, QVBoxLayout
+from PySide6.QtWidgets import QHBoxLayout, QPlainTextEdit, QPushButton
 
 from gym_gui.context import Context
 from gym_gui.models.command_line import ConfigPage, config_page
-from gym_gui.models.run_files import RunFacts
 from gym_gui.theme import LABEL, SPACE, theme
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import button, card, label, open_path
+from gym_gui.ui.widgets.basics import PAGE, Button, Card, hbox, label, open_path, vbox
 from mosaic.client import RunRecord
 
 _PARTS = (
@@ -54,54 +53,35 @@ class ConfigView(RunView):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._run: RunRecord | None = None
         self._page: ConfigPage | None = None
-        self._visible = False
         self.command = label("", selectable=True, wraps=True)
         self.path = label("", "dim", selectable=True, wraps=True)
         self.payload = JsonView()
-        self.copy_command = button("Copy command")
-        self.copy_path = button("Copy path")
-        self.open_file = button("Open file")
-        self.show_folder = button("Open folder")
-        self.copy_payload = button("Copy payload")
-        column = QVBoxLayout(self)
-        column.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[3])
-        column.setSpacing(SPACE[2])
-        top = card()
-        top.column.addLayout(self._row("The same run from a terminal", self.copy_command))
-        top.column.addWidget(self.command)
-        column.addWidget(top)
-        below = card()
-        below.column.addLayout(
+        self.copy_command = Button("Copy command", do=lambda: self._copy(self.command.text(), "the command"))
+        self.copy_path = Button("Copy path", do=lambda: self._copy(self.path.text(), "the path"))
+        self.open_file = Button("Open file", do=lambda: self._open(self._page.path if self._page else None))
+        self.show_folder = Button(
+            "Open folder", do=lambda: self._open(self._page.path.parent if self._page else None)
+        )
+        self.copy_payload = Button(
+            "Copy payload", do=lambda: self._copy(self.payload.toPlainText(), "the payload")
+        )
+        top = Card(self._row("The same run from a terminal", self.copy_command), self.command)
+        below = Card(
             self._row(
                 "What the daemon has accepted",
                 self.copy_payload,
                 self.copy_path,
                 self.open_file,
                 self.show_folder,
-            )
+            ),
+            self.path,
+            (self.payload, 1),
         )
-        below.column.addWidget(self.path)
-        below.column.addWidget(self.payload, 1)
-        column.addWidget(below, 1)
-        self.copy_command.clicked.connect(lambda: self._copy(self.command.text(), "the command"))
-        self.copy_path.clicked.connect(lambda: self._copy(self.path.text(), "the path"))
-        self.copy_payload.clicked.connect(lambda: self._copy(self.payload.toPlainText(), "the payload"))
-        self.open_file.clicked.connect(lambda: self._open(self._page.path if self._page else None))
-        self.show_folder.clicked.connect(lambda: self._open(self._page.path.parent if self._page else None))
+        vbox(top, (below, 1), on=self, margins=PAGE, spacing=SPACE[2])
 
     def _row(self, title: str, *buttons: QPushButton) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(SPACE[1])
-        row.addWidget(label(title, "strong"), 1)
-        for one in buttons:
-            row.addWidget(one)
-        return row
-
-    @staticmethod
-    def wanted(run: RunRecord, facts: RunFacts) -> bool:
-        return True
+        return hbox((label(title, "strong"), 1), *buttons)
 
     def show_run(self, run: RunRecord) -> None:
         self._run, self._page = run, None
@@ -111,18 +91,12 @@ class ConfigView(RunView):
         if self._visible:
             self._read()
 
-    def update_run(self, run: RunRecord) -> None:
-        self._run = run
-
     def enter(self) -> None:
-        self._visible = True
+        super().enter()
         self._read()
 
     def leave(self) -> None:
-        self._visible = False
-
-    def close_view(self) -> None:
-        self.leave()
+        super().leave()
 
     def _read(self) -> None:
         run, var = self._run, self.context.link.var
@@ -130,7 +104,7 @@ class ConfigView(RunView):
             self.context.tasks.run(lambda: config_page(run, var), self._show)
 
     def _show(self, page: ConfigPage) -> None:
-        if self._run is None or page.run_id != self._run.run_id:
+        if not self.is_shown(page.run_id):
             return
         self._page = page
         self.command.setText(page.command)

@@ -5,27 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from PySide6.QtCore import QTimer, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QFontDatabase, QKeySequence, QShortcut, QTextCursor, QTextDocument
-from PySide6.QtWidgets import (
-    QButtonGroup,
-    QHBoxLayout,
-    QLineEdit,
-    QPlainTextEdit,
-    QPushButton,
-    QTextEdit,
-    QVBoxLayout,
-)
+from PySide6.QtWidgets import QButtonGroup, QPlainTextEdit, QTextEdit
 
 from gym_gui.context import Context
 from gym_gui.models.run_files import RunFacts
 from gym_gui.services.log_stream import MOST_LINES, STREAMS, LogStream
+from gym_gui.services.tasks import timer
 from gym_gui.theme import LABEL, SPACE, theme
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import button, label
+from gym_gui.ui.widgets.basics import Button, Gap, hbox, label, search_field, vbox
 from mosaic.client import RunRecord
 
 _LINES_MARKED = 200
+_LINES_AT_ONCE = 400
+_PAUSE_MS = 30
 
 
 class LogView(QPlainTextEdit):
@@ -43,20 +38,16 @@ class LogView(QPlainTextEdit):
         font.setPixelSize(LABEL)
         self.setFont(font)
         self._sought = ""
-        self._follows = True
+        self.follows = True
         self._adding = False
         self.verticalScrollBar().valueChanged.connect(self._scrolled)
         self.updateRequest.connect(lambda _rect, moved: self._mark() if moved else None)
         theme.changed.connect(self._mark)
 
-    @property
-    def follows(self) -> bool:
-        return self._follows
-
     def set_follows(self, follows: bool) -> None:
         """Stay at the end from now on, or where it is."""
-        if follows != self._follows:
-            self._follows = follows
+        if follows != self.follows:
+            self.follows = follows
             self.follows_changed.emit(follows)
         if follows:
             self._go_to_end()
@@ -69,7 +60,7 @@ class LogView(QPlainTextEdit):
         bar = self.verticalScrollBar()
         before, blocks = bar.value(), self.blockCount()
         self.appendPlainText("\n".join(lines))
-        if self._follows:
+        if self.follows:
             self._go_to_end()
         else:
             # Lines that were forgotten above must not move those that are being read.
@@ -84,8 +75,8 @@ class LogView(QPlainTextEdit):
     def _scrolled(self, value: int) -> None:
         if not self._adding:
             follows = value >= self.verticalScrollBar().maximum()
-            if follows != self._follows:
-                self._follows = follows
+            if follows != self.follows:
+                self.follows = follows
                 self.follows_changed.emit(follows)
 
     def seek(self, text: str) -> None:
@@ -131,10 +122,6 @@ class LogView(QPlainTextEdit):
         return marked
 
 
-_LINES_AT_ONCE = 400
-_PAUSE_MS = 30
-
-
 class LogsView(RunView):
     """One log at a time: output, errors, events or the supervisor's."""
 
@@ -142,59 +129,34 @@ class LogsView(RunView):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._run: RunRecord | None = None
         self._log: LogStream | None = None
-        self._visible = False
         self.view = LogView()
-        self.search = QLineEdit(placeholderText="Find…   /")
-        self.search.setClearButtonEnabled(True)
+        self.search = search_field("Find…   /", "Find")
         self.search.setMaximumWidth(280)
         self.found = label("", "label")
         self.about = label("", "faint")
-        self.streams: dict[str, QPushButton] = {}
-        self.follow = self._chip("Follow")
-        self.wrap = self._chip("Wrap lines")
-        self._timer = QTimer(self, singleShot=True, interval=_PAUSE_MS)
+        self.streams = {one: _chip(words) for one, words in STREAMS.items()}
+        self.follow, self.wrap = _chip("Follow"), _chip("Wrap lines")
+        self._timer = timer(self, _PAUSE_MS, self._take, once=True)
         self._build()
         self._connect()
 
-    def _chip(self, text: str) -> QPushButton:
-        made = button(text, role="chip")
-        made.setCheckable(True)
-        return made
-
     def _build(self) -> None:
-        row = QHBoxLayout()
-        row.setSpacing(SPACE[0])
         self._which = QButtonGroup(self)
-        for stream, words in STREAMS.items():
-            chip = self._chip(words)
+        for chip in self.streams.values():
             self._which.addButton(chip)
-            self.streams[stream] = chip
-            row.addWidget(chip)
-        row.addSpacing(SPACE[2])
-        row.addWidget(self.search, 1)
-        self.before, self.after = button("↑", role="quiet"), button("↓", role="quiet")
+        self.before, self.after = Button("↑", role="quiet"), Button("↓", role="quiet")
         for one, words in ((self.before, "Previous place"), (self.after, "Next place")):
             one.setAccessibleName(words)
             one.setStyleSheet("padding: 0 8px;")
-            row.addWidget(one)
-        row.addWidget(self.found)
-        row.addStretch(1)
-        row.addWidget(self.wrap)
-        row.addWidget(self.follow)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[1])
-        column.setSpacing(SPACE[1])
-        column.addLayout(row)
-        column.addWidget(self.view, 1)
-        column.addWidget(self.about)
+        sought = (Gap(SPACE[2]), (self.search, 1), self.before, self.after, self.found)
+        row = hbox(*self.streams.values(), *sought, 1, self.wrap, self.follow, spacing=SPACE[0])
+        vbox(row, (self.view, 1), self.about, on=self, margins=(SPACE[4], SPACE[3], SPACE[4], SPACE[1]))
         self.streams["stdout"].setChecked(True)
         self.follow.setChecked(True)
 
     def _connect(self) -> None:
         self._which.buttonClicked.connect(lambda _: self._open())
-        self._timer.timeout.connect(self._take)
         self.search.textChanged.connect(self._seek)
         self.search.returnPressed.connect(lambda: self.view.find_next())
         self.after.clicked.connect(lambda: self.view.find_next())
@@ -222,19 +184,13 @@ class LogsView(RunView):
         else:
             self.view.clear()
 
-    def update_run(self, run: RunRecord) -> None:
-        self._run = run
-
     def enter(self) -> None:
-        self._visible = True
+        super().enter()
         self._open()
 
     def leave(self) -> None:
-        self._visible = False
+        super().leave()
         self._shut()
-
-    def close_view(self) -> None:
-        self.leave()
 
     def _open(self) -> None:
         self._shut()
@@ -287,3 +243,7 @@ class LogsView(RunView):
     def _wrap(self, wraps: bool) -> None:
         modes = LogView.LineWrapMode
         self.view.setLineWrapMode(modes.WidgetWidth if wraps else modes.NoWrap)
+
+
+def _chip(text: str) -> Button:
+    return Button(text, role="chip", checkable=True)

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from PySide6.QtCore import Qt, QTimer
-from PySide6.QtWidgets import QHBoxLayout, QScrollArea, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models.hud import shows_frames
-from gym_gui.models.run_files import RunFacts, is_evaluation, summary_of
+from gym_gui.models.run_files import RunFacts, computed_by, summary_of
+from gym_gui.models.words import is_evaluation
+from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.overview import headlines, notice
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import card, label, restyle
+from gym_gui.ui.widgets.basics import PAGE, Card, hbox, label, restyle, scrolled, vbox
 from gym_gui.ui.widgets.chart import LargeChart
 from gym_gui.ui.widgets.live_panel import LivePanel
 from gym_gui.ui.widgets.overview_charts import HeadlineCards, OverviewCharts
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
+
+_CLOCK_MS = 1000
 
 
 class LiveView(RunView):
@@ -29,11 +32,7 @@ class LiveView(RunView):
     def __init__(self, context: Context) -> None:
         super().__init__(context)
         self.panel = LivePanel(heading=False)
-        surface = card()
-        surface.column.addWidget(self.panel)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[3])
-        column.addWidget(surface)
+        vbox(Card(self.panel), on=self, margins=PAGE)
 
     @staticmethod
     def wanted(run: RunRecord, facts: RunFacts) -> bool:
@@ -51,12 +50,6 @@ class LiveView(RunView):
     def leave(self) -> None:
         self.panel.stop()
 
-    def close_view(self) -> None:
-        self.panel.stop()
-
-
-_CLOCK_MS = 1000
-
 
 class OverviewView(RunView):
     """Numbers, the live picture beside the return, and the curves that are worth a look."""
@@ -65,57 +58,46 @@ class OverviewView(RunView):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._run: RunRecord | None = None
         self._summary: EvalSummary | None = None
-        self._visible = False
+        self._asked_how = False
+        """Whether a run that has ended was asked what has computed its losses."""
         self.cards = HeadlineCards()
         self.live = LivePanel()
         self.charts = OverviewCharts(context)
-        self._clock = QTimer(self, interval=_CLOCK_MS)
+        self._clock = timer(self, _CLOCK_MS, self._tick)
         self._build()
-        self._clock.timeout.connect(self._tick)
         self.charts.changed.connect(self._show_numbers)
         self.charts.main.enlarge.connect(lambda: self.large.open_chart(self.charts.main))
         self.charts.below.enlarge.connect(self.large.open_chart)
 
     def _build(self) -> None:
-        page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[3])
-        column.setSpacing(SPACE[2])
-        self.notice = card("raised")
         self._notice_title = label("", "strong")
         self.notice_text = label("", "dim", selectable=True, wraps=True)
-        self.notice.column.addWidget(self._notice_title)
-        self.notice.column.addWidget(self.notice_text)
-        self.live_card = card()
-        self.live_card.column.addWidget(self.live)
-        middle = QHBoxLayout()
-        middle.setSpacing(SPACE[2])
+        self.notice = Card(self._notice_title, self.notice_text, role="raised")
+        self.computed = label("", "label", selectable=True, wraps=True)
+        self.computed.hide()
+        self.live_card = Card(self.live)
         for half in (self.live_card, self.charts.main):
             # Both take half of the room, whatever is in them.
             half.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        middle.addWidget(self.live_card, 1)
-        middle.addWidget(self.charts.main, 1)
-        column.addWidget(self.notice)
-        column.addWidget(self.cards)
-        column.addLayout(middle, 3)
-        column.addWidget(self.charts.below, 2)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(page)
-        outer = QVBoxLayout(self)
-        outer.setContentsMargins(0, 0, 0, 0)
-        outer.addWidget(area)
+        page = QWidget()
+        vbox(
+            self.notice,
+            self.cards,
+            self.computed,
+            (hbox((self.live_card, 1), (self.charts.main, 1), spacing=SPACE[2]), 3),
+            (self.charts.below, 2),
+            on=page,
+            margins=PAGE,
+            spacing=SPACE[2],
+        )
+        area = scrolled(page)
+        vbox(area, on=self)
         self.large = LargeChart(self.context, self, area, SPACE[4], SPACE[3])
 
-    @staticmethod
-    def wanted(run: RunRecord, facts: RunFacts) -> bool:
-        return True
-
     def show_run(self, run: RunRecord) -> None:
-        self._run, self._summary = run, None
+        self._run, self._summary, self._asked_how = run, None, False
+        self._show_computed("")
         self.live.show_run(run)
         self.charts.show_run(run)
         self._tick()
@@ -133,19 +115,16 @@ class OverviewView(RunView):
     def enter(self) -> None:
         if self._run is None:
             return
-        self._visible = True
+        super().enter()
         self.charts.start(self._group(self._run))
         self._clock.start()
         self._tick()
 
     def leave(self) -> None:
-        self._visible = False
+        super().leave()
         self._clock.stop()
         self.charts.stop()
         self.live.stop()
-
-    def close_view(self) -> None:
-        self.leave()
 
     def _group(self, run: RunRecord) -> list[RunRecord]:
         group = self.context.runs.group_of(run.run_id)
@@ -160,6 +139,18 @@ class OverviewView(RunView):
         self._show_notice(run)
         if is_evaluation(run) and (self._summary is None or not run.ended):
             self.context.tasks.run(lambda: summary_of(run), self._take_summary)
+        elif run.started_at and not self.computed.text() and not self._asked_how:
+            self._asked_how = run.ended
+            self.context.tasks.run(lambda: (run.run_id, computed_by(run)), self._take_computed)
+
+    def _take_computed(self, found: tuple[str, str]) -> None:
+        run_id, text = found
+        if self.is_shown(run_id):
+            self._show_computed(text)
+
+    def _show_computed(self, text: str) -> None:
+        self.computed.setText(f"Losses computed by {text}" if text else "")
+        self.computed.setVisible(bool(text))
 
     def _watch(self, run: RunRecord) -> None:
         """Look at the live picture while there can be one."""
@@ -184,7 +175,7 @@ class OverviewView(RunView):
 
     def _take_summary(self, found: tuple[str, EvalSummary | None]) -> None:
         run_id, summary = found
-        if self._run is None or run_id != self._run.run_id or summary is None or summary == self._summary:
+        if not self.is_shown(run_id) or summary is None or summary == self._summary:
             return
         self._summary = summary
         self._show_numbers()

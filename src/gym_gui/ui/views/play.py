@@ -6,15 +6,7 @@ from collections.abc import Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QKeyEvent
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QHBoxLayout,
-    QProgressBar,
-    QStackedWidget,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QComboBox, QProgressBar, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models.run_files import PolicyChoice, RunFacts, policies_of
@@ -22,9 +14,29 @@ from gym_gui.services.play_session import Play
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.play import Command, PlayPresenter
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import button, label, restyle
+from gym_gui.ui.widgets.basics import PAGE, Button, hbox, label, restyle, stacked, vbox
 from gym_gui.ui.widgets.play_stage import PlayStage
 from mosaic.client import RunRecord
+
+_WIDTH = 460
+_TITLES = {
+    "start": "Step through what this run has learned",
+    "loading": "Loading the policy",
+    "failed": "The session has ended",
+}
+_START = (
+    "See what the policy sees, the value it gives to it and what it does next, and take over its actions. "
+    "Nothing is trained, and nothing is written."
+)
+_KEYS = {
+    Qt.Key.Key_Left: "left",
+    Qt.Key.Key_Right: "right",
+    Qt.Key.Key_Up: "up",
+    Qt.Key.Key_Down: "down",
+    Qt.Key.Key_Space: "space",
+}
+_FIRST_SEED = 1
+"""Of the first episode of every session, so that one looks like the other."""
 
 
 class PolicyBar(QWidget):
@@ -45,15 +57,8 @@ class PolicyBar(QWidget):
         self._best.setChecked(True)
         self._best.setToolTip("Off: actions are drawn at random, as in training.")
         self._best.clicked.connect(self.changed)
-        self._end = button("End session", role="quiet")
-        self._end.clicked.connect(self.ended)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(SPACE[2])
-        row.addWidget(self._names)
-        row.addWidget(self._best)
-        row.addStretch(1)
-        row.addWidget(self._end)
+        self._end = Button("End session", role="quiet", do=self.ended)
+        hbox(self._names, self._best, 1, self._end, on=self, spacing=SPACE[2])
         self.set_policies(())
 
     @property
@@ -80,18 +85,6 @@ class PolicyBar(QWidget):
         self._end.setVisible(playing)
 
 
-_WIDTH = 460
-_TITLES = {
-    "start": "Step through what this run has learned",
-    "loading": "Loading the policy",
-    "failed": "The session has ended",
-}
-_START = (
-    "See what the policy sees, what it expects and what it does next, and take over its actions. "
-    "Nothing is trained, and nothing is written."
-)
-
-
 class PlayStart(QWidget):
     """A title, a sentence and the next step."""
 
@@ -103,28 +96,16 @@ class PlayStart(QWidget):
         self._text = label("", "dim", selectable=True, wraps=True)
         self._busy = QProgressBar()
         self._busy.setTextVisible(False)
-        self.go = button("Play this policy", role="primary")
-        self.go.clicked.connect(self.asked)
+        self.go = Button("Play this policy", role="primary", do=self.asked)
         # A column of its own gives wrapped text its height; aligned parts would get that of one line.
         middle = QWidget()
         middle.setFixedWidth(_WIDTH)
-        column = QVBoxLayout(middle)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[2])
-        for part in (self._title, self._text, self._busy):
-            column.addWidget(part)
+        column = vbox(self._title, self._text, self._busy, on=middle, spacing=SPACE[2])
         for part in (self._title, self._text):
             part.setAlignment(Qt.AlignmentFlag.AlignCenter)
         column.addWidget(self.go, 0, Qt.AlignmentFlag.AlignHCenter)
         # Not by an alignment, which asks for the height that the text has in the whole width.
-        across = QHBoxLayout()
-        across.addStretch(1)
-        across.addWidget(middle)
-        across.addStretch(1)
-        outer = QVBoxLayout(self)
-        outer.addStretch(1)
-        outer.addLayout(across)
-        outer.addStretch(2)
+        vbox(1, hbox(1, middle, 1), 2, on=self, margins=None)
 
     @property
     def text(self) -> str:
@@ -149,17 +130,6 @@ class PlayStart(QWidget):
         self.go.setText("Try again" if presenter.phase == "failed" else "Play this policy")
 
 
-_KEYS = {
-    Qt.Key.Key_Left: "left",
-    Qt.Key.Key_Right: "right",
-    Qt.Key.Key_Up: "up",
-    Qt.Key.Key_Down: "down",
-    Qt.Key.Key_Space: "space",
-}
-_FIRST_SEED = 1
-"""Of the first episode of every session, so that one looks like the other."""
-
-
 class PlayView(RunView):
     """Picture, values and controls of one session, whose process ends with the visit to this tab."""
 
@@ -167,23 +137,15 @@ class PlayView(RunView):
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
-        self._run: RunRecord | None = None
         self._play: Play | None = None
         self._past: Play | None = None
         """The session before, whose thread may still be about to end."""
         self._found: list[PolicyChoice] | None = None
-        self._here = False
         self.presenter = PlayPresenter()
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.bar, self.start, self.stage = PolicyBar(), PlayStart(), PlayStage()
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self.start)
-        self._pages.addWidget(self.stage)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[3])
-        column.setSpacing(SPACE[2])
-        column.addWidget(self.bar)
-        column.addWidget(self._pages, 1)
+        self._pages = stacked(self.start, self.stage)
+        vbox(self.bar, (self._pages, 1), on=self, margins=PAGE, spacing=SPACE[2])
         self._wire()
         self._show()
 
@@ -209,23 +171,23 @@ class PlayView(RunView):
         self._end_session()
         self._run, self._found = run, None
         self.bar.set_policies(())
-        if self._here:
+        if self._visible:
             self._look()
         self._show()
 
     def update_run(self, run: RunRecord) -> None:
         ended = run.ended and self._run is not None and not self._run.ended
         self._run = run
-        if ended and self._here:
+        if ended and self._visible:
             self._look()
 
     def enter(self) -> None:
-        self._here = True
+        super().enter()
         self._look()
         self.setFocus()
 
     def leave(self) -> None:
-        self._here = False
+        super().leave()
         self._end_session()
 
     def close_view(self) -> None:
@@ -252,7 +214,7 @@ class PlayView(RunView):
 
     def _take_policies(self, answer: tuple[str, list[PolicyChoice]]) -> None:
         run_id, found = answer
-        if self._run is None or run_id != self._run.run_id:
+        if not self.is_shown(run_id):
             return
         if found != self._found:
             self._found = found
@@ -266,7 +228,7 @@ class PlayView(RunView):
 
     def _open(self) -> None:
         policy = self.bar.chosen
-        if policy is None or not self._here:
+        if policy is None or not self._visible:
             return
         self._end_session()
         self.presenter = PlayPresenter("loading")
@@ -278,7 +240,7 @@ class PlayView(RunView):
             seed=_FIRST_SEED,
         )
         self._play.arrived.connect(self._take_news)
-        self._play.go_on(self.stage.controls.keeps_going)
+        self._play.go_on(self.stage.controls.keep.isChecked())
         self._show()
         self.setFocus()
 

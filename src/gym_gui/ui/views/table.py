@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QMenu, QStackedWidget, QVBoxLayout
+from PySide6.QtWidgets import QMenu, QStackedWidget
 
 from gym_gui.context import Context
 from gym_gui.models.filters import RunFilter
@@ -16,7 +16,7 @@ from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.window import doable_with, for_all
 from gym_gui.ui.run_actions import RunActions
 from gym_gui.ui.views.base import View
-from gym_gui.ui.widgets.basics import Button, button, label, line
+from gym_gui.ui.widgets.basics import Button, hbox, label, line, vbox
 from gym_gui.ui.widgets.run_header import Confirm, LabelCard, run_menu
 from gym_gui.ui.widgets.run_panel import RunFilterBar
 from gym_gui.ui.widgets.run_table import RunTableModel, RunTableView
@@ -46,7 +46,6 @@ class TableView(View):
         self.setProperty("role", "page")
         self._actions = actions
         self._listing = listing
-        self._entered = False
         self._counts: Mapping[str, int] | None = None
         self._busy = False
         self.table = RunTable(context.runs)
@@ -55,8 +54,8 @@ class TableView(View):
         self.filtering = RunFilterBar(in_a_row=True)
         self.confirm, self.label_card = Confirm(), LabelCard()
         self.info = label("", "dim")
-        self.columns = button("Columns")
-        self.back = button("List", "Ctrl+L")
+        self.columns = Button("Columns")
+        self.back = Button("List", "Ctrl+L")
         self.label = self._button("Tag…", "label", shortcut="F2")
         self.pausing = self._button("Pause", "pause")
         self.cancel = self._button("Cancel", "cancel", "danger")
@@ -68,34 +67,27 @@ class TableView(View):
         self._connect()
 
     def _lay_out(self) -> None:
-        first = QHBoxLayout()
-        first.setContentsMargins(SPACE[3], SPACE[2], SPACE[3], 0)
-        first.setSpacing(SPACE[2])
-        first.addWidget(self.filtering, 1)
-        first.addWidget(self.columns)
-        first.addWidget(self.back)
-        second = QHBoxLayout()
-        second.setContentsMargins(SPACE[3], SPACE[1], SPACE[3], SPACE[1] + 2)
-        second.setSpacing(SPACE[1])
-        second.addWidget(self.info, 1)
-        for one in (self.label, self.pausing, self.cancel, self.remove):
-            second.addWidget(one)
-        asking = QVBoxLayout()
-        asking.setContentsMargins(SPACE[3], 0, SPACE[3], 0)
-        asking.addWidget(self.confirm)
-        asking.addWidget(self.label_card)
+        first = hbox(
+            (self.filtering, 1),
+            self.columns,
+            self.back,
+            margins=(SPACE[3], SPACE[2], SPACE[3], 0),
+            spacing=SPACE[2],
+        )
+        second = hbox(
+            (self.info, 1),
+            self.label,
+            self.pausing,
+            self.cancel,
+            self.remove,
+            margins=(SPACE[3], SPACE[1], SPACE[3], SPACE[1] + 2),
+        )
+        asking = vbox(self.confirm, self.label_card, margins=(SPACE[3], 0, SPACE[3], 0))
         self._none.setContentsMargins(SPACE[3], SPACE[3], SPACE[3], SPACE[3])
         self._none.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         self._pages.addWidget(self.view)
         self._pages.addWidget(self._none)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(first)
-        column.addLayout(second)
-        column.addLayout(asking)
-        column.addWidget(line())
-        column.addWidget(self._pages, 1)
+        vbox(first, second, asking, line(), (self._pages, 1), on=self, spacing=0)
 
     def _connect(self) -> None:
         self.filtering.changed.connect(self._filter)
@@ -114,14 +106,14 @@ class TableView(View):
 
     def enter(self) -> None:
         """Show the runs as they are now."""
-        self._entered = True
+        super().enter()
         self.model.look_again()
         self.view.fit_columns()
         self._show_counts()
         self.view.setFocus()
 
     def leave(self) -> None:
-        self._entered = False
+        super().leave()
         self.confirm.hide()
         self.label_card.hide()
         chosen = {"columns": list(self.table.chosen), "differing": self.table.with_differing}
@@ -129,7 +121,7 @@ class TableView(View):
         self.context.settings.set(_KEPT, {**chosen, **sorting})
 
     def close_view(self) -> None:
-        if self._entered:
+        if self._visible:
             self.leave()
 
     def show_filter(self, wanted: RunFilter, run_ids: Sequence[str]) -> None:
@@ -139,13 +131,13 @@ class TableView(View):
 
     def update_groups(self, groups: set[str]) -> None:
         """These groups of the book are new, changed or gone."""
-        if self._entered:
+        if self._visible:
             self.model.update(groups)
             self._show_counts()
             self._show_chosen()
 
     def look_again(self) -> None:
-        if self._entered:
+        if self._visible:
             self.model.look_again()
 
     def chosen(self) -> list[RunRecord]:
@@ -194,7 +186,7 @@ class TableView(View):
     def show_known(self, last: str | None, counts: Mapping[str, int] | None, busy: bool) -> None:
         """Where not all runs are known: see `RunPanel.show_known`."""
         self._counts, self._busy = counts, busy
-        if self._entered:
+        if self._visible:
             self.model.set_reach(last)
             self._show_counts()
             self.view.look()
@@ -259,7 +251,6 @@ class TableView(View):
             self.table.sort(sorted_by, bool(kept.get("descending", True)))
 
     def _button(self, text: str, name: str, role: str | None = None, shortcut: str | None = None) -> Button:
-        made = button(text, shortcut, role)
+        made = Button(text, shortcut, role, do=lambda: self.ask(name))
         made.set_compact(True)
-        made.clicked.connect(lambda: self.ask(name))
         return made

@@ -8,20 +8,13 @@ from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import (
     QFrame,
-    QHBoxLayout,
     QLabel,
-    QLineEdit,
-    QListWidget,
-    QListWidgetItem,
     QSizePolicy,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from gym_gui.models import words
+from gym_gui.models.form_choices import ListRow
 from gym_gui.models.runs import RunBook
 from gym_gui.theme import LABEL, SPACE, number_font, theme
 from gym_gui.ui.presenters.window import (
@@ -35,12 +28,25 @@ from gym_gui.ui.presenters.window import (
     queue_words,
     room_words,
 )
-from gym_gui.ui.widgets.basics import Button, button, cast_shadow, elide_title, label, restyle, tip
+from gym_gui.ui.widgets.basics import (
+    Button,
+    Gap,
+    cast_shadow,
+    hbox,
+    label,
+    restyle,
+    tip,
+    vbox,
+)
+from gym_gui.ui.widgets.fields.pickers import PickList
 from mosaic.client import HealthRecord
 
 _TOP_HEIGHT = 48
 _ROOMY = 1180
 """Narrower than this, only the two shortcuts used most stand in their buttons; the others in the tooltips."""
+STATUS_HEIGHT = 28
+_EMPTY_WIDTH = 460
+_WIDTH, _HEIGHT = 560, 420
 
 
 class Toolbar(QFrame):
@@ -55,24 +61,28 @@ class Toolbar(QFrame):
         super().__init__()
         self.setProperty("role", "bar-top")
         self.setFixedHeight(_TOP_HEIGHT)
-        self.train = self._form_button("Train", "Ctrl+T", "train", "primary")
-        self.again = self._plain("Train again", "Ctrl+Shift+T", self.again_wanted)
+        self.train = Button("Train", "Ctrl+T", "primary", do=lambda: self.form_wanted.emit("train"))
+        self.again = Button("Train again", "Ctrl+Shift+T", do=self.again_wanted)
         self.again.setEnabled(False)
-        self.policy = self._form_button("Evaluate policy", "Ctrl+E", "policy")
-        self.resume = self._form_button("Resume", "Ctrl+R", "resume")
-        self.script = self._form_button("Script", "Ctrl+J", "script")
-        self.compare = self._plain("Compare", "Ctrl+D", self.compare_wanted)
-        self.finding = self._plain("Find", "Ctrl+K", self.find_wanted)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(SPACE[3], 0, SPACE[3], 0)
-        row.setSpacing(SPACE[1])
-        row.addWidget(label("MOSAIC", "brand"))
-        row.addSpacing(SPACE[3])
-        for one in (self.train, self.again, self.policy, self.resume, self.script):
-            row.addWidget(one)
-        row.addStretch(1)
-        row.addWidget(self.compare)
-        row.addWidget(self.finding)
+        self.policy = Button("Evaluate policy", "Ctrl+E", do=lambda: self.form_wanted.emit("policy"))
+        self.resume = Button("Resume", "Ctrl+R", do=lambda: self.form_wanted.emit("resume"))
+        self.script = Button("Script", "Ctrl+J", do=lambda: self.form_wanted.emit("script"))
+        self.compare = Button("Compare", "Ctrl+D", do=self.compare_wanted)
+        self.finding = Button("Find", "Ctrl+K", do=self.find_wanted)
+        hbox(
+            label("MOSAIC", "brand"),
+            Gap(SPACE[3]),
+            self.train,
+            self.again,
+            self.policy,
+            self.resume,
+            self.script,
+            1,
+            self.compare,
+            self.finding,
+            on=self,
+            margins=(SPACE[3], 0, SPACE[3], 0),
+        )
         self.set_chosen(0)
 
     def set_chosen(self, count: int) -> None:
@@ -94,19 +104,6 @@ class Toolbar(QFrame):
         super().resizeEvent(event)
         for one in (self.again, self.policy, self.resume, self.script, self.compare):
             one.set_compact(self.width() < _ROOMY)
-
-    def _plain(self, text: str, shortcut: str, signal: object) -> Button:
-        made = button(text, shortcut)
-        made.clicked.connect(lambda: signal.emit())  # type: ignore[attr-defined]
-        return made
-
-    def _form_button(self, text: str, shortcut: str, purpose: str, role: str | None = None) -> Button:
-        made = button(text, shortcut, role)
-        made.clicked.connect(lambda: self.form_wanted.emit(purpose))
-        return made
-
-
-STATUS_HEIGHT = 28
 
 
 class Dot(QWidget):
@@ -140,26 +137,26 @@ class StatusBar(QFrame):
         self.dot = Dot()
         self.daemon = _text()
         self.daemon.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
-        self.messages = button("Messages", role="quiet-link")
+        self.messages = Button("Messages", role="quiet-link")
         # A click that took the focus would close what it is to open or close.
         self.messages.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._unread = 0
         self.cpu, self.memory, self.gpu, self.queue, self.room = (_text() for _ in range(5))
         # It changes all the time, and its neighbours stand still.
         self.cpu.setMinimumWidth(self.cpu.fontMetrics().horizontalAdvance("CPU 100 %"))
-        row = QHBoxLayout(self)
-        row.setContentsMargins(SPACE[3], 0, SPACE[3], 0)
-        row.setSpacing(SPACE[4])
-        first = QHBoxLayout()
-        first.setSpacing(SPACE[1] - 2)
-        first.addWidget(self.dot)
-        first.addWidget(self.daemon)
-        row.addLayout(first)
-        for part in (self.cpu, self.memory, self.gpu, self.queue):
-            row.addWidget(part)
-        row.addStretch(1)
-        row.addWidget(self.messages)
-        row.addWidget(self.room)
+        hbox(
+            hbox(self.dot, self.daemon, spacing=SPACE[1] - 2),
+            self.cpu,
+            self.memory,
+            self.gpu,
+            self.queue,
+            1,
+            self.messages,
+            self.room,
+            on=self,
+            margins=(SPACE[3], 0, SPACE[3], 0),
+            spacing=SPACE[4],
+        )
         self.show_daemon("connecting", "")
 
     def count_message(self) -> None:
@@ -206,9 +203,6 @@ def _text() -> QLabel:
     return made
 
 
-_EMPTY_WIDTH = 460
-
-
 class EmptyState(QWidget):
     """A title, a few sentences and at most two buttons."""
 
@@ -219,31 +213,13 @@ class EmptyState(QWidget):
         super().__init__()
         self.title = label("", "title", wraps=True)
         self.text = label("", "dim", selectable=True, wraps=True)
-        self.go = button("Train CartPole", role="primary")
-        self.go.clicked.connect(self.first_run_wanted)
-        self.choose = button("Choose what to train")
-        self.choose.clicked.connect(lambda: self.form_wanted.emit("train"))
-        buttons = QHBoxLayout()
-        buttons.setSpacing(SPACE[1])
-        buttons.addWidget(self.go)
-        buttons.addWidget(self.choose)
-        buttons.addStretch(1)
+        self.go = Button("Train CartPole", role="primary", do=self.first_run_wanted)
+        self.choose = Button("Choose what to train", do=lambda: self.form_wanted.emit("train"))
+        buttons = hbox(self.go, self.choose, 1)
         inner = QWidget()
         inner.setFixedWidth(_EMPTY_WIDTH)
-        column = QVBoxLayout(inner)
-        column.setSpacing(SPACE[2])
-        column.addWidget(self.title)
-        column.addWidget(self.text)
-        column.addSpacing(SPACE[0])
-        column.addLayout(buttons)
-        across = QHBoxLayout()
-        across.addStretch(1)
-        across.addWidget(inner)
-        across.addStretch(1)
-        outer = QVBoxLayout(self)
-        outer.addStretch(2)
-        outer.addLayout(across)
-        outer.addStretch(3)
+        vbox(self.title, self.text, Gap(SPACE[0]), buttons, on=inner, margins=None, spacing=SPACE[2])
+        vbox(2, hbox(1, inner, 1), 3, on=self, margins=None)
 
     def show_words(self, told: EmptyWords) -> None:
         self.title.setText(told.title)
@@ -257,34 +233,6 @@ class EmptyState(QWidget):
         self.go.setText("Starting…" if busy else "Train CartPole")
 
 
-_WIDTH, _HEIGHT, _LINE = 560, 420, 34
-
-
-class _Lines(QStyledItemDelegate):
-    """Words on the left, the shortcut or what tells a run on the right."""
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index) -> None:  # type: ignore[no-untyped-def]
-        found = index.data(Qt.ItemDataRole.UserRole)
-        area = option.rect
-        painter.save()
-        if option.state & QStyle.StateFlag.State_Selected:
-            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(QColor(theme.palette.raised))
-            painter.drawRoundedRect(area, 6, 6)
-        inner = area.adjusted(SPACE[2], 0, -SPACE[2], 0)
-        painter.setFont(number_font(LABEL))
-        hint_width = painter.fontMetrics().horizontalAdvance(found.hint) + SPACE[2]
-        painter.setPen(QColor(theme.palette.faint))
-        painter.drawText(inner, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, found.hint)
-        painter.setFont(number_font())
-        painter.setPen(QColor(theme.palette.text))
-        room = inner.width() - hint_width
-        title = elide_title(painter.fontMetrics(), found.title, room)
-        painter.drawText(inner, Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter, title)
-        painter.restore()
-
-
 class Finder(QFrame):
     """A field with lines below it, over the window; Esc takes it away."""
 
@@ -294,28 +242,18 @@ class Finder(QFrame):
     def __init__(self, over: QWidget, book: RunBook, more: Callable[[], Sequence[Found]]) -> None:
         """`more` tells the commands that are there only now and then."""
         super().__init__(over)
-        self._over = over
-        self._book = book
-        self._more = more
+        self._over, self._book, self._more = over, book, more
         self._commands: list[Found] = []
+        self._lines: list[Found] = []
         self.setProperty("role", "card")
         cast_shadow(self)
-        self.field = QLineEdit()
-        self.field.setPlaceholderText("Find a run or a command…")
-        self.field.setAccessibleName("Find")
-        self.field.textChanged.connect(self._fill)
+        self.list = PickList("Find a run or a command…")
+        self.field = self.list.search
+        self.field.textChanged.connect(lambda text: self._fill(text))
         self.field.installEventFilter(self)
-        self.lines = QListWidget()
-        self.lines.setItemDelegate(_Lines(self.lines))
-        self.lines.setUniformItemSizes(True)
-        self.lines.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.lines.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.lines.itemClicked.connect(self._take)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(SPACE[1], SPACE[1], SPACE[1], SPACE[1])
-        column.setSpacing(SPACE[1])
-        column.addWidget(self.field)
-        column.addWidget(self.lines)
+        self.list.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.list.chosen.connect(self._take)
+        vbox(self.list, on=self, margins=SPACE[1])
         self.hide()
 
     def open(self) -> None:
@@ -333,40 +271,24 @@ class Finder(QFrame):
     def look_again(self) -> None:
         """More runs are known now."""
         if self.isVisible():
-            row = self.lines.currentRow()
-            self._fill(self.field.text())
-            self.lines.setCurrentRow(row)
+            chosen = self.list.view.currentIndex().row()
+            self._fill(self.field.text(), self._lines[chosen].name if chosen >= 0 else "")
 
-    def _fill(self, text: str) -> None:
-        self.lines.clear()
-        for found in found_by(text, self._book, self._commands):
-            item = QListWidgetItem()
-            item.setData(Qt.ItemDataRole.UserRole, found)
-            item.setData(Qt.ItemDataRole.AccessibleTextRole, f"{found.title}, {found.hint}")
-            item.setSizeHint(QSize(0, _LINE))
-            self.lines.addItem(item)
-        self.lines.setCurrentRow(0)
+    def _fill(self, text: str, chosen: str = "") -> None:
+        self._lines = found_by(text, self._book, self._commands)
+        rows = [ListRow(found.name, found.title, aside=found.hint) for found in self._lines]
+        self.list.show_rows(rows, chosen or (rows[0].key if rows else ""))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The field keeps the keys; up and down move in the lines."""
         if event.type() == QEvent.Type.FocusOut:
             self.hide()
-        if event.type() != QEvent.Type.KeyPress or not isinstance(event, QKeyEvent):
-            return False
-        key, row = event.key(), self.lines.currentRow()
-        if key in (Qt.Key.Key_Down, Qt.Key.Key_Up):
-            row += 1 if key == Qt.Key.Key_Down else -1
-            self.lines.setCurrentRow(max(0, min(self.lines.count() - 1, row)))
-        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter):
-            self._take(self.lines.currentItem())
-        elif key == Qt.Key.Key_Escape:
+        elif isinstance(event, QKeyEvent) and event.key() == Qt.Key.Key_Escape:
             self.hide()
-        else:
-            return False
-        return True
+            return True
+        return False
 
-    def _take(self, item: QListWidgetItem | None) -> None:
-        found = item.data(Qt.ItemDataRole.UserRole) if item is not None else None
-        self.hide()
-        if isinstance(found, Found):
-            self.chosen.emit(found)
+    def _take(self, name: str) -> None:
+        # A double click is told of twice.
+        if self.isVisible():
+            self.hide()
+            self.chosen.emit(next(one for one in self._lines if one.name == name))

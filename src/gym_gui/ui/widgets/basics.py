@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import NamedTuple, TypeVar
 
 from PySide6.QtCore import QSize, Qt, QUrl
 from PySide6.QtGui import QColor, QDesktopServices, QFont, QFontMetrics, QKeySequence, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
+    QBoxLayout,
     QFrame,
     QGraphicsDropShadowEffect,
+    QHBoxLayout,
     QLabel,
+    QLayout,
+    QLineEdit,
     QPushButton,
+    QScrollArea,
     QSizePolicy,
     QSplitter,
+    QStackedWidget,
     QStyle,
     QStyleOption,
     QStyleOptionButton,
@@ -21,10 +29,121 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gym_gui.services.tasks import Notifications
+from gym_gui.services.tasks import Doing, Notifications
 from gym_gui.theme import HEADLINE, LABEL, SPACE, number_font, theme
 
+B = TypeVar("B", bound=QBoxLayout)
 _HINT_GAP = 7
+Item = QWidget | QLayout
+Margins = int | tuple[int, int, int, int] | None
+"""The same on all sides, or left, top, right and bottom; None leaves them to the style."""
+PAGE = (SPACE[4], SPACE[3], SPACE[4], SPACE[3])
+"""The margins of a page."""
+_LEAST = 4
+"""Fewer letters than this tell nothing, and look like a fault."""
+_BETWEEN = " · "
+
+
+class Gap(NamedTuple):
+    """Empty room of so many pixels between two parts of a box."""
+
+    pixels: int
+
+
+Part = Item | Gap | int | tuple[Item, int] | tuple[Item, int, Qt.AlignmentFlag]
+"""Of a box: a widget or a layout, also with its stretch and alignment; a number is a stretch alone."""
+
+
+def hbox(
+    *parts: Part, on: QWidget | None = None, margins: Margins = 0, spacing: int = SPACE[1]
+) -> QHBoxLayout:
+    """Parts beside each other, as the layout of a widget or to be put into another one."""
+    return _filled(QHBoxLayout() if on is None else QHBoxLayout(on), parts, margins, spacing)
+
+
+def vbox(
+    *parts: Part, on: QWidget | None = None, margins: Margins = 0, spacing: int = SPACE[1]
+) -> QVBoxLayout:
+    """Parts under each other, as the layout of a widget or to be put into another one."""
+    return _filled(QVBoxLayout() if on is None else QVBoxLayout(on), parts, margins, spacing)
+
+
+def _filled(box: B, parts: Sequence[Part], margins: Margins, spacing: int) -> B:
+    if margins is not None:
+        box.setContentsMargins(*(margins if isinstance(margins, tuple) else (margins,) * 4))
+    box.setSpacing(spacing)
+    fill(box, *parts)
+    return box
+
+
+def fill(box: QBoxLayout, *parts: Part) -> None:
+    """Put parts at the end of a box."""
+    for part in parts:
+        if isinstance(part, Gap):
+            box.addSpacing(part.pixels)
+        elif isinstance(part, int):
+            box.addStretch(part)
+        elif isinstance(part, QLayout):
+            box.addLayout(part)
+        elif isinstance(part, QWidget):
+            box.addWidget(part)
+        elif isinstance(part[0], QLayout):
+            box.addLayout(part[0], part[1])
+        else:
+            box.addWidget(part[0], part[1], *part[2:])
+
+
+def column_of(*parts: Part, margins: Margins = 0, spacing: int = SPACE[1]) -> QWidget:
+    """Parts under each other in a widget of their own."""
+    made = QWidget()
+    vbox(*parts, on=made, margins=margins, spacing=spacing)
+    return made
+
+
+def drop(widget: QWidget) -> None:
+    """Take a widget away for good."""
+    widget.hide()
+    widget.deleteLater()
+
+
+def swap(box: QLayout, old: QWidget, fresh: QWidget) -> QWidget:
+    """Put a widget in the place of another one, which goes; gives the new one."""
+    box.replaceWidget(old, fresh)
+    drop(old)
+    return fresh
+
+
+def empty(box: QLayout) -> None:
+    """Take away all that is in a box."""
+    while (item := box.takeAt(0)) is not None:
+        if (widget := item.widget()) is not None:
+            drop(widget)
+        elif (layout := item.layout()) is not None:
+            layout.deleteLater()
+
+
+def search_field(placeholder: str, name: str = "") -> QLineEdit:
+    """A field to search or filter by, that can be cleared with a click."""
+    made = QLineEdit(placeholderText=placeholder, clearButtonEnabled=True)
+    made.setAccessibleName(name or placeholder)
+    return made
+
+
+def stacked(*pages: QWidget) -> QStackedWidget:
+    """Pages of which one is seen, at first the first."""
+    made = QStackedWidget()
+    for page in pages:
+        made.addWidget(page)
+    return made
+
+
+def scrolled(page: QWidget) -> QScrollArea:
+    """A page that scrolls up and down, and is as wide as there is room."""
+    made = QScrollArea()
+    made.setWidgetResizable(True)
+    made.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+    made.setWidget(page)
+    return made
 
 
 def restyle(widget: QWidget, **properties: str | bool) -> None:
@@ -65,8 +184,19 @@ def label(text: str = "", role: str | None = None, selectable: bool = False, wra
 class Button(QPushButton):
     """A button that shows its shortcut beside its words."""
 
-    def __init__(self, text: str, shortcut: str | None = None, role: str | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        shortcut: str | None = None,
+        role: str | None = None,
+        do: Doing | None = None,
+        checkable: bool = False,
+    ) -> None:
+        """`role` is `primary`, `danger`, `quiet`, `link` or `chip`; `do` is called when it is clicked."""
         super().__init__(text)
+        self.setCheckable(checkable)
+        if do is not None:
+            self.clicked.connect(do)
         self._keys = QKeySequence(shortcut or "")
         self._hint = self._shortcut = (shortcut or "").replace("+", " ")
         if role is not None:
@@ -141,25 +271,15 @@ class Button(QPushButton):
         return theme.palette.bad if role == "danger" else theme.palette.text
 
 
-def button(text: str, shortcut: str | None = None, role: str | None = None) -> Button:
-    """A button; `role` is `primary`, `danger`, `quiet`, `link` or `chip`."""
-    return Button(text, shortcut, role)
-
-
 class Card(QFrame):
-    """A raised surface with a column inside, called `column`."""
+    """A raised surface with a border and parts under each other, in the layout `column`."""
 
-    def __init__(self, role: str = "card", margin: int = SPACE[2], spacing: int = SPACE[1]) -> None:
+    def __init__(
+        self, *parts: Part, role: str = "card", margin: int = SPACE[2], spacing: int = SPACE[1]
+    ) -> None:
         super().__init__()
         self.setProperty("role", role)
-        self.column = QVBoxLayout(self)
-        self.column.setContentsMargins(margin, margin, margin, margin)
-        self.column.setSpacing(spacing)
-
-
-def card(role: str = "card") -> Card:
-    """A surface with a border; its layout is `column`."""
-    return Card(role)
+        self.column = vbox(*parts, on=self, margins=margin, spacing=spacing)
 
 
 def cast_shadow(widget: QWidget) -> None:
@@ -204,11 +324,6 @@ class NumberLabel(QLabel):
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setFont(number_font(size, QFont.Weight.DemiBold if bold else QFont.Weight.Normal))
         self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-
-
-_LEAST = 4
-"""Fewer letters than this tell nothing, and look like a fault."""
-_BETWEEN = " · "
 
 
 def elide_title(size: QFontMetrics, title: str, room: int) -> str:

@@ -21,12 +21,12 @@ from PySide6.QtCore import (
 )
 from PySide6.QtGui import QAction, QFont, QGuiApplication, QImage, QKeyEvent, QPainter
 from PySide6.QtSvg import QSvgGenerator
-from PySide6.QtWidgets import QFileDialog, QFrame, QHBoxLayout, QMenu, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QFileDialog, QFrame, QMenu, QSizePolicy, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models.charting import ChartOptions, Key, Line, above_zero, keys_of, to_csv
 from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
-from gym_gui.ui.widgets.basics import Card, ElidedLabel, button, label, restyle
+from gym_gui.ui.widgets.basics import Button, Card, ElidedLabel, hbox, label, restyle, vbox
 from gym_gui.ui.widgets.plot_area import PlotArea
 from gym_gui.ui.widgets.plot_parts import Legend, paint_key
 from mosaic.contract.atomic import write_atomic
@@ -36,6 +36,9 @@ SUFFIXES = (".png", ".svg", ".csv")
 _SCALE = 2.0
 _MARGIN, _TITLE, _KEY = 14.0, 26.0, 18.0
 _MOST_KEYS = 12
+READING = "Reading…"
+_FILTERS = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Table (*.csv)"}
+_LEGEND_ROWS = 3
 
 
 def exporter(plot: PlotArea, title: str, path: Path) -> Callable[[], Path]:
@@ -130,11 +133,6 @@ def _write(path: Path, content: bytes) -> Path:
     return path
 
 
-READING = "Reading…"
-_FILTERS = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Table (*.csv)"}
-_LEGEND_ROWS = 3
-
-
 class Chart(Card):
     """One metric. Drag to zoom, Shift-drag to move, double-click for all; arrows, + and − do the same."""
 
@@ -152,7 +150,7 @@ class Chart(Card):
         self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.note = ElidedLabel("", "label")
         self.note.setAlignment(Qt.AlignmentFlag.AlignRight)
-        self.menu_button = button("⋯", role="quiet")
+        self.menu_button = Button("⋯", role="quiet")
         self.menu_button.setStyleSheet("min-height: 20px; max-height: 20px; padding: 0 6px;")
         self.menu_button.setAccessibleName("Save, copy, enlarge")
         self.plot = PlotArea()
@@ -161,11 +159,7 @@ class Chart(Card):
         self._empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self._empty.setParent(self)
         self.setMinimumHeight(height)
-        self.head = QHBoxLayout()
-        self.head.setSpacing(SPACE[1])
-        self.head.addWidget(self.title)
-        self.head.addWidget(self.note, 1)
-        self.head.addWidget(self.menu_button)
+        self.head = hbox(self.title, (self.note, 1), self.menu_button)
         self.column.addLayout(self.head)
         self.column.addWidget(self.plot, 1)
         self.column.addWidget(self.legend)
@@ -270,13 +264,10 @@ class LargeChart(QFrame):
         self._page, self._over = page, over
         self.source: Chart | None = None
         self.chart = Chart(context, explains=True)
-        self.back = button("Close", "Esc")
+        self.back = Button("Close", "Esc", do=self.close_chart)
         self.chart.head.addWidget(self.back)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(margin, top, margin, margin)
-        column.addWidget(self.chart)
+        vbox(self.chart, on=self, margins=(margin, top, margin, margin))
         self.hide()
-        self.back.clicked.connect(self.close_chart)
         self.chart.enlarge.connect(self.close_chart)
         over.installEventFilter(self)
 

@@ -5,23 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from PySide6.QtCore import QPoint, QRect, Qt, QTimer, Signal
+from PySide6.QtCore import QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import (
-    QComboBox,
-    QGridLayout,
-    QHBoxLayout,
-    QLineEdit,
-    QScrollArea,
-    QSlider,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QComboBox, QGridLayout, QScrollArea, QSlider, QVBoxLayout, QWidget
 
 from gym_gui.context import Context, Settings
 from gym_gui.models.charting import Axis, ChartOptions, Line, Section
+from gym_gui.services.tasks import timer
 from gym_gui.theme import LABEL, SPACE
-from gym_gui.ui.widgets.basics import ElidedLabel, NumberLabel, button, label
+from gym_gui.ui.widgets.basics import (
+    Button,
+    ElidedLabel,
+    Gap,
+    NumberLabel,
+    empty,
+    hbox,
+    label,
+    search_field,
+    vbox,
+)
 from gym_gui.ui.widgets.chart import Chart
 
 _AXES: tuple[tuple[str, Axis], ...] = (("Steps", "step"), ("Time", "time"))
@@ -29,6 +31,10 @@ _WINDOW, _AXIS, _LOG_X, _LOG_Y = "charts.window", "charts.axis", "charts.log_x",
 _SHARES = (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 """How long the window may be, as a share of the axis."""
 _ROOMY = 800
+_WIDTH = 330
+_HEIGHT, _MAIN_HEIGHT, _HEADING = 232, 320, 30
+_AHEAD = 240
+"""Charts so many pixels outside of the window are made ready as well."""
 
 
 class ChartOptionsBar(QWidget):
@@ -39,8 +45,7 @@ class ChartOptionsBar(QWidget):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self._settings = settings
-        self.search = QLineEdit(placeholderText="Find…   /")
-        self.search.setClearButtonEnabled(True)
+        self.search = search_field("Find…   /", "Find")
         self.search.setMinimumWidth(84)
         self.search.setMaximumWidth(280)
         self.slider = QSlider(Qt.Orientation.Horizontal)
@@ -56,18 +61,18 @@ class ChartOptionsBar(QWidget):
         self.axis.setAccessibleName("Horizontal axis")
         for words, axis in _AXES:
             self.axis.addItem(words, axis)
-        self.log_x, self.log_y = button("log x", role="chip"), button("log y", role="chip")
-        self.row = QHBoxLayout(self)
-        self.row.setContentsMargins(0, 0, 0, 0)
-        self.row.setSpacing(SPACE[1])
-        self.row.addWidget(self.search, 1)
-        self.row.addSpacing(SPACE[1])
+        self.log_x, self.log_y = Button("log x", role="chip"), Button("log y", role="chip")
         self._name = label("Smoothing", "label")
-        self.row.addWidget(self._name)
-        self.row.addWidget(self.slider, 1)
-        self.row.addWidget(self._value)
-        self.row.addSpacing(SPACE[1])
-        self.row.addWidget(self.axis)
+        self.row = hbox(
+            (self.search, 1),
+            Gap(SPACE[1]),
+            self._name,
+            (self.slider, 1),
+            self._value,
+            Gap(SPACE[1]),
+            self.axis,
+            on=self,
+        )
         for chip in (self.log_x, self.log_y):
             chip.setCheckable(True)
             self.row.addWidget(chip)
@@ -133,12 +138,6 @@ def remembered_options(settings: Settings) -> ChartOptions:
     )
 
 
-_WIDTH = 330
-_HEIGHT, _MAIN_HEIGHT, _HEADING = 232, 320, 30
-_AHEAD = 240
-"""Charts so many pixels outside of the window are made ready as well."""
-
-
 class ChartGrid(QScrollArea):
     """Charts are made one at a time, so that opening a page with fifty of them never stops the window."""
 
@@ -161,17 +160,12 @@ class ChartGrid(QScrollArea):
         self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._page = QWidget()
-        column = QVBoxLayout(self._page)
-        column.setContentsMargins(margin, 0, margin, SPACE[3])
         self._rows = QVBoxLayout()
         self._rows.setSpacing(SPACE[2])
-        column.addLayout(self._rows)
-        column.addStretch(1)
+        vbox(self._rows, 1, on=self._page, margins=(margin, 0, margin, SPACE[3]))
         self.setWidget(self._page)
-        self._making = QTimer(self, interval=0)
-        self._making.timeout.connect(self._make_next)
-        self._looking = QTimer(self, singleShot=True, interval=30)
-        self._looking.timeout.connect(self.looked)
+        self._making = timer(self, 0, self._make_next)
+        self._looking = timer(self, 30, self.looked, once=True)
         self.verticalScrollBar().valueChanged.connect(lambda _: self._looking.start())
 
     def show_sections(self, sections: Sequence[Section]) -> None:
@@ -228,11 +222,8 @@ class ChartGrid(QScrollArea):
         shown = set(self.tags())
         for tag, chart in self._charts.items():
             chart.setVisible(tag in shown)
-        while (item := self._rows.takeAt(0)) is not None:
-            # A row lets go of its charts when it is deleted.
-            gone = item.widget() or item.layout()
-            assert gone is not None
-            gone.deleteLater()
+        # A row lets go of its charts when it is deleted.
+        empty(self._rows)
         self._places = {}
         for section in self._sections:
             self._rows.addWidget(label(section.name.upper(), "section"))

@@ -3,45 +3,40 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QStackedWidget, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models.command_line import command_of
 from gym_gui.models.form_choices import Requirement, installed_sets
+from gym_gui.models.run_settings import about_naming, about_resources
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form import ChoosingForm, FormPresenter, Order, speed_of
 from gym_gui.ui.presenters.form_check import CheckReport, check_order
-from gym_gui.ui.widgets.basics import label
+from gym_gui.ui.presenters.form_page import AlgorithmPage
+from gym_gui.ui.run_actions import submit_all
+from gym_gui.ui.widgets.basics import drop, fill, label, stacked, vbox
 from gym_gui.ui.widgets.fields.layouts import FormColumns, ScrollColumn
 from gym_gui.ui.widgets.fields.pickers import SourcePicker
+from gym_gui.ui.widgets.fields.state_field import StateField, StateSwitch
 from gym_gui.ui.widgets.form_install import InstallCard
+from gym_gui.ui.widgets.form_settings import NAMING, RESOURCES, SettingsSection, TrackingFields, WatchFields
 from gym_gui.ui.widgets.form_side import RESULT, FormFooter, FormSide
 from gym_gui.ui.widgets.run_header import Confirm
 from gym_gui.ui.workers import WorkerForm, presenter_for
-from mosaic.client import Client, RunRecord
+from mosaic.client import RunRecord
 from mosaic.contract.capabilities import WorkerCapabilities, WorkerCatalog
-from mosaic.contract.errors import ConflictError, MosaicError
+from mosaic.contract.errors import MosaicError
 
-
-def submit_all(client: Client, configs: Sequence[Mapping[str, Any]]) -> list[RunRecord]:
-    """Submit all configs or none: when one is refused, those before it are cancelled."""
-    runs: list[RunRecord] = []
-    try:
-        for config in configs:
-            runs.append(client.submit(config))
-    except MosaicError:
-        for run in runs:
-            try:
-                client.cancel(run.run_id, "another run of the same submission was refused")
-            except ConflictError:
-                continue
-        raise
-    return runs
+P = TypeVar("P", bound=FormPresenter)
+_OF_A_STATE = (StateField, StateSwitch, WatchFields, TrackingFields, SettingsSection)
+Give = Callable[[Order, Sequence[Requirement], float | None], None]
+"""What is done with an order, what it lacks and how fast runs of its kind have been."""
+C = TypeVar("C", bound=ChoosingForm[Any])
 
 
 class OrderDesk(QObject):
@@ -61,12 +56,8 @@ class OrderDesk(QObject):
     def __init__(self, context: Context, catalog: WorkerCatalog, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._context, self._catalog = context, catalog
-        self._busy = ""
+        self.busy = ""
         self.submitting = False
-
-    @property
-    def busy(self) -> str:
-        return self._busy
 
     def check(self, order: Order, missing: Sequence[Requirement] = (), speed: float | None = None) -> None:
         """Check an order, no more."""
@@ -87,7 +78,7 @@ class OrderDesk(QObject):
         speed: float | None,
         done: Callable[[CheckReport], None],
     ) -> None:
-        if self._busy:
+        if self.busy:
             return
         self._set_busy("Checking…")
         self._context.tasks.run(
@@ -128,14 +119,9 @@ class OrderDesk(QObject):
         self.refused.emit(str(error))
 
     def _set_busy(self, text: str) -> None:
-        self._busy = text
+        self.busy = text
         self.submitting = self.submitting and bool(text)
         self.busy_changed.emit(text)
-
-
-P = TypeVar("P", bound=FormPresenter)
-Give = Callable[[Order, Sequence[Requirement], float | None], None]
-"""What is done with an order, what it lacks and how fast runs of its kind have been."""
 
 
 class FormFrame(WorkerForm, Generic[P]):
@@ -151,6 +137,7 @@ class FormFrame(WorkerForm, Generic[P]):
         self.report: CheckReport | None = None
         self._presenter: P | None = None
         self._filled = False
+        self._shown: list[Any] = []
         self._edits = self._asked_at = 0
         self._give: Give = lambda *_: None
         self._waiting = label("Reading what is installed…", "dim", wraps=True)
@@ -158,15 +145,8 @@ class FormFrame(WorkerForm, Generic[P]):
         self.footer, self.side, self.install = FormFooter(), FormSide(context.notifications), InstallCard()
         self.question = Confirm()
         self._left, self._middle = ScrollColumn(), ScrollColumn()
-        self._stack = QStackedWidget()
-        self._stack.addWidget(self._waiting)
-        self._stack.addWidget(FormColumns(self._left, self._middle, self.side))
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addWidget(self._stack, 1)
-        column.addWidget(self.question)
-        column.addWidget(self.footer)
+        self._stack = stacked(self._waiting, FormColumns(self._left, self._middle, self.side))
+        vbox((self._stack, 1), self.question, self.footer, on=self, spacing=0)
         self.footer.set_busy(True)
         self.footer.cancel_wanted.connect(self.closed)
         var = context.link.var
@@ -183,9 +163,18 @@ class FormFrame(WorkerForm, Generic[P]):
     def fill(self, left: QVBoxLayout, middle: QVBoxLayout) -> Iterator[None]:
         """Make the fields of the presenter, a part at a time: between two of them the window goes on."""
 
-    @abstractmethod
     def refresh(self) -> None:
         """Show what the presenter says now."""
+        for part in self._shown:
+            part.refresh()
+
+    def settings(self, resources: Sequence[str] = RESOURCES) -> tuple[QWidget, QWidget]:
+        """The sections that every form ends with: resources, and name and notes."""
+        run = self.presenter.run
+        self.resources = SettingsSection("Resources", run, resources, about_resources)
+        self.naming = SettingsSection("Name and notes", run, NAMING, about_naming)
+        self.listen(self.resources, self.naming)
+        return self.resources, self.naming
 
     def edited(self, *_: object) -> None:
         """Somebody has changed something: what was checked before holds no longer."""
@@ -201,9 +190,16 @@ class FormFrame(WorkerForm, Generic[P]):
         return self._edits > 0
 
     def listen(self, *parts: Any) -> None:
-        """Whatever is `edited` in these parts is a change of the form."""
+        """Whatever is `edited` in these parts is a change of the form; those of a state follow it."""
         for part in parts:
             part.edited.connect(self.edited)
+        self._shown += [part for part in parts if isinstance(part, _OF_A_STATE)]
+
+    def forget(self, *parts: QWidget) -> None:
+        """Take parts out of the form."""
+        self._shown = [part for part in self._shown if part not in parts]
+        for part in parts:
+            drop(part)
 
     def leave_safely(self) -> bool:
         installer = self.install.installer
@@ -358,24 +354,55 @@ def focus_first(column: QWidget) -> None:
             return
 
 
-C = TypeVar("C", bound=ChoosingForm[Any])
-MODEL_FILES = "Models and checkpoints (*.cleanrl_model *.npz);;All files (*)"
-"""The filter of a dialog that opens them."""
-
-
 class ChoosingFrame(FormFrame[C]):
-    """A form whose left column is a list of things to choose from."""
+    """A form about one thing in a file, whose left column is a list of those that were found."""
 
-    def fill_source(self, left: QVBoxLayout, heading: str, picker: SourcePicker) -> None:
-        """Put the list into the left column."""
-        self.source_picker = picker
+    heading: ClassVar[str]
+    things: ClassVar[str]
+    """What can be searched for."""
+    empty: ClassVar[str]
+    """What is said in place of a list without rows."""
+    files: ClassVar[str]
+    """The filter of the dialog that opens a file."""
+    page: ClassVar[tuple[str, AlgorithmPage]]
+    """What stands beside the form, with its title."""
+
+    def fill(self, left: QVBoxLayout, middle: QVBoxLayout) -> Iterator[None]:
         self._asked = ""
         self._reading = False
         self._then: Give | None = None
         """What is to be done with the form as soon as what was named has been read."""
-        picker.chosen.connect(self.choose)
-        left.addWidget(section_title(heading))
-        left.addWidget(picker, 1)
+        presenter = self.presenter
+        self.source_picker = SourcePicker(
+            presenter.run.fields[presenter.key].help,
+            presenter.rows,
+            self.empty,
+            self.files,
+            f"Search {self.things}",
+        )
+        self.source_picker.chosen.connect(self.choose)
+        fill(left, section_title(self.heading), (self.source_picker, 1))
+        yield
+        self.fill_what(middle)
+        yield
+        self.fill_how(middle)
+        yield
+        self.side.name_about(self.page[0])
+        self.side.about.show_page(self.page[1])
+
+    @abstractmethod
+    def fill_what(self, middle: QVBoxLayout) -> None:
+        """Make the fields about what was chosen."""
+
+    @abstractmethod
+    def fill_how(self, middle: QVBoxLayout) -> None:
+        """Make the fields about how it is run."""
+
+    def refresh(self) -> None:
+        super().refresh()
+        presenter = self.presenter
+        named = presenter.run.said(presenter.key)
+        self.source_picker.show_chosen(presenter.chosen(), named, presenter.trouble)
 
     def choose(self, named: str) -> None:
         """Read what was named, and make the form about it."""

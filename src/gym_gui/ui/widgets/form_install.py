@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QCoreApplication, QObject, QProcess, QProcessEnvironment, Signal
-from PySide6.QtWidgets import QPlainTextEdit, QProgressBar, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QProgressBar, QWidget
 
 from gym_gui.models.form_choices import InstallProgress, Requirement, install_command
-from gym_gui.ui.widgets.basics import button, card, label, restyle
+from gym_gui.ui.widgets.basics import Button, Card, label, restyle, vbox
 
 _END_MS = 3000
+_MOST_LINES = 500
 
 
 class Installer(QObject):
@@ -89,9 +90,6 @@ class Installer(QObject):
             self.finished.emit(False, f"The installation cannot be started: {self._process.errorString()}.")
 
 
-_MOST_LINES = 500
-
-
 class InstallCard(QWidget):
     """Optional sets that are missing, the command that installs them, and how far that is."""
 
@@ -102,9 +100,8 @@ class InstallCard(QWidget):
         super().__init__()
         self._names: list[str] = []
         self._sentence = label("", wraps=True, selectable=True)
-        self._command = label("", "help", wraps=True, selectable=True)
-        self.button = button("Install")
-        self.button.clicked.connect(self._begin)
+        self.command = label("", "help", wraps=True, selectable=True)
+        self.button = Button("Install", do=self._begin)
         self.installer = Installer(self)
         self.installer.finished.connect(self._end)
         self._bar = QProgressBar()
@@ -116,12 +113,10 @@ class InstallCard(QWidget):
         self._log.setMaximumBlockCount(_MOST_LINES)
         self._log.setFixedHeight(120)
         self._log.setAccessibleName("Words of the installer")
-        inner = card("raised")
-        for part in (self._sentence, self._command, self.button, self._bar, self._step, self._log):
-            inner.column.addWidget(part)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.addWidget(inner)
+        inner = Card(
+            self._sentence, self.command, self.button, self._bar, self._step, self._log, role="raised"
+        )
+        vbox(inner, on=self)
         self.installer.stepped.connect(self._step.setText)
         self.installer.wrote.connect(self._log.appendPlainText)
         self._show_progress(False)
@@ -136,13 +131,9 @@ class InstallCard(QWidget):
             self.button.show()
         self._names = names
         self._sentence.setText("\n".join(one.sentence for one in missing))
-        self._command.setText(f"mosaic extras install {' '.join(self._names)}")
+        self.command.setText(f"mosaic extras install {' '.join(self._names)}")
         self.button.setText(f"Install {', '.join(self._names)}")
         self.setVisible(bool(missing))
-
-    @property
-    def command_text(self) -> str:
-        return self._command.text()
 
     def _begin(self) -> None:
         self._log.clear()

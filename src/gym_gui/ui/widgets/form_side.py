@@ -7,25 +7,38 @@ from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication, QImage, QKeySequence, QPixmap, QResizeEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QHBoxLayout,
-    QLabel,
-    QSizePolicy,
-    QStackedWidget,
-    QTabBar,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QTabBar, QWidget
 
 from gym_gui.services.tasks import Notifications
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form_check import CheckReport
 from gym_gui.ui.presenters.form_page import AlgorithmPage, Section
-from gym_gui.ui.widgets.basics import Card, ElidedLabel, button, label, open_path, restyle, tip
+from gym_gui.ui.widgets.basics import (
+    PAGE,
+    Button,
+    Card,
+    ElidedLabel,
+    column_of,
+    empty,
+    fill,
+    hbox,
+    label,
+    open_path,
+    restyle,
+    stacked,
+    swap,
+    tip,
+    vbox,
+)
 from gym_gui.ui.widgets.fields.layouts import ScrollColumn
 
 _SUBMIT_KEY = "Ctrl+Return"
+Fact = tuple[str, str]
+
+_NOTHING = "Nothing was checked yet. “Check only” asks the worker whether this can run, and starts nothing."
+_OLD = "Out of date · the form was changed after this check"
+ABOUT, RESULT = 0, 1
+_LONGEST_TITLE = 10
 
 
 class FormFooter(QFrame):
@@ -41,17 +54,13 @@ class FormFooter(QFrame):
         self.setProperty("role", "bar-bottom")
         self._word = label("", "strong")
         self._text = ElidedLabel("", "dim")
-        self.copy = button("Copy as command")
-        self.check = button("Check only", "F5")
-        self.cancel = button("Cancel", "Esc")
-        self.submit = button("Train", _SUBMIT_KEY, "primary")
+        self.copy = Button("Copy as command")
+        self.check = Button("Check only", "F5")
+        self.cancel = Button("Cancel", "Esc")
+        self.submit = Button("Train", _SUBMIT_KEY, "primary")
         # The window closes what lies over the runs with this key; two who listen to one key are none.
         self.cancel.setShortcut(QKeySequence())
-        row = QHBoxLayout(self)
-        row.setContentsMargins(SPACE[4], SPACE[3], SPACE[4], SPACE[3])
-        row.setSpacing(SPACE[1])
-        row.addWidget(self._word)
-        row.addWidget(self._text, 1)
+        row = hbox(self._word, (self._text, 1), on=self, margins=PAGE)
         for made, wanted in (
             (self.copy, self.copy_wanted),
             (self.check, self.check_wanted),
@@ -83,12 +92,6 @@ class FormFooter(QFrame):
             made.setEnabled(not busy)
 
 
-Fact = tuple[str, str]
-
-_NOTHING = "Nothing was checked yet. “Check only” asks the worker whether this can run, and starts nothing."
-_OLD = "Out of date · the form was changed after this check"
-
-
 class ResultView(ScrollColumn):
     """What the check found: one sentence, then facts; text that can be selected."""
 
@@ -97,17 +100,14 @@ class ResultView(ScrollColumn):
         self.headline = label(_NOTHING, "dim", wraps=True, selectable=True)
         self.sentence = label("", wraps=True, selectable=True)
         self.facts: list[Fact] = []
-        self._facts = QVBoxLayout()
-        self._facts.setSpacing(SPACE[1])
+        self._facts = vbox()
         self._text = ""
-        self.copy = button("Copy the result", role="link")
-        self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(self._text))
+        self.copy = Button(
+            "Copy the result", role="link", do=lambda: QGuiApplication.clipboard().setText(self._text)
+        )
         self.copy.hide()
-        for part in (self.headline, self.sentence):
-            self.column.addWidget(part)
-        self.column.addLayout(self._facts)
-        self.column.addWidget(self.copy, 0, Qt.AlignmentFlag.AlignLeft)
-        self.column.addStretch(1)
+        fill(self.column, self.headline, self.sentence, self._facts)
+        fill(self.column, (self.copy, 0, Qt.AlignmentFlag.AlignLeft), 1)
         self.sentence.hide()
 
     def show_report(self, report: CheckReport) -> None:
@@ -143,24 +143,11 @@ class ResultView(ScrollColumn):
 
     def _show_facts(self, facts: Sequence[Fact]) -> None:
         self.facts = list(facts)
-        while (item := self._facts.takeAt(0)) is not None:
-            widget = item.widget()
-            if widget is not None:
-                widget.deleteLater()
+        empty(self._facts)
         for name, value in facts:
-            fact = QWidget()
-            column = QVBoxLayout(fact)
-            column.setContentsMargins(0, 0, 0, 0)
-            column.setSpacing(0)
-            column.addWidget(label(name, "faint"))
             # A path has no blanks to be broken at.
             shown = label(value.replace("/", "/\u200b"), wraps=True, selectable=True)
-            column.addWidget(shown)
-            self._facts.addWidget(fact)
-
-
-ABOUT, RESULT = 0, 1
-_LONGEST_TITLE = 10
+            fill(self._facts, column_of(label(name, "faint"), shown, spacing=0))
 
 
 class Picture(QLabel):
@@ -195,72 +182,44 @@ class AboutView(ScrollColumn):
 
     def __init__(self, notifications: Notifications) -> None:
         super().__init__(margin=0)
-        self._notifications = notifications
         self.text = ""
+        self._path = Path()
         self._paragraphs = QWidget()
         self.results = label("", "dim", wraps=True, selectable=True)
         self.picture = Picture()
         # Figures are drawn for white paper.
-        self._paper = Card("paper", SPACE[1])
-        self._paper.column.addWidget(self.picture)
+        self._paper = Card(self.picture, role="paper", margin=SPACE[1])
         self._sections = QWidget()
-        self._whole = button("Open the whole page", role="link")
-        self._whole.clicked.connect(self._open)
-        self._path = Path()
-        for part in (self._paragraphs, self._paper, self.results, self._sections):
-            self.column.addWidget(part)
-        self.column.addWidget(self._whole, 0, Qt.AlignmentFlag.AlignLeft)
-        self.column.addStretch(1)
+        self._whole = Button(
+            "Open the whole page", role="link", do=lambda: open_path(self._path, notifications)
+        )
+        fill(self.column, self._paragraphs, self._paper, self.results, self._sections)
+        fill(self.column, (self._whole, 0, Qt.AlignmentFlag.AlignLeft), 1)
         self.show_page(AlgorithmPage(""))
 
     def show_page(self, page: AlgorithmPage, figure: QImage | None = None) -> None:
         """The page, and its figure if it was read already."""
         self.text = page.text
-        self._paragraphs = self._put(self._paragraphs, _paragraphs(page.text))
+        paragraphs = column_of(*map(_markdown, filter(None, page.text.split("\n\n"))))
+        self._paragraphs = swap(self.column, self._paragraphs, paragraphs)
         self.results.setText("\n".join(page.results))
         self.results.setVisible(bool(page.results))
         self._paper.setVisible(figure is not None)
         if figure is not None:
             self.picture.show_image(figure)
-        self._sections = self._put(self._sections, _sections(page.sections))
+        self._sections = swap(self.column, self._sections, _sections(page.sections))
         self._path = page.path or Path()
         self._whole.setVisible(page.path is not None)
-
-    def _put(self, old: QWidget, fresh: QWidget) -> QWidget:
-        """One part in the place of another."""
-        self.column.replaceWidget(old, fresh)
-        old.hide()
-        old.deleteLater()
-        return fresh
-
-    def _open(self) -> None:
-        open_path(self._path, self._notifications)
-
-
-def _paragraphs(text: str) -> QWidget:
-    """A text as a label for each paragraph, with room between them."""
-    made = QWidget()
-    column = QVBoxLayout(made)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.setSpacing(SPACE[1])
-    for paragraph in filter(None, text.split("\n\n")):
-        column.addWidget(_markdown(paragraph))
-    return made
 
 
 def _sections(sections: Sequence[Section]) -> QWidget:
     """Headings with their points."""
-    made = QWidget()
-    column = QVBoxLayout(made)
-    column.setContentsMargins(0, 0, 0, 0)
-    column.setSpacing(SPACE[0])
+    parts: list[QWidget] = []
     for section in sections:
         title = label(section.title, "strong")
         title.setContentsMargins(0, SPACE[1], 0, 0)
-        column.addWidget(title)
-        for point in section.points:
-            column.addWidget(_markdown(point))
-    return made
+        parts += [title, *map(_markdown, section.points)]
+    return column_of(*parts, spacing=SPACE[0])
 
 
 def _markdown(text: str) -> QLabel:
@@ -281,15 +240,15 @@ class FormSide(QFrame):
         self.tabs.addTab("About")
         self.tabs.addTab("Result of the check")
         self.about, self.result = AboutView(notifications), ResultView()
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self.about)
-        self._pages.addWidget(self.result)
+        self._pages = stacked(self.about, self.result)
         self.tabs.currentChanged.connect(self._pages.setCurrentIndex)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(SPACE[4], SPACE[2], SPACE[4], SPACE[4])
-        column.setSpacing(SPACE[2])
-        column.addWidget(self.tabs)
-        column.addWidget(self._pages, 1)
+        vbox(
+            self.tabs,
+            (self._pages, 1),
+            on=self,
+            margins=(SPACE[4], SPACE[2], SPACE[4], SPACE[4]),
+            spacing=SPACE[2],
+        )
 
     def name_about(self, title: str) -> None:
         """What the first page is about; a long name would push the second tab away."""

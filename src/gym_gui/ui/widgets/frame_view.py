@@ -20,18 +20,21 @@ from PySide6.QtGui import (
     QPaintEvent,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QSlider, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QSizePolicy, QSlider, QWidget
 
 from gym_gui.models.scales import film_time
 from gym_gui.services.frames import VideoFrame, VideoFrames
-from gym_gui.theme import LABEL, SPACE, number_font, theme
-from gym_gui.ui.widgets.basics import NumberLabel, button, label
+from gym_gui.theme import LABEL, number_font, theme
+from gym_gui.ui.widgets.basics import Button, NumberLabel, hbox, label, vbox
 
 _WORTH = 0.75
+_GAP = 6.0
 EDGE = 1.0
 """Room for a line around each picture, also at the border."""
 SMALL = 96
 """A picture with fewer pixels to a side is made of blocks that should stay sharp."""
+Key = tuple[int, int]
+_TICKS = 1000
 
 
 @dataclass(frozen=True)
@@ -44,46 +47,42 @@ class Place:
     height: float
 
 
-def arrange(sizes: Sequence[tuple[int, int]], width: float, height: float, gap: float = 6.0) -> list[Place]:
+def arrange(sizes: Sequence[tuple[int, int]], width: float, height: float) -> list[Place]:
     """A place for each picture of (width, height): rows and columns that leave them the most room."""
     width, height = width - 2 * EDGE, height - 2 * EDGE
     if not sizes or width <= 0 or height <= 0:
         return []
     wide, high = max(size[0] for size in sizes), max(size[1] for size in sizes)
     scales = {
-        count: _scale(len(sizes), count, wide, high, width, height, gap) for count in range(1, len(sizes) + 1)
+        count: _scale(len(sizes), count, wide, high, width, height) for count in range(1, len(sizes) + 1)
     }
     # A grid without holes looks better, and is worth somewhat smaller pictures.
     large = [count for count, scale in scales.items() if scale >= max(scales.values()) * _WORTH]
     columns = min(large, key=lambda count: (-len(sizes) % count, -scales[count]))
     rows = math.ceil(len(sizes) / columns)
     scale = scales[columns]
-    left = (width - columns * wide * scale - (columns - 1) * gap) / 2
-    top = (height - rows * high * scale - (rows - 1) * gap) / 2
+    left = (width - columns * wide * scale - (columns - 1) * _GAP) / 2
+    top = (height - rows * high * scale - (rows - 1) * _GAP) / 2
     places = []
     for index, (own_width, own_height) in enumerate(sizes):
         row, column = divmod(index, columns)
         fit = scale * min(wide / own_width, high / own_height)
-        x = left + column * (wide * scale + gap) + (wide * scale - own_width * fit) / 2
-        y = top + row * (high * scale + gap) + (high * scale - own_height * fit) / 2
+        x = left + column * (wide * scale + _GAP) + (wide * scale - own_width * fit) / 2
+        y = top + row * (high * scale + _GAP) + (high * scale - own_height * fit) / 2
         places.append(Place(EDGE + x, EDGE + y, own_width * fit, own_height * fit))
     return places
 
 
-def _scale(count: int, columns: int, wide: int, high: int, width: float, height: float, gap: float) -> float:
+def _scale(count: int, columns: int, wide: int, high: int, width: float, height: float) -> float:
     rows = math.ceil(count / columns)
     return max(
-        1e-3,
-        min((width - (columns - 1) * gap) / columns / wide, (height - (rows - 1) * gap) / rows / high),
+        1e-3, min((width - (columns - 1) * _GAP) / columns / wide, (height - (rows - 1) * _GAP) / rows / high)
     )
 
 
 def crisp(scale: float, wide: int, high: int) -> bool:
     """Whether pixels are drawn as blocks: enlarged ones of a small picture, and any that keep their size."""
     return scale >= 2.0 or (scale >= 1.0 and max(wide, high) <= SMALL) or abs(scale - 1.0) < 1e-6
-
-
-Key = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,8 @@ class FrameView(QWidget):
         super().__init__()
         self._shown: Sequence[FrameImage] = ()
         self._prepared: dict[tuple[Key, tuple[int, int]], FrameImage] = {}
-        self._word = ""
+        self.word = ""
+        """What is written over the pictures."""
         self._room = (0, 0, 1.0)
         """Width, height and pixels of the screen for one of ours, for `prepare` in its thread."""
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
@@ -130,8 +130,8 @@ class FrameView(QWidget):
 
     def show_images(self, images: Sequence[FrameImage], word: str = "") -> None:
         """Paint what was prepared. `word` is written over it: why it stands still."""
-        if word != self._word or [one.key for one in images] != [one.key for one in self._shown]:
-            self._shown, self._word = images, word
+        if word != self.word or [one.key for one in images] != [one.key for one in self._shown]:
+            self._shown, self.word = images, word
             self.update()
 
     def show_pictures(self, pictures: Sequence[tuple[Key, Any]]) -> None:
@@ -143,13 +143,8 @@ class FrameView(QWidget):
         """How many pictures are shown."""
         return len(self._shown)
 
-    @property
-    def word(self) -> str:
-        """What is written over them."""
-        return self._word
-
     def clear(self) -> None:
-        self._shown, self._prepared, self._word = (), {}, ""
+        self._shown, self._prepared, self.word = (), {}, ""
         self.update()
 
     def places(self) -> list[Place]:
@@ -162,7 +157,7 @@ class FrameView(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         painter = QPainter(self)
-        if self._word:
+        if self.word:
             painter.setOpacity(0.45)
         for one, place in zip(self._shown, self.places(), strict=True):
             wide = place.width * self.devicePixelRatioF()
@@ -175,7 +170,7 @@ class FrameView(QWidget):
             painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, not rough)
             painter.drawImage(QRectF(place.left, place.top, place.width, place.height), one.image)
             self._paint_edge(painter, place)
-        if self._word:
+        if self.word:
             painter.setOpacity(1.0)
             self._paint_word(painter)
         painter.end()
@@ -188,7 +183,7 @@ class FrameView(QWidget):
 
     def _paint_word(self, painter: QPainter) -> None:
         font = number_font(LABEL, QFont.Weight.DemiBold)
-        width = QFontMetricsF(font).horizontalAdvance(self._word)
+        width = QFontMetricsF(font).horizontalAdvance(self.word)
         box = QRectF(0, 0, width + 24, 28)
         box.moveCenter(QRectF(self.rect()).center())
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
@@ -197,7 +192,7 @@ class FrameView(QWidget):
         painter.drawRoundedRect(box, 14, 14)
         painter.setPen(theme.palette.colour("warn"))
         painter.setFont(font)
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, self._word)
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, self.word)
 
 
 def _image(pixels: Any, target: tuple[int, int], ratio: float) -> QImage:
@@ -214,11 +209,8 @@ def _image(pixels: Any, target: tuple[int, int], ratio: float) -> QImage:
     return image
 
 
-_TICKS = 1000
-
-
 class VideoPlayer(QWidget):
-    """Picture, a button, and where it is; it plays as soon as it is given a file."""
+    """Picture, a and where it is; it plays as soon as it is given a file."""
 
     shown = Signal()
     """A picture has come."""
@@ -232,25 +224,14 @@ class VideoPlayer(QWidget):
         self.view = FrameView()
         self.trouble = label("", "error", selectable=True, wraps=True)
         self.trouble.hide()
-        self.toggle = button("Pause", "Space")
+        self.toggle = Button("Pause", "Space", do=lambda: self.set_playing(not self._playing))
         # The key is seen to below: as a shortcut of the whole window it would be taken from other buttons.
         self.toggle.setShortcut(QKeySequence())
         self.slider = QSlider(Qt.Orientation.Horizontal)
         self.slider.setRange(0, _TICKS)
         self.slider.setAccessibleName("Place in the film")
         self.time = NumberLabel("", LABEL, bold=False)
-        row = QHBoxLayout()
-        row.setSpacing(SPACE[1])
-        row.addWidget(self.toggle)
-        row.addWidget(self.slider, 1)
-        row.addWidget(self.time)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[1])
-        column.addWidget(self.view, 1)
-        column.addWidget(self.trouble)
-        column.addLayout(row)
-        self.toggle.clicked.connect(lambda: self.set_playing(not self._playing))
+        vbox((self.view, 1), self.trouble, hbox(self.toggle, (self.slider, 1), self.time), on=self)
         self.slider.valueChanged.connect(self._seek)
 
     def open(self, path: Path) -> None:

@@ -6,13 +6,13 @@ import time
 from pathlib import Path
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QHBoxLayout, QLabel, QStackedLayout, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from gym_gui.models.hud import Absence, Hud, absence_of, caption, hud_of, staleness
-from gym_gui.models.run_files import is_evaluation
+from gym_gui.models.words import is_evaluation
 from gym_gui.services.frames import LiveFrames, LiveNews
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import ElidedLabel, NumberLabel, label, restyle
+from gym_gui.ui.widgets.basics import ElidedLabel, NumberLabel, column_of, hbox, label, restyle, stacked, vbox
 from gym_gui.ui.widgets.form_install import InstallCard
 from gym_gui.ui.widgets.frame_view import FrameView
 from mosaic.client import RunRecord
@@ -39,49 +39,25 @@ class LivePanel(QWidget):
         self.caption = label("", "label")
         self.state = label("", "dim")
         self.batch = ElidedLabel("", "label")
-        self._numbers = QHBoxLayout()
-        self._numbers.setSpacing(SPACE[0])
+        self._numbers = hbox(spacing=SPACE[0])
         self._values: list[tuple[QLabel, NumberLabel]] = []
-        self._stack = QStackedLayout()
-        self._stack.addWidget(self.view)
-        self._stack.addWidget(self._absence_page())
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[1])
-        if heading:
-            head = QHBoxLayout()
-            title = label("Live", "strong")
-            # As high as the head of a chart, beside which it stands.
-            title.setMinimumHeight(22)
-            head.addWidget(title)
-            head.addStretch(1)
-            head.addWidget(self.caption)
-            column.addLayout(head)
-        column.addLayout(self._stack, 1)
-        self._foot = foot = QHBoxLayout()
-        foot.setSpacing(SPACE[2])
-        foot.addLayout(self._numbers)
-        foot.addStretch(1)
-        if not heading:
-            foot.addWidget(self.caption)
-        foot.addWidget(self.state)
-        column.addWidget(self.batch)
-        column.addLayout(foot)
-        self.batch.hide()
-
-    def _absence_page(self) -> QWidget:
-        page = QWidget()
-        column = QVBoxLayout(page)
         self.absent = label("", "strong", wraps=True)
         self.advice = label("", "dim", selectable=True, wraps=True)
-        self.install = InstallCard()
-        column.addStretch(1)
         for text in (self.absent, self.advice):
             text.setAlignment(Qt.AlignmentFlag.AlignCenter)
-            column.addWidget(text)
-        column.addWidget(self.install)
-        column.addStretch(1)
-        return page
+        self.install = InstallCard()
+        self._stack = stacked(
+            self.view, column_of(1, self.absent, self.advice, self.install, 1, margins=None)
+        )
+        title = label("Live", "strong")
+        # As high as the head of a chart, beside which it stands.
+        title.setMinimumHeight(22)
+        head = (hbox(title, 1, self.caption),) if heading else ()
+        self._foot = hbox(
+            self._numbers, 1, *(() if heading else (self.caption,)), self.state, spacing=SPACE[2]
+        )
+        vbox(*head, (self._stack, 1), self.batch, self._foot, on=self)
+        self.batch.hide()
 
     def hasHeightForWidth(self) -> bool:
         # The words in place of a picture have; with it the page would be as high as its charts wish to be.

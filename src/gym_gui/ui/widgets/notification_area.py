@@ -19,7 +19,7 @@ from gym_gui.models import words
 from gym_gui.services.tasks import Notification, Notifications
 from gym_gui.theme import SPACE
 from gym_gui.ui.widgets.bars import Dot
-from gym_gui.ui.widgets.basics import button, cast_shadow, label, line
+from gym_gui.ui.widgets.basics import Button, Part, cast_shadow, column_of, fill, hbox, label, line, vbox
 
 _MOST = 50
 _WIDTH, _HISTORY_HEIGHT = 440, 420
@@ -48,19 +48,17 @@ class NotificationCard(QFrame):
         text = label(told.text, selectable=True, wraps=True)
         text.setAccessibleName(f"{_WORDS[told.kind]}: {told.text}")
         text.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
-        self.more = button("", role="link")
-        self.more.clicked.connect(area.history_wanted)
-        self.dismiss = button("Dismiss", role="quiet")
-        self.dismiss.clicked.connect(area.dismiss)
-        row = QHBoxLayout(self)
-        row.setContentsMargins(SPACE[2], SPACE[1], SPACE[1], SPACE[1])
-        row.setSpacing(SPACE[1])
-        row.addWidget(_mark(told), 0, Qt.AlignmentFlag.AlignVCenter)
-        row.addWidget(text, 1)
+        self.more = Button("", role="link", do=area.history_wanted)
+        self.dismiss = Button("Dismiss", role="quiet", do=area.dismiss)
+        row = hbox(
+            (_mark(told), 0, Qt.AlignmentFlag.AlignVCenter),
+            (text, 1),
+            on=self,
+            margins=(SPACE[2], SPACE[1], SPACE[1], SPACE[1]),
+        )
         self.action = None
         if told.action is not None:
-            self.action = button(told.action[0], role="link")
-            self.action.clicked.connect(self._act)
+            self.action = Button(told.action[0], role="link", do=self._act)
             row.addWidget(self.action)
         row.addWidget(self.more)
         row.addWidget(self.dismiss)
@@ -172,24 +170,19 @@ class NotificationHistory(QFrame):
         cast_shadow(self)
         self.mute = QCheckBox("Do not pop up when runs end")
         self.mute.toggled.connect(self.muted)
-        self.close_button = button("Close", role="quiet")
-        self.close_button.clicked.connect(self.hide)
-        head = QHBoxLayout()
-        head.setContentsMargins(SPACE[2], SPACE[1], SPACE[1], SPACE[1])
-        head.setSpacing(SPACE[2])
-        head.addWidget(label("Messages", "strong"))
-        head.addStretch(1)
-        head.addWidget(self.mute)
-        head.addWidget(self.close_button)
+        self.close_button = Button("Close", role="quiet", do=self.hide)
+        head = hbox(
+            label("Messages", "strong"),
+            1,
+            self.mute,
+            self.close_button,
+            margins=(SPACE[2], SPACE[1], SPACE[1], SPACE[1]),
+            spacing=SPACE[2],
+        )
         self._area = QScrollArea()
         self._area.setWidgetResizable(True)
         self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(1, 1, 1, 1)
-        column.setSpacing(0)
-        column.addLayout(head)
-        column.addWidget(line())
-        column.addWidget(self._area, 1)
+        vbox(head, line(), (self._area, 1), on=self, margins=1, spacing=0)
         notifications.posted.connect(self._posted)
         over.installEventFilter(self)
         QApplication.instance().focusChanged.connect(self._focus_moved)  # type: ignore[union-attr]
@@ -256,31 +249,20 @@ class NotificationHistory(QFrame):
         self.setGeometry(left, top, _WIDTH, height)
 
     def _fill(self) -> None:
-        self._page = page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(SPACE[2], SPACE[1], SPACE[2], SPACE[1])
-        column.setSpacing(SPACE[1])
-        for told in reversed(self._notifications.history):
-            column.addLayout(self._row(told))
-        if not self._notifications.history:
-            column.addWidget(label("Nothing was told yet.", "dim"))
-        column.addStretch(1)
+        rows: list[Part] = [self._row(told) for told in reversed(self._notifications.history)]
+        shown = rows or [label("Nothing was told yet.", "dim")]
+        self._page = page = column_of(*shown, 1, margins=(SPACE[2], SPACE[1], SPACE[2], SPACE[1]))
         self._area.setWidget(page)
 
     def _row(self, told: Notification) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(SPACE[1])
-        mark = QVBoxLayout()
+        top = Qt.AlignmentFlag.AlignTop
         # In the middle of the first line of the text.
-        mark.setContentsMargins(0, SPACE[0], 0, 0)
-        mark.addWidget(_mark(told), 0, Qt.AlignmentFlag.AlignTop)
-        row.addLayout(mark)
-        row.addWidget(label(told.text, selectable=True, wraps=True), 1, Qt.AlignmentFlag.AlignTop)
+        mark = vbox((_mark(told), 0, top), margins=(0, SPACE[0], 0, 0))
+        row = hbox(mark, (label(told.text, selectable=True, wraps=True), 1, top))
         if told.action is not None:
             name, act = told.action
-            link = button(name, role="link")
-            link.clicked.connect(self.hide)
+            link = Button(name, role="link", do=self.hide)
             link.clicked.connect(act)
-            row.addWidget(link, 0, Qt.AlignmentFlag.AlignTop)
-        row.addWidget(label(words.clock(told.at), "faint"), 0, Qt.AlignmentFlag.AlignTop)
+            fill(row, (link, 0, top))
+        fill(row, (label(words.clock(told.at), "faint"), 0, top))
         return row

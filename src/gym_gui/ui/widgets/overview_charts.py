@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
 
@@ -22,6 +22,7 @@ from gym_gui.models.charting import (
     reward_per_step,
 )
 from gym_gui.services.curves import ChartFeed, SeedMean
+from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.overview import Headline
 from gym_gui.ui.widgets.basics import Card, ElidedLabel, NumberLabel
@@ -32,6 +33,10 @@ from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
 
 _LEAST_WIDTH = 150
+_RETURN, _LENGTH = "charts/episodic_return", "charts/episodic_length"
+_EPISODES = 100
+_HEIGHT = 330
+_SMALL_WIDTH, _SMALL_HEIGHT = 205, 230
 
 
 class HeadlineCard(Card):
@@ -94,12 +99,6 @@ class HeadlineCards(QWidget):
         self._arrange()
 
 
-_RETURN, _LENGTH = "charts/episodic_return", "charts/episodic_length"
-_EPISODES = 100
-_HEIGHT = 330
-_SMALL_WIDTH, _SMALL_HEIGHT = 205, 230
-
-
 class ChartRow(QWidget):
     """A few small charts beside each other, in a narrow window below each other."""
 
@@ -115,8 +114,7 @@ class ChartRow(QWidget):
         self._lines: dict[str, Line] = {}
         self._options = ChartOptions()
         self.charts: list[Chart] = []
-        self._making = QTimer(self, interval=0)
-        self._making.timeout.connect(self._make_next)
+        self._making = timer(self, 0, self._make_next)
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(SPACE[2])

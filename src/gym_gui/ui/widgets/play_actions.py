@@ -7,23 +7,18 @@ from typing import Any
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal
 from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QDoubleSpinBox,
-    QHBoxLayout,
-    QPushButton,
-    QSlider,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QHBoxLayout, QPushButton, QSlider, QWidget
 
 from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
 from gym_gui.ui.presenters.play import ActionField, ActionSpace, Bar, Choice, number
-from gym_gui.ui.widgets.basics import NumberLabel, button, label
+from gym_gui.ui.widgets.basics import Button, NumberLabel, hbox, label, vbox
 
 _HEIGHT = 34
 _CORNER = 6
 _MARK = 3
+_NAME_WIDTH = 72
+_VALUE_WIDTH = 64
+_FAR = 1e6
 
 
 class ChoiceButton(QPushButton):
@@ -39,7 +34,7 @@ class ChoiceButton(QPushButton):
         self.setCursor(Qt.CursorShape.PointingHandCursor)
         self.setAccessibleName(f"Take the action {choice.word}")
 
-    def show_opinion(self, bar: Bar | None, is_next: bool) -> None:
+    def show_policy_output(self, bar: Bar | None, is_next: bool) -> None:
         if (bar, is_next) != (self._bar, self._next):
             self._bar, self._next = bar, is_next
             self.update()
@@ -88,11 +83,6 @@ class ChoiceButton(QPushButton):
         painter.drawText(area.adjusted(wide + SPACE[1], 0, 0, 0), middle, hint)
 
 
-_NAME_WIDTH = 72
-_VALUE_WIDTH = 64
-_FAR = 1e6
-
-
 class FieldRow(QWidget):
     """Its name, the way to set it, its value."""
 
@@ -101,12 +91,9 @@ class FieldRow(QWidget):
     def __init__(self, field: ActionField) -> None:
         super().__init__()
         self._field = field
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(SPACE[1])
         name = label(field.name, "dim")
         name.setFixedWidth(_NAME_WIDTH)
-        row.addWidget(name)
+        row = hbox(name, on=self)
         self._slider: QSlider | None = None
         self._spin: QDoubleSpinBox | None = None
         if field.bounded:
@@ -168,9 +155,7 @@ class ActionPanel(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(SPACE[0])
+        self._column = vbox(on=self, spacing=SPACE[0])
         self._body: QWidget | None = None
         self._space: ActionSpace | None = None
         self._choices: list[ChoiceButton] = []
@@ -189,9 +174,7 @@ class ActionPanel(QWidget):
         self._space, self._choices, self._rows, self._last = space, [], [], None
         self._hold.setChecked(False)
         self._body = QWidget()
-        column = QVBoxLayout(self._body)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[0])
+        column = vbox(on=self._body, spacing=SPACE[0])
         for choice in space.choices:
             one = ChoiceButton(choice)
             one.clicked.connect(lambda _=False, action=choice.action: self.take(action))
@@ -212,10 +195,8 @@ class ActionPanel(QWidget):
     def _field_buttons(self) -> QHBoxLayout:
         row = QHBoxLayout()
         row.setSpacing(SPACE[1])
-        take = button("Take action")
-        take.clicked.connect(lambda: self.take(self._from_rows()))
-        copy = button("Set to policy's", role="quiet")
-        copy.clicked.connect(self._copy_policy)
+        take = Button("Take action", do=lambda: self.take(self._from_rows()))
+        copy = Button("Set to policy's", role="quiet", do=self._copy_policy)
         row.addWidget(take)
         row.addWidget(copy)
         row.addStretch(1)
@@ -227,12 +208,12 @@ class ActionPanel(QWidget):
         self._tell_held()
         self.chosen.emit(action)
 
-    def show_opinion(self, bars: Sequence[Bar], policys: Any, enabled: bool) -> None:
+    def show_policy_output(self, bars: Sequence[Bar], policys: Any, enabled: bool) -> None:
         """What the policy makes of each action, which one it takes next, and whether one can be taken now."""
         self._policys = policys
         self.setEnabled(enabled)
         for place, one in enumerate(self._choices):
-            one.show_opinion(bars[place] if bars else None, one.choice.action == policys)
+            one.show_policy_output(bars[place] if bars else None, one.choice.action == policys)
 
     def _copy_policy(self) -> None:
         if self._space is None or self._policys is None:

@@ -12,22 +12,40 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QGridLayout,
-    QHBoxLayout,
     QLabel,
     QLineEdit,
     QListWidget,
     QListWidgetItem,
-    QPushButton,
     QScrollArea,
-    QVBoxLayout,
     QWidget,
 )
 
+from gym_gui.services.tasks import Doing
 from gym_gui.theme import SPACE, TEXT, theme
 from gym_gui.ui.presenters.play import SPEEDS, Episode, PlayPresenter, Row
-from gym_gui.ui.widgets.basics import Card, NumberLabel, button, card, label, restyle
+from gym_gui.ui.widgets.basics import (
+    Button,
+    Card,
+    NumberLabel,
+    column_of,
+    hbox,
+    label,
+    restyle,
+    scrolled,
+    vbox,
+)
 from gym_gui.ui.widgets.frame_view import FrameView
 from gym_gui.ui.widgets.play_actions import ActionPanel
+
+_CORNER = 6
+_RIBBON = 44
+_SEED_WIDTH = 100
+_GREATEST_SEED = 2**32 - 1
+_WIDE_SIDE, _NARROW_SIDE = 316, 268
+_ROOMY = 820
+"""From this width on there is room for the wide side."""
+_EPISODE_HEIGHT = 44
+_MOST_EPISODES = 4
 
 
 class ValueList(QWidget):
@@ -60,10 +78,6 @@ class ValueList(QWidget):
         self._grid.addWidget(name, place, 0)
         self._grid.addWidget(value, place, 1)
         self._rows.append((name, value))
-
-
-_CORNER = 6
-_RIBBON = 44
 
 
 class PlayPicture(FrameView):
@@ -124,10 +138,6 @@ class PlayPicture(FrameView):
         painter.drawText(inner, Qt.AlignmentFlag.AlignCenter, words)
 
 
-_SEED_WIDTH = 100
-_GREATEST_SEED = 2**32 - 1
-
-
 class PlayControls(QWidget):
     """What a person can do besides taking an action."""
 
@@ -142,71 +152,39 @@ class PlayControls(QWidget):
         super().__init__()
         self._seed_of_episode: int | None = None
         self._running = False
-        self._step = _hinted("Step", "Space")
-        self._step.clicked.connect(self.stepped)
-        self._run = _hinted("Run", "R")
-        self._run.clicked.connect(lambda: self.ran.emit(not self._running))
-        self._new = _hinted("New episode", "N")
-        self._new.clicked.connect(self.begin)
-        self._again = _hinted("Again", "A")
-        self._again.clicked.connect(lambda: self.begun.emit(self._seed_of_episode))
+        self._step = _hinted("Step", "Space", self.stepped)
+        self._run = _hinted("Run", "R", lambda: self.ran.emit(not self._running))
+        self._new = _hinted("New episode", "N", self.begin)
+        self._again = _hinted("Again", "A", lambda: self.begun.emit(self._seed_of_episode))
         self._speed = QComboBox()
         for speed in SPEEDS:
             self._speed.addItem(f"{speed} step{'s' if speed > 1 else ''}/s", speed)
         self._speed.setAccessibleName("Speed")
         self._speed.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._speed.activated.connect(lambda: self.speed_changed.emit(self._speed.currentData()))
-        self._seed = QLineEdit()
-        self._seed.setPlaceholderText("next seed")
-        self._seed.setFixedWidth(_SEED_WIDTH)
-        self._seed.setAccessibleName("Seed of the next episode")
-        self._seed.returnPressed.connect(self.begin)
+        self.seed = QLineEdit()
+        self.seed.setPlaceholderText("next seed")
+        self.seed.setFixedWidth(_SEED_WIDTH)
+        self.seed.setAccessibleName("Seed of the next episode")
+        self.seed.returnPressed.connect(self.begin)
         self._again.setToolTip("The same episode from its start, with the same seed.")
         self.keep = QCheckBox("Begin the next one by itself")
         """Has its place with the episodes."""
         self.keep.toggled.connect(self.goes_on)
-        self._lay_out()
-
-    def _lay_out(self) -> None:
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[1])
-        first, second = QHBoxLayout(), QHBoxLayout()
-        for row, parts in (
-            (first, (self._step, self._run, self._speed)),
-            (second, (self._new, self._seed, self._again)),
-        ):
-            row.setSpacing(SPACE[1])
-            for part in parts:
-                row.addWidget(part)
-            row.addStretch(1)
-            column.addLayout(row)
-        self._hint = label("", "faint")
-        second.addWidget(self._hint)
+        self.complaint = label("", "faint")
+        """What is wrong with the seed."""
+        first = hbox(self._step, self._run, self._speed, 1)
+        vbox(first, hbox(self._new, self.seed, self._again, 1, self.complaint), on=self)
 
     def begin(self) -> None:
         """A new episode with the seed in the field, or the next one when it is empty."""
-        text = self._seed.text().strip().replace(",", "")
+        text = self.seed.text().strip().replace(",", "")
         if text and not (text.isdecimal() and int(text) <= _GREATEST_SEED):
-            self._hint.setText(f"A seed is a whole number from 0 to {_GREATEST_SEED}.")
+            self.complaint.setText(f"A seed is a whole number from 0 to {_GREATEST_SEED}.")
             return
-        self._hint.setText("")
-        self._seed.clear()
+        self.complaint.setText("")
+        self.seed.clear()
         self.begun.emit(int(text) if text else None)
-
-    def set_seed(self, text: str) -> None:
-        """Put a seed into the field, as if it were typed."""
-        self._seed.setText(text)
-
-    @property
-    def complaint(self) -> str:
-        """What is wrong with the seed."""
-        return self._hint.text()
-
-    @property
-    def keeps_going(self) -> bool:
-        """Whether the next episode is to begin by itself while it runs."""
-        return self.keep.isChecked()
 
     def show_state(self, presenter: PlayPresenter) -> None:
         self._running = presenter.running
@@ -218,22 +196,15 @@ class PlayControls(QWidget):
         for part in (self._step, self._run, self._new, self._again):
             part.setEnabled(presenter.open)
         next_seed = "" if presenter.seed is None else f"next: {presenter.seed + 1}"
-        self._seed.setPlaceholderText(next_seed or "next seed")
+        self.seed.setPlaceholderText(next_seed or "next seed")
 
 
-def _hinted(text: str, keys: str) -> QPushButton:
+def _hinted(text: str, keys: str, do: Doing) -> Button:
     """A button that shows its key. The view listens for keys, so that they reach nothing else."""
-    made = button(text, keys)
+    made = Button(text, keys, do=do)
     made.setShortcut(QKeySequence())
     made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
     return made
-
-
-_WIDE_SIDE, _NARROW_SIDE = 316, 268
-_ROOMY = 820
-"""From this width on there is room for the wide side."""
-_EPISODE_HEIGHT = 44
-_MOST_EPISODES = 4
 
 
 class PlayStage(QWidget):
@@ -257,52 +228,20 @@ class PlayStage(QWidget):
         )
         self._episodes.hide()
         self._listed: Episode | None = None
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(SPACE[3])
-        row.addWidget(self._left(), 1)
         self._side = self._right()
-        row.addWidget(self._side)
-
-    def _left(self) -> Card:
-        box = card()
-        box.column.setSpacing(SPACE[2])
-        box.column.addWidget(self.picture, 1)
-        box.column.addWidget(self._sentence)
-        box.column.addWidget(self.controls)
-        return box
+        left = Card((self.picture, 1), self._sentence, self.controls, spacing=SPACE[2])
+        hbox((left, 1), self._side, on=self, spacing=SPACE[3])
 
     def _right(self) -> QScrollArea:
-        inside = QWidget()
-        column = QVBoxLayout(inside)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[2])
-        actions = QWidget()
-        both = QVBoxLayout(actions)
-        both.setContentsMargins(0, 0, 0, 0)
-        both.addWidget(self._next)
-        both.addWidget(self.takeover)
-        episodes = QWidget()
-        listed = QVBoxLayout(episodes)
-        listed.setContentsMargins(0, 0, 0, 0)
-        listed.addWidget(self.controls.keep)
-        listed.addWidget(self._episodes)
-        for title, part in (
+        titled = (
             ("This step", self._numbers),
-            ("The policy's next action, or yours", actions),
+            ("The policy's next action, or yours", column_of(self._next, self.takeover)),
             ("What it sees", self._observation),
-            ("Episodes", episodes),
-        ):
-            box = card()
-            box.column.addWidget(label(title, "label"))
-            box.column.addWidget(part)
-            column.addWidget(box)
-        column.addStretch(1)
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+            ("Episodes", column_of(self.controls.keep, self._episodes)),
+        )
+        cards = [Card(label(title, "label"), part) for title, part in titled]
+        area = scrolled(column_of(*cards, 1, spacing=SPACE[2]))
         area.setFixedWidth(_WIDE_SIDE)
-        area.setWidget(inside)
         area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         return area
 
@@ -324,8 +263,8 @@ class PlayStage(QWidget):
         self._numbers.show_rows(presenter.numbers())
         self._observation.show_rows(presenter.observation())
         self._next.setText(presenter.next_text())
-        self.takeover.show_opinion(
-            presenter.opinion(), presenter.next_action(), enabled=presenter.phase == "playing"
+        self.takeover.show_policy_output(
+            presenter.policy_output(), presenter.next_action(), enabled=presenter.phase == "playing"
         )
         self.controls.show_state(presenter)
         self._list_episodes(presenter.episodes)

@@ -40,6 +40,15 @@ from gym_gui.ui.widgets.plot_parts import PlotAxis, PlotLines
 
 _PAUSE_MS = 3
 """Between two plots, so that whatever else is due comes first."""
+_LEAST_DRAG = 4.0
+_BEHIND = -1000
+_KEYS: dict[int, tuple[str, float]] = {
+    Qt.Key.Key_Left: ("shift", -0.1),
+    Qt.Key.Key_Right: ("shift", 0.1),
+    Qt.Key.Key_Plus: ("scale", 0.8),
+    Qt.Key.Key_Equal: ("scale", 0.8),
+    Qt.Key.Key_Minus: ("scale", 1.25),
+}
 
 
 class Drawn(Protocol):
@@ -87,17 +96,6 @@ draw_queue = DrawQueue()
 """The one queue of the window's thread."""
 
 
-_LEAST_DRAG = 4.0
-_BEHIND = -1000
-_KEYS: dict[int, tuple[str, float]] = {
-    Qt.Key.Key_Left: ("shift", -0.1),
-    Qt.Key.Key_Right: ("shift", 0.1),
-    Qt.Key.Key_Plus: ("scale", 0.8),
-    Qt.Key.Key_Equal: ("scale", 0.8),
-    Qt.Key.Key_Minus: ("scale", 1.25),
-}
-
-
 class PlotArea(pg.GraphicsView):  # type: ignore[misc]
     """Lines over steps, time or batches. It shows all of them until somebody zooms."""
 
@@ -109,11 +107,12 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
         # The card under it is the background.
         self.setCacheMode(pg.GraphicsView.CacheModeFlag.CacheNone)
         self.setStyleSheet("background: transparent; border: none;")
-        self._lines: list[Line] = []
+        self.lines: list[Line] = []
         self._painted: list[Drawing] = []
         self.options = ChartOptions()
         self._log_y = False
-        self._piece: Piece | None = None
+        self.piece: Piece | None = None
+        """What is zoomed into; None when all is shown."""
         self._pressed: tuple[float, bool, Piece] | None = None
         self._pointed: float | None = None
         """Where the pointer is read; the values there change with the lines."""
@@ -135,31 +134,22 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
         self.viewport().setMouseTracking(True)
         theme.changed.connect(self._recolour)
 
-    @property
-    def lines(self) -> list[Line]:
-        return self._lines
-
-    @property
-    def piece(self) -> Piece | None:
-        """What is zoomed into; None when all is shown."""
-        return self._piece
-
     def show_lines(self, lines: Sequence[Line], options: ChartOptions) -> None:
         """Draw these from now on; what is zoomed into stays, unless the axis is another."""
         if (options.axis, options.log_x) != (self.options.axis, self.options.log_x):
-            self._piece = None
+            self.piece = None
         self.options = options
-        self._lines = list(lines)
-        self._log_y = options.log_y and above_zero(self._lines)
+        self.lines = list(lines)
+        self._log_y = options.log_y and above_zero(self.lines)
         self._draw_soon()
 
     def zoom_to(self, piece: Piece | None) -> None:
         """Show a piece, or with None all."""
-        whole = full_range(self._lines)
+        whole = full_range(self.lines)
         if piece is not None and whole is not None:
             piece = zoomed(piece, whole)
-        if piece != self._piece:
-            self._piece = piece
+        if piece != self.piece:
+            self.piece = piece
             self._draw_soon()
 
     def _draw_soon(self) -> None:
@@ -169,7 +159,7 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
 
     def draw(self) -> None:
         """Paint what the pixels have room for."""
-        shown = self._piece or full_range(self._lines)
+        shown = self.piece or full_range(self.lines)
         self._choose_words()
         for axis in (self._left, self._bottom):
             axis.setOpacity(0.0 if shown is None else 1.0)
@@ -178,12 +168,12 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
             self._point_at(None)
             return
         low, high = shown
-        self._painted = drawings(self._lines, low, high, int(self._view.width()))
+        self._painted = drawings(self.lines, low, high, int(self._view.width()))
         if self._log_y:
             self._painted = [in_powers(drawing) for drawing in self._painted]
         heights = value_range(self._painted, low, high)
         pixels = self._view.height() / (heights[1] - heights[0])
-        self._curves.show(self._lines, self._painted, pixels)
+        self._curves.show(self.lines, self._painted, pixels)
         self._view.setRange(xRange=shown, yRange=heights, padding=0, disableAutoRange=True)
         self._point_at(self._pointed)
 
@@ -244,7 +234,7 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
     def _point_at(self, at: float | None) -> None:
         """Show the values at a place, in pixels, or with None none."""
         self._pointed = at
-        found = [] if at is None else readings(self._lines, self._place_at(at))
+        found = [] if at is None else readings(self.lines, self._place_at(at))
         if at is None or not found:
             self.hover.clear()
             return
@@ -273,12 +263,12 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
         return False
 
     def _move(self, shown: Piece, by: float) -> None:
-        whole = full_range(self._lines)
+        whole = full_range(self.lines)
         if whole is not None:
             self.zoom_to(moved(shown, by, whole))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        shown = self._piece or full_range(self._lines)
+        shown = self.piece or full_range(self.lines)
         if event.button() != Qt.MouseButton.LeftButton or shown is None:
             event.ignore()
             return
@@ -318,12 +308,12 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
         event.accept()
 
     def _scale(self, factor: float, around: float | None = None) -> None:
-        whole = full_range(self._lines)
+        whole = full_range(self.lines)
         if whole is not None:
-            self.zoom_to(scaled(self._piece or whole, factor, around, whole))
+            self.zoom_to(scaled(self.piece or whole, factor, around, whole))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        shown = self._piece or full_range(self._lines)
+        shown = self.piece or full_range(self.lines)
         key = event.key()
         if shown is None or (key not in _KEYS and key not in (Qt.Key.Key_0, Qt.Key.Key_Home)):
             QWidget.keyPressEvent(self, event)
@@ -334,5 +324,5 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
         kind, amount = _KEYS[key]
         if kind == "scale":
             self._scale(amount)
-        elif self._piece is not None:
+        elif self.piece is not None:
             self._move(shown, amount * (shown[1] - shown[0]))

@@ -23,6 +23,19 @@ _LIGHT = ("#2463d6", "#c2610c", "#1d8a55", "#b8307f", "#7247c9", "#8f7a00", "#0e
 COLOURS = len(_DARK)
 OTHER = COLOURS - 1
 """The number of a line that stands back."""
+Words = Callable[[Sequence[float], float], list[str]]
+Ticks = Callable[[float, float, int], tuple[float, list[float]]]
+
+_MOST_TICKS = 8
+_BEYOND = 8
+_MOST_INK = 60_000.0
+"""So many pixels of lines are painted with smooth edges; more of them is noise, where nobody sees edges."""
+RAW_ALPHA, BAND_ALPHA, EXTREMES_ALPHA = 0.3, 0.24, 0.1
+_CROWDED_ALPHA = 0.14
+"""Of bands that lie over each other."""
+_WIDTH, _DOT = 1.75, 6
+SIGN = 14.0
+_GAP, _BETWEEN, _KEY_ROW = 6.0, 16.0, 18
 
 
 def line_colour(index: int, alpha: float = 1.0) -> QColor:
@@ -31,13 +44,6 @@ def line_colour(index: int, alpha: float = 1.0) -> QColor:
     colour = QColor(colours[index % len(colours)])
     colour.setAlphaF(alpha)
     return colour
-
-
-Words = Callable[[Sequence[float], float], list[str]]
-Ticks = Callable[[float, float, int], tuple[float, list[float]]]
-
-_MOST_TICKS = 8
-_BEYOND = 8
 
 
 class PlotAxis(pg.AxisItem):  # type: ignore[misc]
@@ -82,14 +88,6 @@ class PlotAxis(pg.AxisItem):  # type: ignore[misc]
 
     def tickStrings(self, values: list[float], scale: float, spacing: float) -> list[str]:
         return self._words(values, spacing)
-
-
-_MOST_INK = 60_000.0
-"""So many pixels of lines are painted with smooth edges; more of them is noise, where nobody sees edges."""
-RAW_ALPHA, BAND_ALPHA, EXTREMES_ALPHA = 0.3, 0.24, 0.1
-_CROWDED_ALPHA = 0.14
-"""Of bands that lie over each other."""
-_WIDTH, _DOT = 1.75, 6
 
 
 @dataclass(frozen=True)
@@ -206,10 +204,6 @@ def _joined(parts: Sequence[Points]) -> Points:
     xs = [piece for x, _ in parts for piece in (x, gap)]
     ys = [piece for _, y in parts for piece in (y, gap)]
     return np.concatenate(xs), np.concatenate(ys)
-
-
-SIGN = 14.0
-_GAP, _BETWEEN, _KEY_ROW = 6.0, 16.0, 18
 
 
 class Legend(QWidget):

@@ -6,12 +6,34 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QMenu, QSizePolicy, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QMenu, QSizePolicy, QWidget
 
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.window import HeaderWords, Labels, doable_with, for_all, shared_labels
-from gym_gui.ui.widgets.basics import Button, Card, ElidedLabel, button, label, pill, restyle, set_pill
+from gym_gui.ui.widgets.basics import (
+    Button,
+    Card,
+    ElidedLabel,
+    hbox,
+    label,
+    pill,
+    restyle,
+    set_pill,
+    vbox,
+)
 from mosaic.client import RunRecord
+
+MENU = (
+    ("again", "Run again", ""),
+    ("change", "Run again with changes…", ""),
+    ("resume_training", "Resume training…", ""),
+    ("label", "Name, tags and notes…", "F2"),
+    ("folder", "Open its folder", "Ctrl+O"),
+    ("copy_id", "Copy its id", "Ctrl+Shift+C"),
+    ("remove", "Remove…", "Ctrl+Delete"),
+)
+"""Name, words and shortcut of each entry behind the three dots."""
+_LEAST_META = 120
 
 
 def run_menu(parent: QWidget, runs: Sequence[RunRecord], rows: int, ask: Callable[[str], object]) -> QMenu:
@@ -49,10 +71,8 @@ class Asking(Card):
     """A card with a row of parts; Esc takes it away."""
 
     def __init__(self) -> None:
-        super().__init__("raised", margin=SPACE[1])
-        self.row = QHBoxLayout()
-        self.row.setContentsMargins(SPACE[0], 0, 0, 0)
-        self.row.setSpacing(SPACE[1])
+        super().__init__(role="raised", margin=SPACE[1])
+        self.row = hbox(margins=(SPACE[0], 0, 0, 0))
         self.column.addLayout(self.row)
         self.hide()
 
@@ -73,10 +93,8 @@ class Confirm(Asking):
         super().__init__()
         self.about = ""
         self._text = label("", wraps=True)
-        self.go = button("", role="danger")
-        self.keep = button("")
-        self.go.clicked.connect(self._confirm)
-        self.keep.clicked.connect(self.hide)
+        self.go = Button("", role="danger", do=self._confirm)
+        self.keep = Button("", do=self.hide)
         self.row.addWidget(self._text, 1)
         self.row.addWidget(self.go)
         self.row.addWidget(self.keep)
@@ -122,13 +140,9 @@ class LabelCard(Asking):
         super().__init__()
         self._before = Labels()
         self.name, self.tags, self.notes = QLineEdit(), QLineEdit(), QLineEdit()
-        self.save = button("Save", role="primary")
-        self.save.clicked.connect(self._save)
-        self.drop = button("Discard")
-        self.drop.clicked.connect(self.hide)
-        second = QHBoxLayout()
-        second.setContentsMargins(SPACE[0], 0, 0, 0)
-        second.setSpacing(SPACE[1])
+        self.save = Button("Save", role="primary", do=self._save)
+        self.drop = Button("Discard", do=self.hide)
+        second = hbox(margins=(SPACE[0], 0, 0, 0))
         self.column.addLayout(second)
         named = label("Name", "field")
         noted = label("Notes", "field")
@@ -169,19 +183,6 @@ class LabelCard(Asking):
             self.saved.emit(self._before, after)
 
 
-MENU = (
-    ("again", "Run again", ""),
-    ("change", "Run again with changes…", ""),
-    ("resume_training", "Resume training…", ""),
-    ("label", "Name, tags and notes…", "F2"),
-    ("folder", "Open its folder", "Ctrl+O"),
-    ("copy_id", "Copy its id", "Ctrl+Shift+C"),
-    ("remove", "Remove…", "Ctrl+Delete"),
-)
-"""Name, words and shortcut of each entry behind the three dots."""
-_LEAST_META = 120
-
-
 class RunHeader(QWidget):
     """Says what it is asked for by name: `pause`, `go_on`, `cancel`, `evaluate`, or one of `MENU`."""
 
@@ -195,15 +196,14 @@ class RunHeader(QWidget):
         self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.state = pill("", "dim")
         self.meta = ElidedLabel("", "dim")
-        self.pausing = button("Pause", "Ctrl+P")
+        self.pausing = Button(
+            "Pause", "Ctrl+P", do=lambda: self.asked.emit("pause" if self._pausing == "Pause" else "go_on")
+        )
         self.pausing.set_compact(True)
-        self.pausing.clicked.connect(self._ask_pausing)
-        self.cancel = button("Cancel", role="danger")
-        self.cancel.clicked.connect(lambda: self.ask("cancel"))
+        self.cancel = Button("Cancel", role="danger", do=lambda: self.ask("cancel"))
         # It is there from the beginning, so that it never comes to stand where Cancel was a moment ago.
-        self.evaluate = button("Evaluate")
-        self.evaluate.clicked.connect(lambda: self.asked.emit("evaluate"))
-        self.more = button("⋯")
+        self.evaluate = Button("Evaluate", do=lambda: self.asked.emit("evaluate"))
+        self.more = Button("⋯")
         self.more.setAccessibleName("More")
         self.more.setMenu(self._menu())
         self.reason = label("", "error", selectable=True, wraps=True)
@@ -218,24 +218,23 @@ class RunHeader(QWidget):
         self.labels = ElidedLabel("", "dim")
         self.label_card = LabelCard()
         self._about = QWidget()
-        beside = QHBoxLayout(self._about)
-        beside.setContentsMargins(0, 0, 0, 0)
-        beside.setSpacing(SPACE[1] + 2)
-        beside.addWidget(self.state, 0, Qt.AlignmentFlag.AlignVCenter)
-        beside.addLayout(self._seeds)
-        beside.addWidget(self.meta, 1)
-        self._first = QHBoxLayout()
-        self._first.setSpacing(SPACE[1] + 2)
-        self._first.addWidget(self.title)
-        self._first.addWidget(self._about, 1)
-        for one in (self.pausing, self.cancel, self.evaluate, self.more):
-            self._first.addWidget(one)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(SPACE[1])
-        self._column.addLayout(self._first)
-        for part in (self.labels, self.reason, self.confirm, self.label_card):
-            self._column.addWidget(part)
+        hbox(
+            (self.state, 0, Qt.AlignmentFlag.AlignVCenter),
+            self._seeds,
+            (self.meta, 1),
+            on=self._about,
+            spacing=SPACE[1] + 2,
+        )
+        self._first = hbox(
+            self.title,
+            (self._about, 1),
+            self.pausing,
+            self.cancel,
+            self.evaluate,
+            self.more,
+            spacing=SPACE[1] + 2,
+        )
+        self._column = vbox(self._first, self.labels, self.reason, self.confirm, self.label_card, on=self)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -264,21 +263,21 @@ class RunHeader(QWidget):
         self.reason.setText(told.reason)
         restyle(self.reason, role="error" if told.state.role == "bad" else "dim")
         self.reason.setVisible(bool(told.reason))
-        self._pausing = told.pausing
-        self.pausing.setVisible(told.pausing is not None)
-        self.pausing.setText(for_all(told.pausing or "Pause", told.pauses))
-        self.cancel.setVisible(told.cancels > 0)
-        self.cancel.setText(for_all("Cancel", told.cancels))
+        self._pausing = told.can.pausing
+        self.pausing.setVisible(told.can.pausing is not None)
+        self.pausing.setText(for_all(told.can.pausing or "Pause", told.can.pauses))
+        self.cancel.setVisible(told.can.cancels > 0)
+        self.cancel.setText(for_all("Cancel", told.can.cancels))
         self._told = told
-        if self.confirm.about == "cancel" and not told.cancels:
+        if self.confirm.about == "cancel" and not told.can.cancels:
             self.confirm.hide()
         self.evaluate.setVisible(told.plays)
         self.evaluate.setEnabled(told.can_evaluate)
         self.evaluate.setToolTip("" if told.can_evaluate else "It has saved no policy yet.")
         self.entries["again"].setText("Run again" if told.count == 1 else f"Run all {told.count} again")
         self.entries["resume_training"].setEnabled(told.can_resume_training)
-        self.entries["remove"].setEnabled(told.removes > 0)
-        self.entries["remove"].setText(f"{for_all('Remove', told.removes)}…")
+        self.entries["remove"].setEnabled(told.can.removes > 0)
+        self.entries["remove"].setText(f"{for_all('Remove', told.can.removes)}…")
         self._show_seeds(told.seeds, "" if told.count > 1 else run_id)
         self._arrange()
 
@@ -296,7 +295,9 @@ class RunHeader(QWidget):
         if name in self.entries:
             self.entries[name].trigger()
         elif name == "cancel" and self._told is not None:
-            self.confirm.ask(name, self._told.cancels, begun=self._told.cancels > self._told.waits)
+            self.confirm.ask(
+                name, self._told.can.cancels, begun=self._told.can.cancels > self._told.can.waits
+            )
         else:
             self.asked.emit(name)
 
@@ -310,16 +311,11 @@ class RunHeader(QWidget):
             chip.setChecked(one == run_id)
 
     def _seed_button(self, run_id: str, seed: str) -> Button:
-        chip = button(seed, role="chip")
-        chip.setCheckable(True)
+        chip = Button(seed, role="chip", do=lambda: self.seed_chosen.emit(run_id), checkable=True)
         chip.setToolTip(f"Seed {seed}")
         chip.setAccessibleName(f"Seed {seed}")
-        chip.clicked.connect(lambda: self.seed_chosen.emit(run_id))
         self._seeds.addWidget(chip)
         return chip
-
-    def _ask_pausing(self) -> None:
-        self.asked.emit("pause" if self._pausing == "Pause" else "go_on")
 
     def _menu(self) -> QMenu:
         menu = QMenu(self)
@@ -337,6 +333,6 @@ class RunHeader(QWidget):
 
     def _chosen(self, name: str) -> None:
         if name == "remove" and self._told is not None:
-            self.confirm.ask(name, self._told.removes, self._told.count - self._told.removes)
+            self.confirm.ask(name, self._told.can.removes, self._told.count - self._told.can.removes)
         else:
             self.asked.emit(name)

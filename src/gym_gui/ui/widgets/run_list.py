@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
 
 from PySide6.QtCore import (
+    QAbstractItemModel,
     QAbstractListModel,
     QItemSelection,
     QItemSelectionModel,
     QModelIndex,
     QPoint,
     Qt,
-    QTimer,
     Signal,
 )
 from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QMouseEvent, QResizeEvent
@@ -20,11 +20,15 @@ from gym_gui.models.filters import RunFilter
 from gym_gui.models.listing import Listing, Row, Shape
 from gym_gui.models.runs import RunBook
 from gym_gui.services.sparklines import Sparklines, mean_curve
+from gym_gui.services.tasks import timer
 from gym_gui.ui.widgets.basics import tip
 from gym_gui.ui.widgets.run_rows import HEIGHTS, Index, RowsView, RunDelegate
 
 _MOST_RANGES = 64
 """With more changes than this at once, all rows are read anew."""
+_NEARLY = 20
+_LOOK_MS = 120
+"""So long after the last scroll the curves of what is on the screen are asked for."""
 
 
 class RunListModel(QAbstractListModel):
@@ -107,32 +111,45 @@ class RunListModel(QAbstractListModel):
         if new == self._keys:
             return
         self.following.emit(True)
-        self._move_to(new)
-        self.following.emit(False)
-
-    def _move_to(self, new: list[str]) -> None:
-        staying = set(new)
-        gone = list(ranges([at for at, key in enumerate(self._keys) if key not in staying]))
-        before = self._places.keys()
-        added = list(ranges([at for at, key in enumerate(new) if key not in before]))
-        if len(gone) + len(added) > _MOST_RANGES:
+        if not follow_rows(self, self._keys, new):
             self.beginResetModel()
-            self._keys = list(new)
-            self._number()
+            self._keys[:] = new
             self.endResetModel()
-            return
-        for first, last in reversed(gone):
-            self.beginRemoveRows(QModelIndex(), first, last)
-            del self._keys[first : last + 1]
-            self.endRemoveRows()
-        for first, last in added:
-            self.beginInsertRows(QModelIndex(), first, last)
-            self._keys[first:first] = new[first : last + 1]
-            self.endInsertRows()
         self._number()
+        self.following.emit(False)
 
     def _number(self) -> None:
         self._places = {key: at for at, key in enumerate(self._keys)}
+
+
+def follow_rows(model: QAbstractItemModel, rows: list[str], new: Sequence[str]) -> bool:
+    """Make `rows`, those of a model, the new ones: some go, the rest is put in order, others come.
+
+    False, with all as it was, when that is more than reading all rows anew.
+    """
+    staying, before, nowhere = set(new), set(rows), QModelIndex()
+    gone = list(ranges([at for at, key in enumerate(rows) if key not in staying]))
+    added = list(ranges([at for at, key in enumerate(new) if key not in before]))
+    if len(gone) + len(added) > _MOST_RANGES:
+        return False
+    for first, last in reversed(gone):
+        model.beginRemoveRows(nowhere, first, last)
+        del rows[first : last + 1]
+        model.endRemoveRows()
+    kept = [key for key in new if key in before]
+    if kept != rows:
+        model.layoutAboutToBeChanged.emit()
+        at = {key: place for place, key in enumerate(kept)}
+        old = model.persistentIndexList()
+        moved = [model.index(at[rows[index.row()]], index.column()) for index in old]
+        rows[:] = kept
+        model.changePersistentIndexList(old, moved)
+        model.layoutChanged.emit()
+    for first, last in added:
+        model.beginInsertRows(nowhere, first, last)
+        rows[first:first] = new[first : last + 1]
+        model.endInsertRows()
+    return True
 
 
 def ranges(places: list[int]) -> Iterator[tuple[int, int]]:
@@ -142,11 +159,6 @@ def ranges(places: list[int]) -> Iterator[tuple[int, int]]:
         if at == len(places) or places[at] != places[at - 1] + 1:
             yield places[start], places[at - 1]
             start = at
-
-
-_NEARLY = 20
-_LOOK_MS = 120
-"""So long after the last scroll the curves of what is on the screen are asked for."""
 
 
 class RunList(RowsView):
@@ -175,8 +187,7 @@ class RunList(RowsView):
         self.setItemDelegate(self._delegate)
         self.setAccessibleName("Runs")
         self.setMinimumSize(200, 120)
-        self._look = QTimer(self, singleShot=True, interval=_LOOK_MS)
-        self._look.timeout.connect(self.look)
+        self._look = timer(self, _LOOK_MS, self.look, once=True)
         for signal in (model.modelReset, model.rowsInserted, model.rowsRemoved, model.dataChanged):
             signal.connect(self.measure)
         model.following.connect(self._follow)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QBoxLayout,
     QButtonGroup,
     QFrame,
-    QHBoxLayout,
-    QLineEdit,
-    QStackedWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -20,8 +16,19 @@ from gym_gui.models.filters import HINT, STATES, RunFilter
 from gym_gui.models.listing import Listing
 from gym_gui.models.runs import RunBook
 from gym_gui.services.sparklines import Sparklines
+from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import Button, button, label, line, restyle
+from gym_gui.ui.widgets.basics import (
+    Button,
+    column_of,
+    hbox,
+    label,
+    line,
+    restyle,
+    search_field,
+    stacked,
+    vbox,
+)
 from gym_gui.ui.widgets.run_list import RunList, RunListModel
 from mosaic.client import RunRecord
 
@@ -31,6 +38,7 @@ _TOOLTIP = f"""{HINT}
 Each must hold. = is exactly (with * for any letters), : has it in it; !=, >, >=, < and <= as usual.
 Names: name, algo, env, tag, seed, state, notes, id, return, steps, speed, episodes, progress, duration, age,
 priority, and every parameter. Numbers may be 10k or 2.5M, times 5min, 2h or 1d. Put "two words" in quotes."""
+PANEL_WIDTH = 316
 
 
 class RunFilterBar(QWidget):
@@ -40,36 +48,24 @@ class RunFilterBar(QWidget):
 
     def __init__(self, in_a_row: bool = False) -> None:
         super().__init__()
-        self.field = QLineEdit()
-        self.field.setPlaceholderText("Filter: words, algo=ppo, return>400…")
+        self.field = search_field("Filter: words, algo=ppo, return>400…", "Filter runs")
         self.field.setToolTip(_TOOLTIP)
-        self.field.setAccessibleName("Filter runs")
-        self.field.setClearButtonEnabled(True)
-        self._typing = QTimer(self, singleShot=True, interval=_TYPING_MS)
-        self._typing.timeout.connect(self.apply)
+        self._typing = timer(self, _TYPING_MS, self.apply, once=True)
         self.field.textChanged.connect(self._typing.start)
         self.chips: dict[str, Button] = {}
-        chips = QHBoxLayout()
-        chips.setSpacing(SPACE[0])
         group = QButtonGroup(self)
         for state in STATES:
-            chip = button(state.capitalize(), role="chip")
-            chip.setCheckable(True)
+            chip = Button(state.capitalize(), role="chip", do=self.apply, checkable=True)
             chip.setChecked(state == "all")
-            chip.clicked.connect(self.apply)
             group.addButton(chip)
-            chips.addWidget(chip)
             self.chips[state] = chip
-        chips.addStretch(1)
         direction = QBoxLayout.Direction.LeftToRight if in_a_row else QBoxLayout.Direction.TopToBottom
-        self.row = QHBoxLayout()
-        self.row.setSpacing(SPACE[1])
-        self.row.addWidget(self.field, 1)
+        self.row = hbox((self.field, 1))
         whole = QBoxLayout(direction, self)
         whole.setContentsMargins(0, 0, 0, 0)
         whole.setSpacing(SPACE[2] if in_a_row else SPACE[1] + 2)
         whole.addLayout(self.row, 1)
-        whole.addLayout(chips)
+        whole.addLayout(hbox(*self.chips.values(), 1, spacing=SPACE[0]))
 
     @property
     def filter(self) -> RunFilter:
@@ -95,9 +91,6 @@ class RunFilterBar(QWidget):
             chip.setText(f"{state.capitalize()} {counts[state]:,}" if counts[state] else state.capitalize())
 
 
-PANEL_WIDTH = 316
-
-
 class RunPanel(QFrame):
     """Runs newest first. It shows a book; whoever changes the book calls `update_groups`."""
 
@@ -116,43 +109,21 @@ class RunPanel(QFrame):
         self.filtering = RunFilterBar()
         self.filtering.changed.connect(self._apply)
         self.field, self.chips = self.filtering.field, self.filtering.chips
-        self.table = button("Table", "Ctrl+L")
+        self.table = Button("Table", "Ctrl+L", do=self.table_wanted)
         self.table.set_compact(True)
         self.table.setToolTip("All runs in a table, to sort and to choose columns  Ctrl L")
-        self.table.clicked.connect(self.table_wanted)
         self.filtering.row.addWidget(self.table)
         self._known = False
         self._counts: Mapping[str, int] | None = None
         self._busy = False
-        self._none = self._nothing_fits()
-        self._pages = QStackedWidget()
-        self._pages.addWidget(self.list)
-        self._pages.addWidget(self._none)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
-        column.addLayout(self._head())
-        column.addWidget(line())
-        column.addWidget(self._pages, 1)
-        self._show_counts()
-
-    def _head(self) -> QVBoxLayout:
-        head = QVBoxLayout()
-        head.setContentsMargins(SPACE[2], SPACE[2], SPACE[2], SPACE[1] + 2)
-        head.addWidget(self.filtering)
-        return head
-
-    def _nothing_fits(self) -> QWidget:
-        page = QWidget()
-        column = QVBoxLayout(page)
-        column.setContentsMargins(SPACE[3], SPACE[4], SPACE[3], SPACE[3])
         self._none_text = label("", "dim", wraps=True)
-        self.clear = button("Show all runs", role="link")
-        self.clear.clicked.connect(self.show_all)
-        column.addWidget(self._none_text)
-        column.addWidget(self.clear, 0, Qt.AlignmentFlag.AlignLeft)
-        column.addStretch(1)
-        return page
+        self.clear = Button("Show all runs", role="link", do=self.show_all)
+        link = (self.clear, 0, Qt.AlignmentFlag.AlignLeft)
+        nothing = column_of(self._none_text, link, 1, margins=(SPACE[3], SPACE[4], SPACE[3], SPACE[3]))
+        self._pages = stacked(self.list, nothing)
+        head = vbox(self.filtering, margins=(SPACE[2], SPACE[2], SPACE[2], SPACE[1] + 2))
+        vbox(head, line(), (self._pages, 1), on=self, spacing=0)
+        self._show_counts()
 
     def show_all(self) -> None:
         """Take the filter away."""

@@ -50,6 +50,22 @@ _Action = QAbstractItemView.CursorAction
 _State = QStyle.StateFlag
 
 Index = QModelIndex | QPersistentModelIndex
+_LEFT, _RIGHT, _TOP = 14, 14, 11
+_LINE = 18
+_GAP = 3
+_BOTTOM = 10
+_PLAIN = _TOP + 2 * _LINE + _GAP + _BOTTOM - 2
+_BAR = 3
+_INDENT = 14
+_CURVE = QSize(64, 17)
+_MARK = 3
+_BESIDE = 8
+
+Curves = Callable[[Row], Sequence[float]]
+HEIGHTS = (_PLAIN, _PLAIN + 8, _PLAIN + _LINE + 1)
+"""By `Shape`: a row is as high as what stands in it."""
+_LEFTWARD = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
+_RIGHTWARD = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class RowsView(QAbstractItemView):
@@ -199,26 +215,6 @@ class RowsView(QAbstractItemView):
         if place != self._hovered:
             self._hovered = place
             self.viewport().update()
-
-
-_LEFT, _RIGHT, _TOP = 14, 14, 11
-_LINE = 18
-_GAP = 3
-_BOTTOM = 10
-_PLAIN = _TOP + 2 * _LINE + _GAP + _BOTTOM - 2
-_BAR = 3
-_INDENT = 14
-_CURVE = QSize(64, 17)
-_MARK = 3
-_BESIDE = 8
-
-Curves = Callable[[Row], Sequence[float]]
-
-
-HEIGHTS = (_PLAIN, _PLAIN + 8, _PLAIN + _LINE + 1)
-"""By `Shape`: a row is as high as what stands in it."""
-_LEFTWARD = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter
-_RIGHTWARD = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
 
 
 class RunDelegate(QStyledItemDelegate):

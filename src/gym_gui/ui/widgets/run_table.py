@@ -31,13 +31,12 @@ from gym_gui.models.filters import RunFilter
 from gym_gui.models.run_table import Cell, RunTable
 from gym_gui.theme import number_font, theme
 from gym_gui.ui.widgets.basics import tip
-from gym_gui.ui.widgets.run_list import ranges
+from gym_gui.ui.widgets.run_list import follow_rows, ranges
 
 Index = QModelIndex | QPersistentModelIndex
 _ROW = 30
 _NEARLY = 20
 _MARK, _BESIDE, _ARROW = 3, 11, 8
-_MOST_RANGES = 64
 _WIDEST, _LEAST = 260, 56
 _LOOKED_AT = 60
 """So many rows decide how wide a column is."""
@@ -152,41 +151,14 @@ class RunTableModel(QAbstractTableModel):
         columns = self.table.columns != self._columns
         if new != self._ids or anew or columns:
             self.following.emit(True)
-            if columns or anew or not self._move_to(new):
+            if columns or anew or not follow_rows(self, self._ids, new):
                 self.beginResetModel()
                 self._ids, self._columns = list(new), list(self.table.columns)
-                self._places = {run_id: at for at, run_id in enumerate(new)}
                 self.endResetModel()
+            self._places = {run_id: at for at, run_id in enumerate(new)}
             self.following.emit(False)
             if columns:
                 self.columns_changed.emit()
-
-    def _move_to(self, new: Sequence[str]) -> bool:
-        """Take rows away, put the rest in order, add those that are new; False when that is too much."""
-        staying, before = set(new), set(self._ids)
-        gone = list(ranges([at for at, run_id in enumerate(self._ids) if run_id not in staying]))
-        added = list(ranges([at for at, run_id in enumerate(new) if run_id not in before]))
-        if len(gone) + len(added) > _MOST_RANGES:
-            return False
-        for first, last in reversed(gone):
-            self.beginRemoveRows(QModelIndex(), first, last)
-            del self._ids[first : last + 1]
-            self.endRemoveRows()
-        kept = [run_id for run_id in new if run_id in before]
-        if kept != self._ids:
-            self.layoutAboutToBeChanged.emit()
-            at = {run_id: place for place, run_id in enumerate(kept)}
-            old = self.persistentIndexList()
-            moved = [self.index(at[self._ids[index.row()]], index.column()) for index in old]
-            self._ids = kept
-            self.changePersistentIndexList(old, moved)
-            self.layoutChanged.emit()
-        for first, last in added:
-            self.beginInsertRows(QModelIndex(), first, last)
-            self._ids[first:first] = new[first : last + 1]
-            self.endInsertRows()
-        self._places = {run_id: place for place, run_id in enumerate(self._ids)}
-        return True
 
     def supportedDropActions(self) -> Qt.DropAction:
         return Qt.DropAction.MoveAction

@@ -56,7 +56,7 @@ def form_for(worker_type: str, purpose: str) -> type[WorkerForm]:
         raise UserError(f"{worker.display_name} has no form to '{purpose}'.")
     found = load_named(named)
     if not (isinstance(found, type) and issubclass(found, WorkerForm)):
-        raise MosaicError(f"{named}, which {worker.display_name} names as a form, is no WorkerForm.")
+        raise MosaicError(f"{named}, which {worker.display_name} names as a form, is not a WorkerForm.")
     return found
 
 
@@ -79,9 +79,5 @@ def presenter_for(capabilities: WorkerCapabilities, var: Path) -> WorkerForms:
     """The presenter of a worker. Imports and reads: not for the thread of the window."""
     if not capabilities.presenter:
         raise UserError(f"{capabilities.display_name} names no presenter, so it has no forms.")
-    module, _, name = capabilities.presenter.partition(":")
-    try:
-        made: WorkerForms = getattr(import_module(module), name)(capabilities, var)
-    except (ImportError, AttributeError) as error:
-        raise MosaicError(f"{capabilities.presenter} cannot be loaded: {error}.") from error
+    made: WorkerForms = load_named(capabilities.presenter)(capabilities, var)
     return made

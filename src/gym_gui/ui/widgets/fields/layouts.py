@@ -10,7 +10,6 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
     QGridLayout,
-    QHBoxLayout,
     QPushButton,
     QScrollArea,
     QSizePolicy,
@@ -19,13 +18,13 @@ from PySide6.QtWidgets import (
 )
 
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import ElidedLabel, label, line
+from gym_gui.ui.widgets.basics import ElidedLabel, empty, hbox, label, line, vbox
 
 
 class ScrollColumn(QScrollArea):
     """A column that scrolls when there is no room; its layout is `column`."""
 
-    def __init__(self, margin: int = SPACE[4], spacing: int = SPACE[2]) -> None:
+    def __init__(self, margin: int = SPACE[4]) -> None:
         super().__init__()
         self.setWidgetResizable(True)
         self.setFrameShape(QFrame.Shape.NoFrame)
@@ -33,9 +32,7 @@ class ScrollColumn(QScrollArea):
         # Keys go to the fields.
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         body = QWidget()
-        self.column = QVBoxLayout(body)
-        self.column.setContentsMargins(margin, margin, margin, margin)
-        self.column.setSpacing(spacing)
+        self.column = vbox(on=body, margins=margin, spacing=SPACE[2])
         self.setWidget(body)
 
 
@@ -45,12 +42,8 @@ class FormColumns(QFrame):
     def __init__(self, left: QWidget, middle: QWidget, side: QWidget) -> None:
         super().__init__()
         self.setProperty("role", "panel")
-        row = QHBoxLayout(self)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(0)
-        for number, (part, share, least) in enumerate(
-            ((left, 26, 260), (middle, 44, 380), (side, 26, 240)),
-        ):
+        row = hbox(on=self, spacing=0)
+        for number, (part, share, least) in enumerate(((left, 26, 260), (middle, 44, 380), (side, 26, 240))):
             if number:
                 row.addWidget(line(vertical=True))
             part.setMinimumWidth(least)
@@ -59,21 +52,16 @@ class FormColumns(QFrame):
 
 def folds(*sections: QWidget, above: int = 0) -> QVBoxLayout:
     """Sections that open, close together under each other."""
-    column = QVBoxLayout()
-    column.setContentsMargins(0, above, 0, 0)
-    column.setSpacing(0)
-    for section in sections:
-        column.addWidget(section)
-    return column
+    return vbox(*sections, margins=(0, above, 0, 0), spacing=0)
 
 
 class PairGrid(QWidget):
     """Widgets in two columns of the same width."""
 
-    def __init__(self, parts: Iterable[QWidget] = (), top: int = 0, bottom: int = 0) -> None:
+    def __init__(self, parts: Iterable[QWidget] = (), bottom: int = 0) -> None:
         super().__init__()
         self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, top, 0, bottom)
+        self._grid.setContentsMargins(0, 0, 0, bottom)
         self._grid.setHorizontalSpacing(SPACE[3])
         self._grid.setVerticalSpacing(SPACE[2])
         self._grid.setColumnStretch(0, 1)
@@ -95,9 +83,7 @@ class PairGrid(QWidget):
 def side_by_side(*parts: QWidget) -> QWidget:
     """Widgets in one row, each of the same width."""
     made = QWidget()
-    row = QHBoxLayout(made)
-    row.setContentsMargins(0, 0, 0, 0)
-    row.setSpacing(SPACE[3])
+    row = hbox(on=made, spacing=SPACE[3])
     for part in parts:
         row.addWidget(part, 1, Qt.AlignmentFlag.AlignTop)
     return made
@@ -136,17 +122,12 @@ class Section(QWidget):
         self._summary.setAlignment(Qt.AlignmentFlag.AlignRight)
         self._summary.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self._arrow = label("▸", "help")
-        row = QHBoxLayout(self._head)
-        row.setContentsMargins(0, 0, 0, 0)
-        row.setSpacing(SPACE[1])
+        row = hbox(on=self._head)
         for part, stretch in ((label(title, "strong"), 0), (self._summary, 1), (self._arrow, 0)):
             part.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
             row.addWidget(part, stretch)
         self._head.toggled.connect(self._toggle)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
-        self._column.setSpacing(0)
-        self._column.addWidget(self._head)
+        self._column = vbox(self._head, on=self, spacing=0)
 
     def summarise(self, text: str) -> None:
         """What is set inside, for the closed heading."""
@@ -186,11 +167,7 @@ class FactList(QWidget):
         if list(facts) == self._shown:
             return
         self._shown = list(facts)
-        while (item := self._grid.takeAt(0)) is not None:
-            widget = item.widget()
-            if widget is not None:
-                widget.hide()
-                widget.deleteLater()
+        empty(self._grid)
         for row, (name, value) in enumerate(facts):
             self._grid.addWidget(label(name, "label"), row, 0, Qt.AlignmentFlag.AlignTop)
             self._grid.addWidget(label(value, selectable=True, wraps=True), row, 1)

@@ -16,7 +16,6 @@ from PySide6.QtWidgets import (
     QStyleOptionViewItem,
     QTableWidget,
     QTableWidgetItem,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -24,7 +23,7 @@ from gym_gui.models.form_choices import StageTable
 from gym_gui.models.form_state import FormState
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form import Group, ParameterSheet, about_group, help_of
-from gym_gui.ui.widgets.basics import button, label
+from gym_gui.ui.widgets.basics import Button, hbox, label, swap, vbox
 from gym_gui.ui.widgets.fields.layouts import PairGrid, Section
 from gym_gui.ui.widgets.fields.state_field import StateField
 
@@ -79,12 +78,7 @@ class StageEditor(QWidget):
         self.table.setItemDelegateForColumn(0, EnvironmentDelegate(ids, self.table))
         self.table.itemChanged.connect(self._change)
         self._help = label(_HELP, "help", wraps=True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[0])
-        column.addWidget(self.table)
-        column.addLayout(self._buttons())
-        column.addWidget(self._help)
+        vbox(self.table, self._buttons(), self._help, on=self, spacing=SPACE[0])
         self.refresh()
 
     def _buttons(self) -> QHBoxLayout:
@@ -96,7 +90,7 @@ class StageEditor(QWidget):
             ("↑", "Move the stage up", lambda: self._move(-1)),
             ("↓", "Move the stage down", lambda: self._move(1)),
         ):
-            made = button(text, role="quiet")
+            made = Button(text, role="quiet")
             made.setAccessibleName(words)
             made.setToolTip(words)
             made.setStyleSheet("padding: 0 8px;")
@@ -158,24 +152,11 @@ class ParameterSheetView(QWidget):
         self.fields: dict[str, StateField] = {}
         self._sections: list[tuple[Group, Section]] = []
         self._title = label("", "section")
-        self._changed = label("", "help")
-        self.reset_all = button("reset all", role="link")
-        self.reset_all.clicked.connect(self._reset_all)
-        head = QHBoxLayout()
-        head.setSpacing(SPACE[1])
-        head.addWidget(self._title, 1)
-        head.addWidget(self._changed)
-        head.addWidget(self.reset_all)
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, SPACE[0], 0, 0)
-        self._column.setSpacing(SPACE[2])
-        self._column.addLayout(head)
+        self.changed = label("", "help")
+        self.reset_all = Button("reset all", role="link", do=self._reset_all)
+        head = hbox((self._title, 1), self.changed, self.reset_all)
         self._body = QWidget()
-        self._column.addWidget(self._body)
-
-    @property
-    def changed_text(self) -> str:
-        return self._changed.text()
+        self._column = vbox(head, self._body, on=self, margins=(0, SPACE[0], 0, 0), spacing=SPACE[2])
 
     def show_algorithm(self, algo: str) -> None:
         """Show the parameters of an algorithm, as they are now."""
@@ -188,7 +169,7 @@ class ParameterSheetView(QWidget):
         for group, section in self._sections:
             section.summarise(about_group(state, group))
         count = len(state.changed())
-        self._changed.setText(f"{count} changed ·" if count else "all as by default")
+        self.changed.setText(f"{count} changed ·" if count else "all as by default")
         self.reset_all.setVisible(bool(count))
 
     def _build(self, algo: str) -> None:
@@ -196,9 +177,7 @@ class ParameterSheetView(QWidget):
         self._title.setText(f"PARAMETERS OF {Path(algo).name.upper()}")
         self.fields, self._sections = {}, []
         body = QWidget()
-        column = QVBoxLayout(body)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(0)
+        column = vbox(on=body, spacing=0)
         for group in self._sheet.groups(algo):
             if not group.title:
                 column.addWidget(self._grid(group))
@@ -206,10 +185,7 @@ class ParameterSheetView(QWidget):
             section = Section(group.title, partial(self._grid, group))
             self._sections.append((group, section))
             column.addWidget(section)
-        self._column.replaceWidget(self._body, body)
-        self._body.hide()
-        self._body.deleteLater()
-        self._body = body
+        self._body = swap(self._column, self._body, body)
 
     def field(self, name: str) -> StateField:
         """The field of a parameter; the section that it is in is opened."""

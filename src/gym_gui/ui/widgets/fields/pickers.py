@@ -22,20 +22,18 @@ from PySide6.QtWidgets import (
     QComboBox,
     QFileDialog,
     QFrame,
-    QHBoxLayout,
     QLineEdit,
     QListView,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
-    QVBoxLayout,
     QWidget,
 )
 
 from gym_gui.models.form_choices import ALL_FAMILIES, EnvironmentList, ListRow, family_name, rows_with
 from gym_gui.models.form_state import FormState
 from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
-from gym_gui.ui.widgets.basics import button, elide_parts, elide_title, label, tip
+from gym_gui.ui.widgets.basics import Button, elide_parts, elide_title, hbox, label, search_field, tip, vbox
 from gym_gui.ui.widgets.fields.layouts import ChoiceBox
 from gym_gui.ui.widgets.fields.state_field import FieldBox
 
@@ -43,6 +41,7 @@ Index = QModelIndex | QPersistentModelIndex
 _ROW = Qt.ItemDataRole.UserRole
 _PADDING = 10
 _ARROWS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
+_WIDTH, _HEIGHT = 448, 380
 
 
 class RowModel(QAbstractListModel):
@@ -114,10 +113,7 @@ class PickList(QWidget):
 
     def __init__(self, placeholder: str) -> None:
         super().__init__()
-        self.search = QLineEdit()
-        self.search.setPlaceholderText(placeholder)
-        self.search.setAccessibleName(placeholder)
-        self.search.setClearButtonEnabled(True)
+        self.search = search_field(placeholder)
         self._showing = False
         self.model = RowModel()
         self.view = QListView()
@@ -132,11 +128,7 @@ class PickList(QWidget):
         self.search.textChanged.connect(self.searched)
         self.search.returnPressed.connect(self._choose_first)
         self.search.installEventFilter(self)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[1])
-        column.addWidget(self.search)
-        column.addWidget(self.view, 1)
+        vbox(self.search, (self.view, 1), on=self)
 
     def show_rows(self, rows: Sequence[ListRow], selected: str = "") -> None:
         """Show rows, one of them selected."""
@@ -169,9 +161,6 @@ class PickList(QWidget):
                 self._choose(index)
 
 
-_WIDTH, _HEIGHT = 448, 380
-
-
 class EnvironmentPicker(QFrame):
     """A popup. `chosen` tells the id; one that nobody knows can be taken as it was typed."""
 
@@ -191,16 +180,13 @@ class EnvironmentPicker(QFrame):
         self.list.chosen.connect(self._choose)
         self.family.currentIndexChanged.connect(self._filter)
         self.everything.toggled.connect(self._filter)
-        row = QHBoxLayout()
-        row.setSpacing(SPACE[2])
-        row.addWidget(self.family, 1)
-        row.addWidget(self.everything)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(SPACE[2], SPACE[2], SPACE[2], SPACE[1])
-        column.setSpacing(SPACE[1])
-        column.addLayout(row)
-        column.addWidget(self.list, 1)
-        column.addWidget(self._count)
+        vbox(
+            hbox((self.family, 1), self.everything, spacing=SPACE[2]),
+            (self.list, 1),
+            self._count,
+            on=self,
+            margins=(SPACE[2], SPACE[2], SPACE[2], SPACE[1]),
+        )
         self.resize(_WIDTH, _HEIGHT)
 
     def open_under(self, field: QWidget, environments: EnvironmentList, now: str, search: str) -> None:
@@ -342,9 +328,7 @@ class SourcePicker(QWidget):
 
     chosen = Signal(str)
 
-    def __init__(
-        self, title: str, help_text: str, rows: Sequence[ListRow], empty: str, files: str, search: str
-    ) -> None:
+    def __init__(self, help_text: str, rows: Sequence[ListRow], empty: str, files: str, search: str) -> None:
         """`empty` is said in place of a list without rows; `files` filters the dialog that opens a file."""
         super().__init__()
         self._rows, self._files = rows, files
@@ -356,18 +340,11 @@ class SourcePicker(QWidget):
         self.list.chosen.connect(self._take_row)
         self.name = QLineEdit()
         self.name.editingFinished.connect(self.settle)
-        self._field = FieldBox(title, self.name, help_text)
+        self._field = FieldBox("Another one", self.name, help_text)
         self._help = help_text
-        self._browse = button("Choose a file…")
-        self._browse.clicked.connect(self._open_dialog)
+        self._browse = Button("Choose a file…", do=self._open_dialog)
         self._empty = label(empty, "dim", wraps=True)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[1])
-        column.addWidget(self._empty)
-        column.addWidget(self.list, 1)
-        column.addWidget(self._field)
-        column.addWidget(self._browse)
+        vbox(self._empty, (self.list, 1), self._field, self._browse, on=self)
         self._empty.setVisible(not rows)
         self.list.setVisible(bool(rows))
         self._search("")

@@ -7,23 +7,24 @@ from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
-    QHBoxLayout,
     QLineEdit,
     QPlainTextEdit,
     QSizePolicy,
     QToolButton,
-    QVBoxLayout,
     QWidget,
 )
 
 from gym_gui.models.form_state import Field, FormState, show
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import label, restyle, tip
+from gym_gui.ui.widgets.basics import hbox, label, restyle, tip, vbox
 from gym_gui.ui.widgets.fields.layouts import ChoiceBox
 
 KEY = QKeySequence("Ctrl+0")
 _ARROW_WIDTH = 26
 _MARGIN = 6
+CHANGED = "•"
+_ON_OFF = ("on", "off")
+_LINE_HEIGHT = 22
 
 
 class ResetBadge(QToolButton):
@@ -82,9 +83,6 @@ class ResetBadge(QToolButton):
             self._editor.setTextMargins(0, 0, right, 0)
 
 
-CHANGED = "•"
-
-
 class FieldBox(QWidget):
     """Name, editor and help. A changed field has a mark before its name; a wrong one says why in the help."""
 
@@ -95,30 +93,16 @@ class FieldBox(QWidget):
         self.editor = editor
         self.name = label(title, "field")
         self.name.setBuddy(editor)
-        self._mark = label(CHANGED, "mark")
-        self._mark.hide()
+        self.mark = label(CHANGED, "mark")
+        self.mark.hide()
         self.help = label(help_text, "help", selectable=True, wraps=True)
         editor.setAccessibleName(title)
         self.badge = ResetBadge(editor)
         self.badge.clicked.connect(self.reset_wanted)
-        column = QVBoxLayout(self)
-        column.setContentsMargins(0, 0, 0, 0)
-        column.setSpacing(SPACE[0])
-        head = QHBoxLayout()
-        head.setSpacing(SPACE[0])
-        head.addWidget(self._mark)
-        head.addWidget(self.name, 1)
-        column.addLayout(head)
-        column.addWidget(editor)
-        column.addWidget(self.help)
+        vbox(hbox(self.mark, (self.name, 1), spacing=SPACE[0]), editor, self.help, on=self, spacing=SPACE[0])
         # Not before it has a place: a widget without one would be a window.
         self.help.setVisible(bool(help_text))
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-
-    @property
-    def is_marked(self) -> bool:
-        """Whether the field is shown as changed."""
-        return not self._mark.isHidden()
 
     def set_help(self, text: str, problem: str = "") -> None:
         """The text under the field; a problem takes its place."""
@@ -131,12 +115,8 @@ class FieldBox(QWidget):
 
     def set_changed(self, default: str | None) -> None:
         """Mark the field as changed, with the default to go back to; None takes the mark away."""
-        self._mark.setVisible(default is not None)
+        self.mark.setVisible(default is not None)
         self.badge.offer(default)
-
-
-_ON_OFF = ("on", "off")
-_LINE_HEIGHT = 22
 
 
 class StateField(FieldBox):
