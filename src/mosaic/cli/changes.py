@@ -148,5 +148,5 @@ def greatest_seed(args: argparse.Namespace, default: int | None) -> int | None:
     if args.seed is not None and args.seeds is not None:
         raise UserError("Give --seed or --seeds, not both.")
     if args.seeds is not None:
-        return max(args.seeds)
+        return int(max(args.seeds))
     return default if args.seed is None else int(args.seed)
