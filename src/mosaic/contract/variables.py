@@ -37,7 +37,7 @@ def list_variable(name: str) -> tuple[int, ...] | None:
     text = os.environ.get(name)
     if text is None:
         return None
-    numbers = [_whole(part.strip()) for part in text.split(",") if part.strip()]
+    numbers = [_whole(part.strip()) for part in text.split(",")] if text.strip() else []
     known = [number for number in numbers if number is not None]
     if len(known) < len(numbers):
         raise UserError(f"{name} is '{text:.40}', but must be numbers such as 0,2: correct or unset it.")

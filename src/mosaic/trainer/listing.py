@@ -191,10 +191,14 @@ class _Search:
         if query.outcomes:
             self._where.append(f"(outcome IS NULL OR outcome IN ({_marks(query.outcomes)}))")
             self._values += query.outcomes
-        for tags, how in ((query.tags, "EXISTS"), (query.without_tags, "NOT EXISTS")):
-            for tag in tags:
-                self._where.append(f"{how} (SELECT 1 FROM json_each(tags) WHERE value = ?)")
-                self._values.append(tag)
+        # Each list is one value: SQLite takes no expression of a thousand parts.
+        for wanted, lacking in (
+            (query.tags, "json_each(?) WHERE value NOT IN (SELECT value FROM json_each(tags))"),
+            (query.without_tags, "json_each(?) WHERE value IN (SELECT value FROM json_each(tags))"),
+        ):
+            if wanted:
+                self._where.append(f"NOT EXISTS (SELECT 1 FROM {lacking})")
+                self._values.append(json.dumps([*wanted]))
         for expression, value in ((_ALGO, query.algo), (_ENV, query.env_id)):
             if value:
                 self._where.append(f"{_whole('config', expression)} = ?")
