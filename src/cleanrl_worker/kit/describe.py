@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import functools
 import inspect
 import textwrap
 import types
@@ -39,7 +38,6 @@ def describe_algorithm(spec: AlgorithmSpec) -> dict[str, Any]:
     return described
 
 
-@functools.cache
 def parameters_of(args_type: type) -> tuple[ParamSchema, ...]:
     """The fields of a dataclass as parameters, without their texts; UnclearField names one that is none."""
     hints = typing.get_type_hints(args_type, include_extras=True)

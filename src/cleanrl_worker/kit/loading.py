@@ -43,7 +43,7 @@ def load_spec(algo: str) -> AlgorithmSpec:
     where = Path(target).name if is_path(target) else module_name
     try:
         module = _load_file(Path(target)) if is_path(target) else importlib.import_module(module_name)
-        spec = getattr(module, name or SPEC_NAME)
+        spec: AlgorithmSpec = getattr(module, name or SPEC_NAME)
     except UserError:
         raise
     except (Exception, SystemExit) as error:
