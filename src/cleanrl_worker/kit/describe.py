@@ -12,7 +12,7 @@ from typing import Any
 
 from cleanrl_worker.kit.args import RUNTIME_FIELDS, Bounds
 from cleanrl_worker.kit.spec import AlgorithmSpec
-from cleanrl_worker.schemas.model import ParamSchema
+from cleanrl_worker.schemas.model import AlgoSchema, ParamSchema
 
 KINDS = ("bool", "int", "float", "str")
 
@@ -36,6 +36,19 @@ def describe_algorithm(spec: AlgorithmSpec) -> dict[str, Any]:
     if not spec.exact:
         described["exact"] = False
     return described
+
+
+def schema_of(spec: AlgorithmSpec) -> AlgoSchema:
+    """What an algorithm takes, without the texts, which only people read."""
+    return AlgoSchema(
+        name=spec.name,
+        help="",
+        action_spaces=tuple(spec.action_spaces),
+        observation_spaces=tuple(spec.observation_spaces),
+        parameters=parameters_of(spec.args),
+        requires=tuple(spec.requires),
+        exact=spec.exact,
+    )
 
 
 def parameters_of(args_type: type) -> tuple[ParamSchema, ...]:
