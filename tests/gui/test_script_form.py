@@ -13,6 +13,7 @@ from gym_gui.context import Context
 from gym_gui.ui.widgets.cleanrl_forms import CleanRLScriptForm
 from mosaic.client import Client
 from support.forms import WAIT_MS, check, form_context, open_form, submit, type_into
+from support.own_algorithm import write_example
 from support.runs import SCRIPTS
 
 HEAD = """#!/bin/sh
@@ -106,6 +107,28 @@ def test_a_python_script_needs_an_environment_and_runs(qtbot: QtBot, var: Path, 
     (run,) = submit(qtbot, form)
     with Client.connect(var) as client:
         assert client.wait(run.run_id, timeout=90).outcome == "completed"
+
+
+def test_an_algorithm_of_ones_own_shows_its_parameters(
+    qtbot: QtBot, context: Context, tmp_path: Path
+) -> None:
+    path = write_example(tmp_path)
+    form = open_form(qtbot, context, CleanRLScriptForm, {"script": str(path)})
+    assert dict(form.presenter.told())["Algorithm"].startswith("Advantage actor-critic")
+    assert form.steps.editor.placeholderText() == "500,000"  # type: ignore[attr-defined]
+    assert form.sheet.isVisibleTo(form) and not form.flags.isVisibleTo(form)
+    type_into(qtbot, form.env_id.editor, "CartPole-v1")
+    type_into(qtbot, form.sheet.fields["gamma"].editor, "2")
+    assert "gamma" in form.footer.told
+    type_into(qtbot, form.sheet.fields["gamma"].editor, "0.9")
+    assert form.presenter.flags() == {"gamma": 0.9}
+    check(qtbot, form)
+    assert form.report is not None and form.report.ok, form.report
+    choose(qtbot, form, "quick_test.sh")
+    assert form.flags.isVisibleTo(form) and not form.sheet.isVisibleTo(form)
+    path.write_text("SPEC = 1 / 0")
+    form.choose(str(path))
+    qtbot.waitUntil(lambda: "ZeroDivisionError" in form.footer.told, timeout=WAIT_MS)
 
 
 def test_a_key_is_in_no_file_of_the_run(qtbot: QtBot, var: Path, context: Context) -> None:

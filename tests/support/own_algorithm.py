@@ -14,11 +14,8 @@ def example() -> str:
     return f"# {NAME}.py\n" + PAGE.read_text("utf-8").partition(_BEGIN)[2].partition("```")[0]
 
 
-def write_example(folder: Path, **changes: str) -> Path:
-    """The file in a folder, with the text on the left of each change in place of that on its right."""
-    text = example()
-    for new, old in changes.items():
-        text = text.replace(old, new)
+def write_example(folder: Path) -> Path:
+    """The file in a folder."""
     path = folder / f"{NAME}.py"
-    path.write_text(text)
+    path.write_text(example())
     return path

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import dataclasses
-import importlib
 import json
 import math
 from collections.abc import Callable
@@ -15,8 +14,8 @@ import numpy as np
 import pytest
 
 from cleanrl_worker import evaluate_policy
+from cleanrl_worker.algorithms import ppo
 from cleanrl_worker.eval_registry import SavedModel, open_model
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.training.batched_evaluation import EvalSettings, run_batched_evaluation
 from cleanrl_worker.training.evaluator import FIRST_SEED
 from cleanrl_worker.training.scores import bootstrap_interval, interquartile_mean
@@ -25,36 +24,22 @@ from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable
 from mosaic.contract.errors import UserError
 
-OFF_POLICY = ("--total-timesteps=120", "--learning-starts=100", "--batch-size=16")
-ROLLOUTS = ("--num-steps=50", "--total-timesteps=200")
-PENDULUM = "--env-id=Pendulum-v1"
-TRAININGS: dict[str, tuple[str, ...]] = {
-    "ppo": ROLLOUTS,
-    "pqn": ROLLOUTS,
-    "dqn": OFF_POLICY,
-    "c51": (*OFF_POLICY, "--n-atoms=11"),
-    "ppo_continuous_action": (*ROLLOUTS, PENDULUM),
-    "rpo_continuous_action": (*ROLLOUTS, PENDULUM),
-    "ddpg_continuous_action": (*OFF_POLICY, PENDULUM),
-    "td3_continuous_action": (*OFF_POLICY, PENDULUM),
-    "sac_continuous_action": (*OFF_POLICY, PENDULUM),
-}
+TRAINING = ("--num-steps=50", "--total-timesteps=200", "--seed=3", "--eval-episodes=0")
 
 
-def train(folder: Path, monkeypatch: pytest.MonkeyPatch, algo: str, *flags: str) -> tuple[Path, Path]:
+def train(folder: Path, monkeypatch: pytest.MonkeyPatch, *flags: str) -> tuple[Path, Path]:
     """The model and the full checkpoint that a short training leaves."""
     folder.mkdir(parents=True, exist_ok=True)
     monkeypatch.chdir(folder)
-    module = importlib.import_module(DEFAULT_ALGO_REGISTRY[algo])
-    assert module.main([*TRAININGS[algo], "--seed=3", "--eval-episodes=0", *flags]) == 0
-    (model,) = folder.glob(f"runs/*/{algo}.cleanrl_model")
+    assert ppo.main([*TRAINING, *flags]) == 0
+    (model,) = folder.glob("runs/*/ppo.cleanrl_model")
     return model, sorted(folder.glob("checkpoints/step-*.npz"))[-1]
 
 
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SavedModel:
     """A policy for CartPole that is hardly trained: its episodes are short, and all differ."""
-    return open_model(train(tmp_path / "trained", monkeypatch, "ppo")[0])
+    return open_model(train(tmp_path / "trained", monkeypatch)[0])
 
 
 def play(folder: Path, model: SavedModel, settings: EvalSettings, **more: Any) -> EvalSummary:
@@ -71,20 +56,6 @@ def without_times(summary: EvalSummary) -> EvalSummary:
     batches = tuple(dataclasses.replace(batch, duration_seconds=0.0) for batch in summary.batches)
     overall = dataclasses.replace(summary.overall, duration_seconds=0.0)
     return dataclasses.replace(summary, overall=overall, batches=batches)
-
-
-@pytest.mark.parametrize("algo", DEFAULT_ALGO_REGISTRY)
-def test_a_checkpoint_holds_the_same_policy_as_the_model_of_its_step(
-    algo: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    found = []
-    for path in train(tmp_path / "trained", monkeypatch, algo):
-        saved = open_model(path)
-        assert (saved.entry.algo, saved.args.seed) == (algo, 3)
-        settings = EvalSettings(episodes=4, batch_size=4, max_episode_steps=60)
-        summary = play(tmp_path / path.suffix[1:], saved, settings)
-        found.append((saved.step, saved.statistics, without_times(summary).overall))
-    assert found[0] == found[1]
 
 
 def test_every_number_of_the_summary_follows_from_the_episodes(tmp_path: Path, model: SavedModel) -> None:
@@ -221,7 +192,7 @@ def test_videos_are_written_only_when_asked_for(
 def test_the_script_plays_the_policy_that_it_took_even_when_that_is_gone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path, checkpoint = train(tmp_path / "trained", monkeypatch, "ppo")
+    path, checkpoint = train(tmp_path / "trained", monkeypatch)
     run = tmp_path / "run"
     run.mkdir()
     monkeypatch.chdir(run)
@@ -251,7 +222,7 @@ def test_the_script_plays_the_policy_that_it_took_even_when_that_is_gone(
 def test_a_policy_is_not_played_where_it_does_not_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for path in train(tmp_path / "trained", monkeypatch, "ppo"):
+    for path in train(tmp_path / "trained", monkeypatch):
         other = open_model(path, env_id="Acrobot-v1")
         with pytest.raises(UserError, match="is not a model of ppo for Acrobot-v1: "):
             play(tmp_path, other, EvalSettings(episodes=1, batch_size=1))
@@ -263,7 +234,7 @@ def test_keyword_arguments_stay_with_the_environment_of_the_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kwargs = '{"sutton_barto_reward": true}'
-    for path in train(tmp_path / "trained", monkeypatch, "ppo", f"--env-kwargs={kwargs}"):
+    for path in train(tmp_path / "trained", monkeypatch, f"--env-kwargs={kwargs}"):
         assert open_model(path).args.env_kwargs == kwargs
         assert open_model(path, env_id="CartPole-v1").args.env_kwargs == kwargs
         assert open_model(path, env_kwargs="{}").args.env_kwargs == "{}"

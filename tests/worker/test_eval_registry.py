@@ -15,8 +15,6 @@ import torch
 from cleanrl_worker.eval_registry import NO_STATISTICS, SavedModel, open_model
 from cleanrl_worker.policy_card import card_path, read_card
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
-from cleanrl_worker.training.evaluator import FIRST_SEED
-from mosaic.analytics.event_files import EventReader
 from mosaic.contract.errors import MosaicError, UserError
 from support.foreign_models import FOREIGN, THEIRS, their_parts
 
@@ -41,27 +39,6 @@ def train(algo: str, *flags: str) -> Path:
     assert module.main([f"--env-id={env_id}", *short, "--eval-episodes=3", "--seed=4", *flags]) == 0
     (path,) = Path("runs").absolute().glob(f"*/{algo}.cleanrl_model")
     return path
-
-
-@pytest.mark.parametrize("algo", DEFAULT_ALGO_REGISTRY)
-def test_a_model_file_plays_again_as_at_the_end_of_its_run(
-    algo: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    path = train(algo)
-    assert capsys.readouterr() == ("", "")
-    model = open_model(path)
-    assert (model.entry.algo, model.args.env_id, model.args.seed) == (algo, SHORT[algo][0], 4)
-    assert model.step == model.args.total_timesteps
-    assert (model.statistics is not None) == model.entry.spec.normalises
-    with model.make_envs(2) as envs:
-        policy = model.load_policy(envs)
-        again = model.entry.evaluate(policy, envs, 3, 4 + FIRST_SEED)
-    assert policy.notes == ()
-    (chunk,) = EventReader(path.parent).poll(1_000_000)
-    recorded = chunk.series["eval/episodic_return"]
-    assert list(recorded.steps) == [0, 1, 2]
-    np.testing.assert_allclose(recorded.values, again.returns, rtol=1e-5)
 
 
 def test_the_card_says_what_the_weights_are_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -156,7 +156,11 @@ def test_the_dry_run_reads_a_checkpoint_without_numpy_and_torch(var: Path, check
         ([], {"env_kwargs": {"sutton_barto_reward": True}}, "env_kwargs is {'sutton_barto_reward': True}"),
         (["--total-timesteps", "300"], {}, "total_timesteps is 300, but"),
         (["--total-timesteps", "403"], {}, "has trained all of its 403 steps: to extend it"),
-        (["--algo", str(SCRIPTS / "steps.py")], {}, "steps.py' cannot be resumed: only our own algorithms"),
+        (
+            ["--algo", str(SCRIPTS / "steps.py")],
+            {},
+            "steps.py' cannot be resumed: only algorithms on the training kit",
+        ),
         ([], {"checkpoint_path": "nowhere"}, "There is no checkpoint 'nowhere'"),
         ([], {"checkpoint_path": __file__}, "is no checkpoint, or a broken one"),
         ([], {"checkpoint_path": None}, "'extras.checkpoint_path' is missing"),

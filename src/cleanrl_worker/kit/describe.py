@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import functools
 import inspect
 import textwrap
 import types
@@ -13,7 +12,7 @@ from typing import Any
 
 from cleanrl_worker.kit.args import RUNTIME_FIELDS, Bounds
 from cleanrl_worker.kit.spec import AlgorithmSpec
-from cleanrl_worker.schemas.model import ParamSchema
+from cleanrl_worker.schemas.model import AlgoSchema, ParamSchema
 
 KINDS = ("bool", "int", "float", "str")
 
@@ -41,7 +40,19 @@ def describe_algorithm(spec: AlgorithmSpec) -> dict[str, Any]:
     return described
 
 
-@functools.cache
+def schema_of(spec: AlgorithmSpec) -> AlgoSchema:
+    """What an algorithm takes, without the texts, which only people read."""
+    return AlgoSchema(
+        name=spec.name,
+        help="",
+        action_spaces=tuple(spec.action_spaces),
+        observation_spaces=tuple(spec.observation_spaces),
+        parameters=parameters_of(spec.args),
+        requires=tuple(spec.requires),
+        exact=spec.exact,
+    )
+
+
 def parameters_of(args_type: type) -> tuple[ParamSchema, ...]:
     """The fields of a dataclass as parameters, without their texts; UnclearField names one that is none."""
     hints = typing.get_type_hints(args_type, include_extras=True)

@@ -20,11 +20,10 @@ from types import ModuleType
 from typing import Any
 
 from cleanrl_worker.kit.args import CommonArgs
-from cleanrl_worker.kit.describe import UnclearField, describe_algorithm, parameters_of
+from cleanrl_worker.kit.describe import UnclearField, describe_algorithm, parameters_of, schema_of
 from cleanrl_worker.kit.spec import AlgorithmSpec
 from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY, SPEC_NAME, AlgorithmFile, is_path
 from cleanrl_worker.schemas.load import remember
-from cleanrl_worker.schemas.model import AlgoSchema
 from cleanrl_worker.schemas.spaces import ACTION_KINDS, OBSERVATION_KINDS
 from mosaic.contract.errors import MosaicError, UserError
 from mosaic.contract.outside import read_json
@@ -38,12 +37,13 @@ def load_spec(algo: str) -> AlgorithmSpec:
 
     A UserError says in one sentence what is wrong with it. Importing it runs its code.
     """
-    target = DEFAULT_ALGO_REGISTRY.get(algo, algo)
+    # What is installed is looked through for a name alone, which has no dot.
+    target = algo if is_path(algo) or "." in algo else DEFAULT_ALGO_REGISTRY.get(algo, algo)
     module_name, _, name = (target, "", SPEC_NAME) if is_path(target) else target.partition(":")
     where = Path(target).name if is_path(target) else module_name
     try:
         module = _load_file(Path(target)) if is_path(target) else importlib.import_module(module_name)
-        spec = getattr(module, name or SPEC_NAME)
+        spec: AlgorithmSpec = getattr(module, name or SPEC_NAME)
     except UserError:
         raise
     except (Exception, SystemExit) as error:
@@ -51,9 +51,10 @@ def load_spec(algo: str) -> AlgorithmSpec:
     check_spec(spec, where)
     if is_path(target):
         spec = dataclasses.replace(spec, file=AlgorithmFile.of(Path(target)))
-    described = describe_algorithm(spec)
-    for known in (algo, spec.name):
-        remember(known, AlgoSchema.from_json(spec.name, described))
+    if not target.startswith("cleanrl_worker."):
+        # It may have the name of one of ours, whose spaces are others.
+        for known in (algo, spec.name):
+            remember(known, schema_of(spec))
     return spec
 
 
