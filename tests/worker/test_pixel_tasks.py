@@ -28,7 +28,7 @@ def test_a_task_is_found_by_its_id_and_is_in_the_catalog(env_id: str) -> None:
     picture: Any = env.render()
     assert picture.shape == (4 * SIZE, 4 * SIZE, 3) and picture.dtype == np.uint8
     assert len(env.unwrapped.get_action_meanings()) == env.action_space.n
-    assert gymnasium.make(env_id).render() is None
+    assert gymnasium.make(env_id).unwrapped.render() is None
     env.close()
 
 
