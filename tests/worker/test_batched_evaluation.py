@@ -28,9 +28,12 @@ from mosaic.contract.errors import UserError
 OFF_POLICY = ("--total-timesteps=120", "--learning-starts=100", "--batch-size=16")
 ROLLOUTS = ("--num-steps=50", "--total-timesteps=200")
 PENDULUM = "--env-id=Pendulum-v1"
+IMAGES = ("--env-id=mosaic/Recall-v0", "--num-envs=2", "--num-steps=15", "--total-timesteps=60")
 TRAININGS: dict[str, tuple[str, ...]] = {
     "ppo": ROLLOUTS,
     "pqn": ROLLOUTS,
+    "ppo_atari": IMAGES,
+    "ppo_atari_lstm": IMAGES,
     "dqn": OFF_POLICY,
     "c51": (*OFF_POLICY, "--n-atoms=11"),
     "ppo_continuous_action": (*ROLLOUTS, PENDULUM),
