@@ -18,6 +18,7 @@ class Job:
     env_id: str
     seed: int
     steps: int
+    flags: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -37,6 +38,10 @@ class Row:
     """Where the published figure is of another environment or number of steps."""
     least: float | None = None
     """What the mean must reach; None: what `published` gives, where there is a range to go by."""
+    most: float | None = None
+    """What the mean must not exceed, on a task that the algorithm cannot solve."""
+    flags: tuple[str, ...] = ()
+    """Hyperparameters that differ from the defaults."""
     peer: str | None = None
     """The algorithm of Stable-Baselines3 that is trained beside it."""
     seeds: tuple[int, ...] = SEEDS
@@ -52,12 +57,20 @@ class Row:
                 return bound
         return None
 
+    def is_reached_by(self, mean: float) -> bool | None:
+        """Whether the mean is on the right side of the bound; None where there is none."""
+        if self.most is not None:
+            return mean <= self.most
+        return None if self.bound is None else mean >= self.bound
+
     @property
     def bound_text(self) -> str:
+        if self.most is not None:
+            return f"at most {self.most:g}"
         if self.bound is None:
             return "–"
         if self.least is not None:
-            return f"{self.least:.0f}"
+            return f"{self.least:g}"
         assert self.published is not None
         if self.bound == self.published[0]:
             return f"{self.bound:.2f}, as published"
@@ -83,15 +96,20 @@ class Row:
         return max(self.published[1], 0.05 * (high - low))
 
     def jobs(self) -> list[Job]:
-        return [Job(self.algo, self.env_id, seed, self.steps) for seed in self.seeds]
+        return [Job(self.algo, self.env_id, seed, self.steps, self.flags) for seed in self.seeds]
 
     def peer_job(self) -> Job | None:
         return Job(f"sb3_{self.peer}", self.env_id, self.seeds[0], self.steps) if self.peer else None
 
 
+IMAGES = ("--num-envs=16", "--num-steps=64", "--update-epochs=3", "--learning-rate=5e-4")
+
 PLAN = [
     Row("ppo", "CartPole-v1", 500_000, (490.04, 6.12)),
     Row("ppo", "Acrobot-v1", 500_000, (-86.36, 1.32)),
+    Row("ppo_atari", "mosaic/Catch-v0", 150_000, least=0.9, flags=IMAGES),
+    Row("ppo_atari", "mosaic/Recall-v0", 100_000, most=0.35, flags=IMAGES),
+    Row("ppo_atari_lstm", "mosaic/Recall-v0", 100_000, least=0.9, flags=IMAGES),
     Row("dqn", "CartPole-v1", 500_000, (488.69, 16.11)),
     Row("dqn", "Acrobot-v1", 500_000, (-91.54, 7.20)),
     Row("dqn", "MountainCar-v0", 500_000, (-194.95, 8.48)),

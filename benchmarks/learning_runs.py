@@ -83,7 +83,7 @@ def _command(job: Job) -> list[str]:
         return [sys.executable, str(script), algo, job.env_id, str(job.seed), str(job.steps)]
     flags = [f"--env-id={job.env_id}", f"--seed={job.seed}", f"--total-timesteps={job.steps}"]
     module = DEFAULT_ALGO_REGISTRY[job.trainer]
-    return [sys.executable, "-m", module, *flags, "--no-save-model", "--checkpoint-every=0"]
+    return [sys.executable, "-m", module, *flags, *job.flags, "--no-save-model", "--checkpoint-every=0"]
 
 
 def read_run(job: Job, keep: Path) -> Curve | None:

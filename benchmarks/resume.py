@@ -32,6 +32,7 @@ from cleanrl_worker.kit.state import decode
 
 GRID, INVERTED = "MiniGrid-Empty-5x5-v0", "InvertedPendulum-v5"
 ROLLOUTS = ("--num-steps=128", "--num-envs=2", "--num-minibatches=4", "--update-epochs=2")
+IMAGES = ("--num-steps=20", "--num-envs=2", "--update-epochs=1")
 QUICK = ("--learning-starts=1000", "--batch-size=32")
 REPLAY = ("--learning-starts=300", "--batch-size=32", "--buffer-size=700")
 
@@ -61,6 +62,9 @@ class Case:
 CASES = [
     Case("ppo", "CartPole-v1", 20_000),
     Case("ppo", GRID, 3_000, ("--num-steps=32", "--update-epochs=1")),
+    Case("ppo_atari", "ALE/Breakout-v5", 2_000, IMAGES),
+    Case("ppo_atari_lstm", "PongNoFrameskip-v4", 2_000, IMAGES),
+    Case("ppo_atari_lstm", "mosaic/Recall-v0", 2_000, IMAGES),
     Case("pqn", "CartPole-v1", 20_000),
     Case("pqn", GRID, 8_000),
     # Enough steps for several chunks of the replay buffer, some of which go again.

@@ -158,7 +158,11 @@ def find_envpool(
     specs = envpool.registration.registry.specs
     if name not in specs or env_id in SHOWN_OTHERWISE:
         raise lacking("envpool", env_id)
-    taken = [one for one in envpool.make_spec(name).config._asdict() if one not in OF_THE_BACKEND]
+    try:
+        known = envpool.make_spec(name).config._asdict()
+    except Exception as error:
+        raise ProbeError(f"EnvPool cannot make '{env_id}': {named(error)}.") from error
+    taken = [one for one in known if one not in OF_THE_BACKEND]
     check_options("envpool", env_id, kwargs, taken if match is None else GAME_OPTIONS)
     try:
         spec = envpool.make_spec(name, **options)

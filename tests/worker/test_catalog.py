@@ -85,12 +85,19 @@ def test_an_algorithm_refuses_spaces_it_cannot_take() -> None:
             check_fit("ppo", entry)
 
 
-def test_what_none_of_ours_can_train_points_to_what_can() -> None:
+def test_images_and_vectors_point_to_the_algorithm_that_takes_them() -> None:
     for env_id in ("ALE/Pong-v5", "PongNoFrameskip-v4"):
         entry = find_environment(env_id)
         assert entry is not None
-        with pytest.raises(UserError, match=f"`mosaic train ppo_atari.py {env_id}`.*obs_type"):
+        with pytest.raises(UserError, match=f"{env_id} has image observations; use ppo_atari there"):
             check_fit("ppo", entry)
+    cart = find_environment("CartPole-v1")
+    assert cart is not None
+    for algo in ("ppo_atari", "ppo_atari_lstm"):
+        with pytest.raises(UserError) as refusal:
+            check_fit(algo, cart)
+        said = f"{algo} takes image observations, but CartPole-v1 has vector observations; use ppo there."
+        assert str(refusal.value) == said
 
 
 def test_entries_are_plain_json() -> None:

@@ -43,7 +43,7 @@ SHAPES = {
     "Parts": (5,),
     "Cells": (5, 6, 3),
 }
-REFUSED = {"Camera": "image", "CameraAndSpeed": "image", "Words": "text", "Many": "sequence"}
+REFUSED = {"Camera": "image", "CameraAndSpeed": "dict", "Words": "text", "Many": "sequence"}
 
 
 class Showing(gymnasium.Env[Any, Any]):
@@ -138,13 +138,12 @@ def test_every_algorithm_gets_an_array(shown: str) -> None:
 
 @pytest.mark.parametrize(("shown", "kind"), REFUSED.items())
 def test_what_no_algorithm_can_take_is_refused_in_one_sentence(shown: str, kind: str) -> None:
-    advice = "another environment"
-    if kind == "image":
-        advice = "an environment with vector observations, or give a script of your own as a file"
+    advice = "use ppo_atari there" if kind == "image" else "choose another environment"
+    meant = " (with an image in them)" if kind == "dict" else ""
     with pytest.raises(UserError) as refusal:
         make_envs("ppo", f"Showing{shown}-v0", 1)
-    said = f"ppo takes vector or grid observations, but Showing{shown}-v0 has {kind} observations"
-    assert str(refusal.value) == f"{said}; choose {advice}."
+    said = f"ppo takes vector or grid observations, but Showing{shown}-v0 has {kind} observations{meant}"
+    assert str(refusal.value) == f"{said}; {advice}."
 
 
 def test_a_grid_world_shows_its_picture_and_keeps_its_mission_for_display() -> None:

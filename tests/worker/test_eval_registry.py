@@ -20,6 +20,8 @@ from support.foreign_models import FOREIGN, THEIRS, their_parts
 
 SHORT = {
     "ppo": ("CartPole-v1", "--total-timesteps=512"),
+    "ppo_atari": ("mosaic/Catch-v0", "--total-timesteps=80", "--num-envs=2", "--num-steps=20"),
+    "ppo_atari_lstm": ("mosaic/Recall-v0", "--total-timesteps=80", "--num-envs=2", "--num-steps=20"),
     "ppo_continuous_action": ("Pendulum-v1", "--total-timesteps=400", "--num-steps=200"),
     "rpo_continuous_action": ("Pendulum-v1", "--total-timesteps=400", "--num-steps=200"),
     "dqn": ("CartPole-v1", "--total-timesteps=300", "--learning-starts=200"),

@@ -58,6 +58,13 @@ def run_until_checkpoint(folder: Path, flags: list[str], number: signal.Signals)
 
 GRID, ROBOT = "MiniGrid-Empty-5x5-v0", "InvertedPendulum-v5"
 ROLLOUTS = ("--num-steps=256", "--num-envs=2", "--update-epochs=2", "--num-minibatches=4")
+IMAGES = (
+    "--total-timesteps=400",
+    "--checkpoint-every=60",
+    "--num-envs=2",
+    "--num-steps=20",
+    "--update-epochs=1",
+)
 OFF_POLICY = ("--total-timesteps=1000", "--checkpoint-every=150", "--learning-starts=200", "--batch-size=32")
 """An update for each step is slow: such runs are short."""
 CHUNKS = (
@@ -94,6 +101,9 @@ def curriculum(stages: list[dict[str, object]]) -> str:
             "BabyAI-GoToLocal-v0",
             ("--total-timesteps=3000", "--checkpoint-every=500", "--update-epochs=1"),
         ),
+        ("ppo_atari", "ALE/Breakout-v5", IMAGES),
+        ("ppo_atari_lstm", "PongNoFrameskip-v4", IMAGES),
+        ("ppo_atari_lstm", "mosaic/Recall-v0", IMAGES),
         ("ppo_continuous_action", ROBOT, ROLLOUTS),
         ("rpo_continuous_action", "Pendulum-v1", ROLLOUTS),
         ("dqn", "CartPole-v1", (*CHUNKS, "--num-envs=3")),

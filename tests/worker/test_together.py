@@ -20,7 +20,7 @@ from mosaic.contract.errors import UserError
 
 
 def config(algo: str, steps: Any = 1000, seed: Any = 1, **params: Any) -> dict[str, Any]:
-    env = "Pendulum-v1" if "continuous" in algo else "CartPole-v1"
+    env = "Pendulum-v1" if "continuous" in algo else "mosaic/Catch-v0" if "atari" in algo else "CartPole-v1"
     fields = {"run_id": "r", "algo": algo, "env_id": env, "total_timesteps": steps, "seed": seed}
     return {**fields, "extras": {"algo_params": params}}
 

@@ -95,6 +95,10 @@ class EpisodeEnvs(Protocol):
     action_space: Any
     obs_dtype: Any
 
+    @property
+    def went_on(self) -> Sequence[int]:
+        """Where with the last step an episode ended for the learner, but not the game."""
+
     def restart(self, index: int, seed: int, out: NDArray[Any]) -> None:
         """Start an episode in one environment from a seed, and write its observation to `out`."""
 

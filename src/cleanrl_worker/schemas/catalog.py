@@ -81,7 +81,12 @@ def check_environment(
         raise
 
 
-_MEANT = {"fixed_box": " (low = high in some of them)", "empty": " (a shape with 0 in it)"}
+_MEANT = {
+    "fixed_box": " (low = high in some of them)",
+    "empty": " (a shape with 0 in it)",
+    "dict": " (with an image in them)",
+    "tuple": " (with an image in them)",
+}
 
 
 def check_fit(algo: str, entry: EnvironmentEntry) -> None:

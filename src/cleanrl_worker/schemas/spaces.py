@@ -39,7 +39,10 @@ def action_kind(space: Description) -> str:
 
 
 def observation_kind(space: Description) -> str:
-    """`vector`, `grid` (cells of a grid world), `image`, `empty`, or the kind of what no array can hold."""
+    """`vector`, `grid` (cells of a grid world), `image`, `empty`, or the kind of what no array can hold.
+
+    An image among other things is nothing that a network here can read.
+    """
     image = grid_of_dict(space)
     if image is not None:
         space = image
@@ -50,7 +53,7 @@ def observation_kind(space: Description) -> str:
     if all(map(is_empty, parts)):
         return "empty"
     if any(is_image(part) for part in parts):
-        return "image"
+        return "image" if space["kind"] == "box" else str(space["kind"])
     return "grid" if is_grid(space) else "vector"
 
 

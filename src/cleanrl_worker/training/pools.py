@@ -199,6 +199,8 @@ class PoolEnvs(ABC):
     def _close_taps(self) -> None:
         for tap in self._own_taps:
             tap.close()
+        # They draw by asking this object, which would keep both in memory.
+        self._own_taps, self._taps = [], None
 
     def __enter__(self) -> PoolEnvs:
         return self
@@ -324,6 +326,8 @@ class EnvPoolEpisodes:
 
     EnvPool takes seeds only when it is made, so each episode has a pool of one environment.
     """
+
+    went_on: Sequence[int] = ()
 
     def __init__(self, env_id: str, num_envs: int, task: EnvPoolTask, flat: bool) -> None:
         self.num_envs = num_envs

@@ -180,7 +180,7 @@ def _fitting(space: Any, env: Env) -> Callable[[Any], Frame]:
     """What makes one grey picture of 84 × 84 of an observation; UserError where that cannot be."""
     shape = space.shape
     first = len(shape) == 3 and shape[0] in (1, 3) and shape[2] not in (1, 3)
-    height, width, channels = (*shape[1:], shape[0]) if first else (*shape, 1)[:3]
+    height, width, channels = (*shape[1:], shape[0]) if first else (*shape, 1, 1)[:3]
     if len(shape) not in (2, 3) or space.dtype != np.uint8 or channels not in (1, 3):
         name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
         raise UserError(

@@ -30,7 +30,7 @@ PURPOSES = {
     "classic": "drawing the classic control and toy text environments",
     "curriculum": "curricula of Syllabus-RL, which draw the tasks of a run",
     "dm_control": "DeepMind Control tasks (dm_control/…)",
-    "envpool": "EnvPool's fast batches of environments in scripts of your own",
+    "envpool": "EnvPool's compiled environments, as `env_backend` or in scripts of your own",
     "gui": "the window (`mosaic gui`)",
     "jax": "algorithms in JAX (`dqn_jax`)",
     "minigrid": "MiniGrid and BabyAI grid worlds",
