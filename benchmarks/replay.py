@@ -8,12 +8,9 @@ Frames are random bytes, so that none is like another and none of the memory can
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +19,6 @@ from numpy.typing import NDArray
 from tables import Row, Table, write_tables
 
 from cleanrl_worker.kit.replay import FrameBuffer, ReplayBuffer
-from cleanrl_worker.kit.state import encode
 
 SHAPE = (4, 84, 84)
 EPISODE = 800
@@ -74,19 +70,6 @@ def same_samples(frames: ReplayBuffer, whole: ReplayBuffer) -> bool:
     )
 
 
-def checkpoint(buffer: ReplayBuffer) -> tuple[float, float]:
-    """Seconds that a checkpoint takes of which the chunks are already there, and megabytes that it writes."""
-    folder = Path(tempfile.mkdtemp(prefix="replay-"))
-    try:
-        buffer._stored = set(buffer._full_chunks())
-        start = time.perf_counter()
-        buffer.store(folder)
-        size = len(encode(buffer.state()))
-        return time.perf_counter() - start, size / 1e6
-    finally:
-        shutil.rmtree(folder)
-
-
 def measure(steps: int) -> list[Row]:
     whole = ReplayBuffer(SMALL, SHAPE, (), 1, np.uint8, np.int64)
     small = FrameBuffer(SMALL, SHAPE, (), 1, np.uint8, np.int64)
@@ -102,7 +85,7 @@ def measure(steps: int) -> list[Row]:
     for step in transitions(steps + steps // 10):
         buffer.add(*step)
     filled = time.process_time() - start
-    taken, drawn, (saved, size) = resident() - before, draw_ms(buffer), checkpoint(buffer)
+    taken, drawn = resident() - before, draw_ms(buffer)
     as_stacks = steps * 2 * np.prod(SHAPE) / 1e9
     return [
         Row(f"samples of {SMALL:,} steps against whole stacks", "equal" if same else "differ", "equal", same),
@@ -115,7 +98,6 @@ def measure(steps: int) -> list[Row]:
         Row("making and adding one step", f"{filled / (steps * 1.1) * 1e6:.0f} µs", "–", True),
         Row(f"drawing {BATCH} of {steps:,} steps", f"{drawn:.2f} ms", "–", True),
         Row(f"drawing {BATCH} of {SMALL:,} steps as whole stacks", f"{whole_ms:.2f} ms", "–", True),
-        Row("a checkpoint when no chunk is new", f"{saved:.2f} s, {size:.1f} MB", "–", True),
     ]
 
 

@@ -52,30 +52,40 @@ class TheirNetwork(nn.Module):
         return nn.Dense(2)(x)
 
 
-def python(code: str, folder: Path) -> str:
-    done = subprocess.run([sys.executable, "-c", code], cwd=folder, capture_output=True, text=True)
+def python(code: str, folder: Path, lines: str = "") -> str:
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=folder, input=lines, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
 
+TRAIN_AND_EVALUATE = """
+import sys
+from pathlib import Path
+from cleanrl_worker import launcher
+preview = "--before=cleanrl_worker.training.preview"
+assert launcher.main(["--preload", preview, "cleanrl_worker.algorithms.dqn_jax", *{flags!r}]) == 0
+assert "jax" in sys.modules and "torch" not in sys.modules
+from cleanrl_worker.evaluate_policy import main
+for policy in (*Path("runs").glob("*/dqn_jax.cleanrl_model"), "checkpoints/step-000000000600.npz"):
+    assert main([f"--policy-path={{policy}}", "--eval-episodes=3"]) == 0
+assert "torch" not in sys.modules
+"""
+PLAY = """
+import sys
+from cleanrl_worker.interactive import main
+assert main(["--policy-path={policy}"]) == 0
+assert "jax" in sys.modules and "torch" not in sys.modules
+"""
+
+
 def test_training_evaluating_and_playing_need_no_torch(tmp_path: Path) -> None:
-    told = "print('loaded:', sorted(name for name in ('torch', 'jax') if name in sys.modules))"
-    module, preview = "cleanrl_worker.algorithms.dqn_jax", "cleanrl_worker.training.preview"
-    words = ["--preload", f"--before={preview}", module, *SHORT]
-    train = f"import sys; from cleanrl_worker import launcher; assert launcher.main({words!r}) == 0; {told}"
-    assert "loaded: ['jax']" in python(train, tmp_path)
+    told = python(TRAIN_AND_EVALUATE.format(flags=SHORT), tmp_path)
+    assert told.count("3 episodes, mean ") == 2
     (path,) = tmp_path.glob("runs/*/dqn_jax.cleanrl_model")
-    for policy in (path, tmp_path / "checkpoints" / "step-000000000600.npz"):
-        words = [f"--policy-path={policy}", "--eval-episodes=3"]
-        play = f"import sys; from cleanrl_worker.evaluate_policy import main; assert main({words!r}) == 0"
-        found = python(f"{play}; {told}", tmp_path)
-        assert "batch 1: 3 episodes" in found and "loaded: ['jax']" in found
-    serve = f"import sys; from cleanrl_worker.interactive import main; main(['--policy-path={path}'])"
-    code = f"{serve}; assert 'torch' not in sys.modules and 'jax' in sys.modules"
-    lines = '{"type": "reset"}\n{"type": "step"}\n{"type": "stop"}\n'
-    done = subprocess.run([sys.executable, "-c", code], input=lines, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    assert [json.loads(line)["type"] for line in done.stdout.splitlines()][-1] == "stopped"
+    played = python(PLAY.format(policy=path), tmp_path, '{"type": "reset"}\n{"type": "step"}\n')
+    kinds = [json.loads(line)["type"] for line in played.splitlines()]
+    assert kinds[0] == "init" and kinds[-1] == "stopped" and "error" not in kinds
 
 
 def test_the_model_file_is_what_flax_reads_and_theirs_are_played(
@@ -173,16 +183,11 @@ def test_fewer_observations_are_not_compiled_anew(tmp_path: Path) -> None:
 
 
 def test_without_jax_the_command_that_installs_it_is_said_before_anything_starts(tmp_path: Path) -> None:
-    arguments = ["--algo", "dqn_jax", "--env-id", "CartPole-v1", "--total-timesteps", "9"]
-    for more in (["--dry-run"], []):
-        code = (
-            f"{HIDE_JAX}\nfrom cleanrl_worker.cli import main\nraise SystemExit(main({[*arguments, *more]}))"
-        )
-        done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
-        assert done.returncode == 2
-        assert done.stderr.strip() == (
-            "dqn_jax needs the optional set 'jax': run `mosaic extras install jax`."
-        )
+    arguments = ["--algo", "dqn_jax", "--env-id", "CartPole-v1", "--total-timesteps", "9", "--dry-run"]
+    code = f"{HIDE_JAX}\nfrom cleanrl_worker.cli import main\nraise SystemExit(main({arguments}))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.strip() == "dqn_jax needs the optional set 'jax': run `mosaic extras install jax`."
     assert list(tmp_path.iterdir()) == []
     model = tmp_path / "some.cleanrl_model"
     model.write_bytes(b"\x81\xa6params\x80")
