@@ -33,7 +33,7 @@ def test_catalog_is_fresh_and_keeps_entries_whose_package_is_missing() -> None:
 
 def test_each_family_is_there() -> None:
     families = {entry.family for entry in load_environments().values()}
-    assert families == {"gymnasium", "atari", "minigrid", "babyai", "mujoco", "dm_control"}
+    assert families == {"gymnasium", "atari", "minigrid", "babyai", "mujoco", "dm_control", "mosaic"}
     assert len(CATALOG_FILE.read_text("utf-8").splitlines()) == len(load_environments()) + 2
 
 
@@ -56,9 +56,8 @@ def test_an_unknown_id_gets_the_closest_one() -> None:
         check_environment("CartPol-v1")
     with pytest.raises(UserError, match="module:EnvId"):
         check_environment("zzzzzzzz")
-    with pytest.raises(UserError) as caught:
+    with pytest.raises(UserError, match=r"did you mean 'ALE/Pong-v5'\?"):
         check_environment("ALE/Pog-v5")
-    assert "ALE/Pong" not in str(caught.value), "none of our algorithms trains there"
 
 
 def test_what_the_catalog_lacks_is_asked_of_the_training_side() -> None:
