@@ -15,8 +15,6 @@ from pathlib import Path
 
 from learning_figures import draw
 from learning_pages import HEADER, PAGES, cells, judged_anew, write_page
-from learning_plan import PLAN, Row
-from learning_pages import HEADER, PAGES, cells, write_page
 from learning_plan import IMAGES, PLAN, Row
 from learning_runs import Curve, read_run, train_all
 from tables import Table, kept_rows, write_tables
