@@ -65,7 +65,7 @@ def main() -> int:
     speed = f"\n\nTraining took {seconds / 60:.0f} minutes, {steps / seconds:.0f} steps a second."
     del sys.argv[1:]
     write_tables("pong", "Pong in an hour", TEXT + speed, [Table(header, rows)])
-    row = Row(ALGO, ENV_ID, steps, PUBLISHED, "10,000,000 steps", least=chance[1], seeds=(SEED,))
+    row = Row(ALGO, ENV_ID, steps, PUBLISHED, "10,000,000 steps", least=round(chance[1], 2), seeds=(SEED,))
     draw(PAGES / "figures" / f"{ALGO}.png", {row: [curve]}, {})
     write_page(ALGO, [cells(row, [curve], None)])
     return 0
