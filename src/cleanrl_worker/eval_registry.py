@@ -136,11 +136,13 @@ def open_model(
     What is not given is taken from the card beside a model, or told by its parameters' names; a checkpoint
     holds its own. A module or an algorithm's file that only these name is refused unless it is `trusted`.
     """
+    is_model = path.suffix != CHECKPOINT_SUFFIX
+    weights = read_weights(path) if is_model else None
     origin = read_origin(path)
     if algo is None:
         require_trusted_algorithm(origin, trusted)
     given = {"env_id": env_id, "env_kwargs": env_kwargs}
-    if path.suffix == CHECKPOINT_SUFFIX:
+    if not is_model:
         return _open_checkpoint(origin, algo, given, trusted)
     card = read_card(path)
     _require_trust(path, card.args if card else {}, given, trusted)
