@@ -30,7 +30,6 @@ def cells(row: Row, curves: Sequence[Curve], peer: Curve | None) -> list[str]:
     """A line of the table, from the seeds that are finished."""
     returns = [curve.last_tenth() for curve in curves]
     mean = fmean(returns)
-    reached = row.is_reached_by(mean)
     spread = f" ± {pstdev(returns):.2f}" if len(returns) > 1 else ""
     waiting = f"; {len(row.seeds) - len(returns)} not yet trained" if len(returns) < len(row.seeds) else ""
     return [

@@ -34,7 +34,7 @@ from cleanrl_worker.training.evaluation import Evaluation, evaluate
 from cleanrl_worker.training.normalise import FrozenNormaliser, statistics_in
 from cleanrl_worker.training.pools import EnvPoolEpisodes
 from cleanrl_worker.trust import require_trust, require_trusted_algorithm
-from mosaic.contract.errors import MosaicError, StorageError, UserError, closest
+from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError, closest
 from mosaic.contract.extras import require_extra
 
 NO_STATISTICS = (
@@ -137,7 +137,8 @@ def open_model(
     holds its own. A module or an algorithm's file that only these name is refused unless it is `trusted`.
     """
     is_model = path.suffix != CHECKPOINT_SUFFIX
-    weights = read_weights(path) if is_model else None
+    if is_model and not path.is_file():
+        raise NotFoundError(f"There is no model file {path}.")
     origin = read_origin(path)
     if algo is None:
         require_trusted_algorithm(origin, trusted)

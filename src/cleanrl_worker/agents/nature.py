@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -44,12 +45,12 @@ class NatureCNN(nn.Sequential):
             nn.ReLU(inplace=True),
         )
         self._first = first
-        self.to(memory_format=torch.channels_last)
+        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, pictures: Tensor) -> Tensor:
-        convolution, *layers = self
+        convolution, layers = cast(nn.Conv2d, self[0]), list(self)[1:]
         # Bytes become numbers up to 1 in the filters, of which there are a thousand times fewer than pixels.
-        filters: Tensor = convolution.weight / 255.0
+        filters = convolution.weight / 255.0
         if self._first or pictures.shape[1] % _STRIDE or pictures.shape[2] % _STRIDE:
             pictures = pictures if self._first else pictures.permute(0, 3, 1, 2)
             seen = pictures.to(torch.float32, memory_format=torch.channels_last)

@@ -31,7 +31,7 @@ class PixelTask(gymnasium.Env[Frame, int]):
     """A word for each action."""
 
     def __init__(self, render_mode: str | None = None) -> None:
-        self.action_space = spaces.Discrete(len(self.meanings))
+        self.action_space: Any = spaces.Discrete(len(self.meanings))
         self.render_mode = render_mode
 
     def get_action_meanings(self) -> list[str]:
