@@ -274,6 +274,8 @@ def _find_entry(
         # spaces of a known one: only it can tell.
         return None if kwargs else find_environment(config.env_id)
     known = None if kwargs else find_environment(config.env_id)
+    if backend != PYTHON and known is not None:
+        check_fit(config.algo, known)
     if backend != PYTHON and not is_installed(EXTRAS[backend]):
         return known
     if backend != PYTHON and (script.ours or known is None):

@@ -140,7 +140,7 @@ def import_backend(backend: str, env_id: str) -> Any:
 def lacking(backend: str, env_id: str) -> ProbeError:
     """What is said of an id that a backend does not have."""
     title = BACKEND_TITLES[backend]
-    return ProbeError(f"{title} does not have the environment '{env_id}': leave env_backend out there.")
+    return ProbeError(f"{title} does not have the environment '{env_id}': use env_backend python.")
 
 
 def find_envpool(

@@ -21,7 +21,7 @@ from cleanrl_worker.training.backends import open_envs
 from mosaic.contract.errors import UserError
 
 REFUSED = [
-    ("dqn", "Taxi-v4", {}, "EnvPool does not have the environment 'Taxi-v4': leave env_backend out there."),
+    ("dqn", "Taxi-v4", {}, "EnvPool does not have the environment 'Taxi-v4': use env_backend python."),
     ("dqn", "CartPole-v1", {"env_kwargs": {"sutton_barto_reward": True}}, "argument 'sutton_barto_reward'"),
     ("ppo_atari", "CarRacing-v3", {}, "ppo_atari takes discrete"),
     ("dqn", "CartPole-v1", {"capture_video": True}, "env_backend envpool records no videos (capture_video)"),

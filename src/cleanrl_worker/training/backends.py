@@ -19,7 +19,7 @@ from cleanrl_worker.fastlane.lane import is_unwatched
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.envs import AtariOptions, Envs
 from cleanrl_worker.kit.spec import AlgorithmSpec
-from cleanrl_worker.schemas.catalog import EnvironmentEntry, check_fit
+from cleanrl_worker.schemas.catalog import EnvironmentEntry, check_fit, find_environment
 from cleanrl_worker.training.envs import VectorEnv, make_envs
 from cleanrl_worker.training.pools import AleEnvs, EnvPoolEnvs, EnvPoolEpisodes, EnvPoolTask
 from cleanrl_worker.training.video import warn
@@ -57,6 +57,9 @@ def open_envs(spec: AlgorithmSpec, args: CommonArgs) -> Envs:
 def _prepare(spec: AlgorithmSpec, args: CommonArgs, backend: str) -> AtariOptions | None:
     """How a compiled backend prepares the frames of Atari games; UserError when it does not fit this run."""
     require_extra(EXTRAS[backend], f"env_backend {backend}")
+    known = find_environment(args.env_id)
+    if known is not None and args.env_kwargs == "{}":
+        check_fit(spec.name, known)
     try:
         kwargs = probe.parse_kwargs(args.env_kwargs)
         entry = EnvironmentEntry.from_json(args.env_id, probe.describe_pool(backend, args.env_id, kwargs))
