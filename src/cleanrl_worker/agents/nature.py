@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -44,20 +45,23 @@ class NatureCNN(nn.Sequential):
             nn.ReLU(inplace=True),
         )
         self._first = first
-        self.to(memory_format=torch.channels_last)
+        for layer in self:
+            if isinstance(layer, nn.Conv2d):
+                layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
 
     def forward(self, pictures: Tensor) -> Tensor:
         convolution, *layers = self
+        assert isinstance(convolution, nn.Conv2d)
         # Bytes become numbers up to 1 in the filters, of which there are a thousand times fewer than pixels.
-        filters: Tensor = convolution.weight / 255.0
+        filters = convolution.weight / 255.0
         if self._first or pictures.shape[1] % _STRIDE or pictures.shape[2] % _STRIDE:
             pictures = pictures if self._first else pictures.permute(0, 3, 1, 2)
             seen = pictures.to(torch.float32, memory_format=torch.channels_last)
-            found = nn.functional.conv2d(seen, filters, convolution.bias, convolution.stride)
+            found = nn.functional.conv2d(seen, filters, convolution.bias, stride=_STRIDE)
         else:
             found = nn.functional.conv2d(_blocks(pictures), _block_filters(filters), convolution.bias)
         for layer in layers:
-            found = layer(found)
+            found = cast(Tensor, layer(found))
         return found
 
 
