@@ -98,14 +98,16 @@ class Row:
         return Job(f"sb3_{self.peer}", self.env_id, self.seeds[0], self.steps) if self.peer else None
 
 
-IMAGES = ("--num-envs=16", "--num-steps=64", "--update-epochs=3", "--learning-rate=5e-4")
+IMAGES = ("--num-envs=16", "--num-steps=64", "--update-epochs=3")
+CATCH = (*IMAGES, "--learning-rate=5e-4")
+RECALL = (*IMAGES, "--learning-rate=1e-3", "--ent-coef=0.001")
 
 PLAN = [
     Row("ppo", "CartPole-v1", 500_000, (490.04, 6.12)),
     Row("ppo", "Acrobot-v1", 500_000, (-86.36, 1.32)),
-    Row("ppo_atari", "mosaic/Catch-v0", 150_000, least=0.9, flags=IMAGES),
-    Row("ppo_atari", "mosaic/Recall-v0", 100_000, most=0.35, flags=IMAGES),
-    Row("ppo_atari_lstm", "mosaic/Recall-v0", 100_000, least=0.9, flags=IMAGES),
+    Row("ppo_atari", "mosaic/Catch-v0", 150_000, least=0.9, flags=CATCH),
+    Row("ppo_atari", "mosaic/Recall-v0", 100_000, most=0.35, flags=RECALL),
+    Row("ppo_atari_lstm", "mosaic/Recall-v0", 100_000, least=0.9, flags=RECALL),
     Row("dqn", "CartPole-v1", 500_000, (488.69, 16.11)),
     Row("dqn", "Acrobot-v1", 500_000, (-91.54, 7.20)),
     Row("dqn", "MountainCar-v0", 500_000, (-194.95, 8.48)),

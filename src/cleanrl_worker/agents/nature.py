@@ -45,20 +45,30 @@ class NatureCNN(nn.Sequential):
             nn.ReLU(inplace=True),
         )
         self._first = first
+<<<<<<< HEAD
         self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def forward(self, pictures: Tensor) -> Tensor:
         convolution, layers = cast(nn.Conv2d, self[0]), list(self)[1:]
+=======
+        for layer in self:
+            if isinstance(layer, nn.Conv2d):
+                layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        convolution, *layers = self
+        assert isinstance(convolution, nn.Conv2d)
+>>>>>>> f64fce9b80c59ae532d700e2f89871cb8807fdd9
         # Bytes become numbers up to 1 in the filters, of which there are a thousand times fewer than pixels.
         filters = convolution.weight / 255.0
         if self._first or pictures.shape[1] % _STRIDE or pictures.shape[2] % _STRIDE:
             pictures = pictures if self._first else pictures.permute(0, 3, 1, 2)
             seen = pictures.to(torch.float32, memory_format=torch.channels_last)
-            found = nn.functional.conv2d(seen, filters, convolution.bias, convolution.stride)
+            found = nn.functional.conv2d(seen, filters, convolution.bias, stride=_STRIDE)
         else:
             found = nn.functional.conv2d(_blocks(pictures), _block_filters(filters), convolution.bias)
         for layer in layers:
-            found = layer(found)
+            found = cast(Tensor, layer(found))
         return found
 
 

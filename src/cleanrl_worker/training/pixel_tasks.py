@@ -22,7 +22,7 @@ _DIM, _BRIGHT = 96, 255
 Frame = NDArray[np.uint8]
 
 
-class PixelTask(gymnasium.Env[Frame, int]):
+class PixelTask(gymnasium.Env[Frame, Any]):
     """What the tasks share: a grey picture of `SIZE` × `SIZE`, and the same picture for people."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
