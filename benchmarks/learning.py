@@ -15,8 +15,6 @@ from pathlib import Path
 
 from learning_figures import draw
 from learning_pages import HEADER, PAGES, cells, judged_anew, write_page
-from learning_plan import IMAGES, PLAN, Row
-from learning_pages import HEADER, PAGES, cells, write_page
 from learning_plan import CATCH, PLAN, RECALL, Row
 from learning_runs import Curve, read_run, train_all
 from tables import Table, kept_rows, write_tables
@@ -59,16 +57,11 @@ def main() -> int:
     # The table is of the whole plan, however many calls it took; a folder's name tells others nothing.
     del sys.argv[1:]
     kept = {(row[0], row[1]): row for row in kept_rows("learning", HEADER)}
-<<<<<<< HEAD
     earlier = {
         row: judged_anew(row, kept[found]) for row in PLAN if (found := (row.algo, row.env_id)) in kept
     }
     rows = {row: measured.get(row) or earlier.get(row) for row in PLAN}
-    text = TEXT.format(images=" ".join(IMAGES))
-=======
-    rows = {row: measured.get(row) or kept.get((row.algo, row.env_id)) for row in PLAN}
     text = TEXT.format(catch=" ".join(CATCH), recall=" ".join(RECALL))
->>>>>>> f64fce9b80c59ae532d700e2f89871cb8807fdd9
     write_tables("learning", "Learning", text, [Table(HEADER, filter(None, rows.values()))])
     for algo in dict.fromkeys(row.algo for row in PLAN):
         told = {row: line for row, line in rows.items() if row.algo == algo and line}

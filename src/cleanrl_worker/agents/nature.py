@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -45,12 +44,6 @@ class NatureCNN(nn.Sequential):
             nn.ReLU(inplace=True),
         )
         self._first = first
-<<<<<<< HEAD
-        self.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-    def forward(self, pictures: Tensor) -> Tensor:
-        convolution, layers = cast(nn.Conv2d, self[0]), list(self)[1:]
-=======
         for layer in self:
             if isinstance(layer, nn.Conv2d):
                 layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
@@ -58,7 +51,6 @@ class NatureCNN(nn.Sequential):
     def forward(self, pictures: Tensor) -> Tensor:
         convolution, *layers = self
         assert isinstance(convolution, nn.Conv2d)
->>>>>>> f64fce9b80c59ae532d700e2f89871cb8807fdd9
         # Bytes become numbers up to 1 in the filters, of which there are a thousand times fewer than pixels.
         filters = convolution.weight / 255.0
         if self._first or pictures.shape[1] % _STRIDE or pictures.shape[2] % _STRIDE:
