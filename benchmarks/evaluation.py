@@ -27,8 +27,8 @@ from stable_baselines3.common.monitor import Monitor
 from tables import Table, write_tables
 
 from cleanrl_worker.algorithms import ppo
-from cleanrl_worker.eval_registry import SavedModel, open_model
-from cleanrl_worker.training.batched_evaluation import EvalSettings, run_batched_evaluation
+from cleanrl_worker.evaluation.batches import EvalSettings, run_batched_evaluation
+from cleanrl_worker.evaluation.models import SavedModel, open_model
 
 ENV = "CartPole-v1"
 LIMIT = 5.0

@@ -19,7 +19,7 @@ from learning_plan import CATCH, PLAN, RECALL, Row
 from learning_runs import Curve, read_run, train_all
 from tables import Table, kept_rows, write_tables
 
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 
 TEXT = """\
 The return is the mean over all episodes that end in the last tenth of training, as they are trained, with

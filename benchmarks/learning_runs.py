@@ -17,7 +17,7 @@ from statistics import fmean
 
 from learning_plan import Job, Row
 
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from mosaic.analytics.event_files import EventReader
 from mosaic.contract.atomic import write_atomic
 

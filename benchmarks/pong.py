@@ -26,8 +26,8 @@ from learning_runs import Curve
 from tables import Table, write_tables
 
 from cleanrl_worker.algorithms.ppo_atari_envpool import SPEC
-from cleanrl_worker.checkpoint_files import list_checkpoints
-from cleanrl_worker.training.backends import open_envs
+from cleanrl_worker.config.checkpoint_files import list_checkpoints
+from cleanrl_worker.kit.open_envs import open_envs
 from mosaic.analytics.event_files import EventReader
 from mosaic.contract.atomic import write_atomic
 

@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from tables import write_table
 
-from cleanrl_worker.checkpoint_files import list_checkpoints, read_origin
+from cleanrl_worker.config.checkpoint_files import list_checkpoints, read_origin
 from cleanrl_worker.kit.state import decode
 
 GRID, INVERTED = "MiniGrid-Empty-5x5-v0", "InvertedPendulum-v5"

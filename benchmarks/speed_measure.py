@@ -13,7 +13,7 @@ from pathlib import Path
 
 from speed_rows import Phase, Row
 
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from mosaic.analytics.event_files import EventReader
 from mosaic.client import Client, train_config
 from mosaic.client.daemon import stop_daemon

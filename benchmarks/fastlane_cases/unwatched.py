@@ -19,7 +19,7 @@ import numpy as np
 from gymnasium import spaces
 from tables import Row
 
-from cleanrl_worker.live import LiveFrames, LiveSettings
+from cleanrl_worker.config.live import LiveFrames, LiveSettings
 
 RUN_ID = f"BENCH-UNWATCHED-{os.getpid()}"
 ENVIRONMENTS = 8
@@ -94,7 +94,7 @@ def _single(env: Any) -> Callable[[], Any]:
 
 
 def _vector(make: Callable[..., Any]) -> Callable[[], Any]:
-    from cleanrl_worker.training.envs import VectorEnv
+    from cleanrl_worker.kit.vector_env import VectorEnv
 
     envs = VectorEnv([make("EmptyEpisodes-v0", disable_env_checker=True) for _ in range(ENVIRONMENTS)])
     out = np.zeros((ENVIRONMENTS, 1), np.float32)

@@ -17,8 +17,8 @@ import gymnasium
 import numpy as np
 from tables import Row
 
-from cleanrl_worker.fastlane.portrait import DRAWER_VARIABLE
-from cleanrl_worker.live import LiveFrames, LiveSettings
+from cleanrl_worker.config.live import LiveFrames, LiveSettings
+from cleanrl_worker.portable.fastlane.portrait import DRAWER_VARIABLE
 from fastlane_cases.processes import look_forever, process
 from mosaic.fastlane import layout, slots
 
@@ -105,7 +105,7 @@ class Clock:
     """Times every call of `Tap.show`, by tap."""
 
     def __init__(self) -> None:
-        from cleanrl_worker.fastlane.tap import Tap
+        from cleanrl_worker.portable.fastlane.tap import Tap
 
         self.calls: dict[Any, list[Call]] = {}
         show = Tap.show

@@ -9,8 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from cleanrl_worker.catalog import CATALOG
-from cleanrl_worker.config import load_worker_config, parse_worker_config
+from cleanrl_worker.config.worker_config import load_worker_config, parse_worker_config
+from cleanrl_worker.supervisor.offers import CATALOG
 from fuzz_doors.knocking import EVIL_MODULE, Door
 from fuzz_doors.shapes import as_text, damaged, json_texts, json_values, mutated
 from mosaic.contract.run_config import fill_in, validate_train_run_config

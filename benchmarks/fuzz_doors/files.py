@@ -18,8 +18,8 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from cleanrl_worker.checkpoint_files import FORMAT, find_origin
-from cleanrl_worker.policy_files import each_policy, find_policy
+from cleanrl_worker.config.checkpoint_files import FORMAT, find_origin
+from cleanrl_worker.config.policy_files import each_policy, find_policy
 from fuzz_doors.configs import RUN_ID
 from fuzz_doors.knocking import Door
 from fuzz_doors.shapes import as_text, damaged, json_texts, json_values, mutated, numbers, texts
@@ -325,7 +325,7 @@ def _open(model: Path) -> None:
     """What the process does that plays a policy, on spaces that it did not ask for."""
     from gymnasium.spaces import Box, Discrete
 
-    from cleanrl_worker.eval_registry import open_model
+    from cleanrl_worker.evaluation.models import open_model
 
     opened = open_model(model)
     action = Discrete(2) if "discrete" in opened.entry.spec.action_spaces else Box(-1.0, 1.0, (1,))

@@ -30,7 +30,7 @@ def get_worker_metadata() -> WorkerCapabilities:
         supports_policy_load=True,
         tracks_wandb=True,
         secrets=("wandb_api_key",),
-        player_module="cleanrl_worker.interactive",
+        player_module="cleanrl_worker.evaluation.interactive",
         forms={
             "train": "gym_gui.ui.widgets.cleanrl_forms:CleanRLTrainForm",
             "resume": "gym_gui.ui.widgets.cleanrl_forms:CleanRLResumeForm",
@@ -38,5 +38,5 @@ def get_worker_metadata() -> WorkerCapabilities:
             "script": "gym_gui.ui.widgets.cleanrl_forms:CleanRLScriptForm",
         },
         presenter="gym_gui.ui.presenters.cleanrl_forms:CleanRLForms",
-        catalog="cleanrl_worker.catalog:CATALOG",
+        catalog="cleanrl_worker.supervisor.offers:CATALOG",
     )

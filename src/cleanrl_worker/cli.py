@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cleanrl_worker import get_worker_metadata
-from cleanrl_worker.config import CleanRLWorkerConfig, load_worker_config, parse_worker_config
-from cleanrl_worker.modes import INTERACTIVE, POLICY_EVAL, RESUME, TRAIN
-from cleanrl_worker.runtime import CleanRLWorkerRuntime
-from cleanrl_worker.script_flags import looks_foreign
-from cleanrl_worker.shell_scripts import is_shell_script
+from cleanrl_worker.config.modes import INTERACTIVE, POLICY_EVAL, RESUME, TRAIN
+from cleanrl_worker.config.script_flags import looks_foreign
+from cleanrl_worker.config.shell_scripts import is_shell_script
+from cleanrl_worker.config.worker_config import CleanRLWorkerConfig, load_worker_config, parse_worker_config
+from cleanrl_worker.supervisor.runtime import CleanRLWorkerRuntime
 from mosaic.contract.connection import DEFAULT_PORT
 from mosaic.contract.errors import MosaicError, UserError
 from mosaic.contract.outside import parse_json
@@ -145,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def dry_run(config: CleanRLWorkerConfig, emit_summary: bool, typed: Collection[str]) -> int:
     """Check module, flags, environment, spaces and checkpoint; train nothing."""
-    from cleanrl_worker.catalog import CATALOG
+    from cleanrl_worker.supervisor.offers import CATALOG
 
     python, folder = os.environ.get(PYTHON_VARIABLE), user_folder()
     if emit_summary:

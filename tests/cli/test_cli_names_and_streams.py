@@ -124,4 +124,4 @@ def test_daemon_and_workers_take_closed_streams(var: Path) -> None:
     assert VarPaths(var).database.read_bytes().startswith(b"SQLite format 3\0")
     algo = ("--algo", str(SCRIPTS / "steps.py"), "--env-id", "None-v0", "--total-timesteps", "3")
     assert with_closed(closed, "-m", "cleanrl_worker.cli", *algo) == 0
-    assert with_closed(closed, "-m", "cleanrl_worker.interactive", "--policy-path", "nothing") == 2
+    assert with_closed(closed, "-m", "cleanrl_worker.evaluation.interactive", "--policy-path", "nothing") == 2

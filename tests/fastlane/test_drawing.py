@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cleanrl_worker.fastlane.drawing import as_picture, choose_drawing
+from cleanrl_worker.portable.fastlane.drawing import as_picture, choose_drawing
 
 CHOICES = ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY", "PYOPENGL_PLATFORM")
 
@@ -100,7 +100,7 @@ def test_egl_is_chosen_only_where_nothing_else_is(
 
 FORKED = """
 import os
-from cleanrl_worker.fastlane import drawing
+from cleanrl_worker.portable.fastlane import drawing
 import mujoco.egl
 before = os.fork()
 if before == 0:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cleanrl_worker.fastlane.images import ImageRow, picture_of
-from cleanrl_worker.fastlane.lane import SEGMENT_VARIABLE
-from cleanrl_worker.live import LiveFrames, LiveSettings
+from cleanrl_worker.config.live import LiveFrames, LiveSettings
+from cleanrl_worker.portable.fastlane.images import ImageRow, picture_of
+from cleanrl_worker.portable.fastlane.lane import SEGMENT_VARIABLE
 from mosaic.fastlane.grid import LiveGrid
 from mosaic.fastlane.layout import FOLDER_VARIABLE
 from mosaic.fastlane.segment import create_segment
@@ -42,7 +42,7 @@ def test_ataris_own_vector_is_watched(tmp_path: Path, monkeypatch: pytest.Monkey
     with monkeypatch.context() as patch:
         patch.setenv(FOLDER_VARIABLE, str(tmp_path))
         patch.setenv(SEGMENT_VARIABLE, str(create_segment("ATARI", "grid")))
-        patch.setattr("cleanrl_worker.fastlane.lane._opened", {})
+        patch.setattr("cleanrl_worker.portable.fastlane.lane._opened", {})
         row = ImageRow(2, "breakout")
         grid = LiveGrid("ATARI")
     envs = vector_env.AtariVectorEnv("breakout", num_envs=2)

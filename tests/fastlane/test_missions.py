@@ -11,8 +11,8 @@ from pathlib import Path
 import gymnasium
 import pytest
 
-from cleanrl_worker.fastlane.mission import mission_of
-from cleanrl_worker.live import LiveFrames, LiveSettings
+from cleanrl_worker.config.live import LiveFrames, LiveSettings
+from cleanrl_worker.portable.fastlane.mission import mission_of
 from mosaic.cli.live.frames import mission_lines
 from mosaic.fastlane.grid import LiveGrid
 from support.walks import Walk
@@ -20,8 +20,8 @@ from support.walks import Walk
 PLAY = """
 import sys, time
 import numpy as np
-from cleanrl_worker.curriculum import parse_schedule
-from cleanrl_worker.training.envs import make_envs
+from cleanrl_worker.curriculum.schedule import parse_schedule
+from cleanrl_worker.kit.vector_env import make_envs
 with make_envs("ppo", sys.argv[1], 2, schedule=parse_schedule(sys.argv[2])) as envs:
     obs = np.zeros((2, *envs.observation_space.shape), dtype=envs.observation_space.dtype)
     envs.reset(1, out=obs)

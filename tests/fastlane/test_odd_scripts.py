@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from cleanrl_worker.live import LiveFrames, LiveSettings
+from cleanrl_worker.config.live import LiveFrames, LiveSettings
 from mosaic.fastlane.layout import FOLDER_VARIABLE
 from support.runs import SCRIPTS
 
@@ -178,7 +178,7 @@ tell([made, sorted(modes), len(owners())])
 
 def test_our_own_vector_of_more_environments_than_slots_plays_and_shows() -> None:
     code = """
-from cleanrl_worker.training.envs import VectorEnv
+from cleanrl_worker.kit.vector_env import VectorEnv
 envs = VectorEnv([gym.make("None-v0") for _ in range(258)])
 out = np.zeros((258, 1), np.float32)
 envs.reset(1, out)

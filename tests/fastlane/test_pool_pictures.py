@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from cleanrl_worker.algorithms import ppo, ppo_atari, ppo_continuous_action
-from cleanrl_worker.fastlane.lane import SEGMENT_VARIABLE
+from cleanrl_worker.kit.open_envs import open_envs
 from cleanrl_worker.kit.spec import AlgorithmSpec
-from cleanrl_worker.training.backends import open_envs
+from cleanrl_worker.portable.fastlane.lane import SEGMENT_VARIABLE
 from mosaic.fastlane.grid import LiveGrid
 from mosaic.fastlane.layout import FOLDER_VARIABLE
 from mosaic.fastlane.segment import create_segment
@@ -29,7 +29,7 @@ def watch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Watch:
         with monkeypatch.context() as patch:
             patch.setenv(FOLDER_VARIABLE, str(tmp_path))
             patch.setenv(SEGMENT_VARIABLE, str(create_segment("POOL", "grid")))
-            patch.setattr("cleanrl_worker.fastlane.lane._opened", {})
+            patch.setattr("cleanrl_worker.portable.fastlane.lane._opened", {})
             envs = open_envs(spec, spec.args(env_id=env_id, env_backend=backend, num_envs=2))
             return envs, LiveGrid("POOL")
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cleanrl_worker.fastlane.tap import Tap
+from cleanrl_worker.portable.fastlane.tap import Tap
 from conftest import RunMosaic
 from mosaic.cli.live.frames import first_picture, reason_of
 from mosaic.client import Client, train_config

@@ -13,13 +13,13 @@ from typing import Any
 import pytest
 
 import cleanrl_worker
-from cleanrl_worker.live import LiveFrames, LiveSettings
+from cleanrl_worker.config.live import LiveFrames, LiveSettings
 from mosaic.fastlane.grid import LiveGrid
 from mosaic.fastlane.layout import FOLDER_VARIABLE
 from mosaic.fastlane.reader import SlotStatus
 from support.runs import SCRIPTS
 
-SITE = Path(cleanrl_worker.__file__).parent / "site"
+SITE = Path(cleanrl_worker.__file__).parent / "portable" / "site"
 FOREVER = ("--steps", "1000000", "--pause", "0.001")
 
 
@@ -175,7 +175,7 @@ def test_another_interpreter_gets_live_frames_and_nothing_else_of_ours(tmp_path:
     environment = live.add_to(bare, tmp_path / "bridge")
     code = (
         "import sys; sys.path = [entry for entry in sys.path if '/src' not in entry]\n"
-        "import importlib.util as u, cleanrl_worker.fastlane, mosaic.fastlane\n"
+        "import importlib.util as u, cleanrl_worker.portable.fastlane, mosaic.fastlane\n"
         "print([name for name in ('mosaic.contract', 'cleanrl_worker.config') if u.find_spec(name)])"
     )
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True)

@@ -8,15 +8,15 @@ import sys
 import time
 from pathlib import Path
 
-from cleanrl_worker.live import LiveFrames, LiveSettings
+from cleanrl_worker.config.live import LiveFrames, LiveSettings
 from mosaic.fastlane.layout import segment_path
 from mosaic.fastlane.reader import FastLaneReader
 
 PLAY = """
 import time
 import numpy as np
-from cleanrl_worker.curriculum import parse_schedule
-from cleanrl_worker.training.envs import make_envs
+from cleanrl_worker.curriculum.schedule import parse_schedule
+from cleanrl_worker.kit.vector_env import make_envs
 rooms = [{"env_id": f"MiniGrid-Empty-{n}x{n}-v0", "condition": "steps>=6000"} for n in (5, 8, 16)]
 with make_envs("ppo", "", 3, schedule=parse_schedule(rooms)) as envs:
     obs = np.zeros((3, 7, 7, 3), dtype=np.uint8)

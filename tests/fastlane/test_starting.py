@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from cleanrl_worker import launcher
-from cleanrl_worker.fastlane.portrait import DRAWER_VARIABLE
-from cleanrl_worker.live import LiveFrames, LiveSettings
+from cleanrl_worker.config.live import LiveFrames, LiveSettings
+from cleanrl_worker.portable import launcher
+from cleanrl_worker.portable.fastlane.portrait import DRAWER_VARIABLE
 from mosaic.client import Client
 from mosaic.contract.events import LifecycleReader
 from mosaic.fastlane.grid import LiveGrid
@@ -22,7 +22,7 @@ from mosaic.fastlane.layout import FOLDER_VARIABLE
 from mosaic.fastlane.reader import SlotStatus
 from support.runs import end, script_config
 
-PREVIEW = "--before=cleanrl_worker.training.preview"
+PREVIEW = "--before=cleanrl_worker.kit.preview"
 BLOCKED = """
 import pathlib, time
 while not pathlib.Path("go").exists():

@@ -11,10 +11,10 @@ import grpc
 import numpy as np
 import pytest
 
-from cleanrl_worker.catalog import CATALOG
-from cleanrl_worker.config import load_worker_config, parse_worker_config
-from cleanrl_worker.eval_registry import open_model
+from cleanrl_worker.config.worker_config import load_worker_config, parse_worker_config
+from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.state import decode, encode
+from cleanrl_worker.supervisor.offers import CATALOG
 from mosaic.analytics.eval_summary import read_eval_summary
 from mosaic.client import Client
 from mosaic.client.daemon import find_daemon, open_channel

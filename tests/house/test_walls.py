@@ -36,17 +36,19 @@ def worker(*names: str) -> tuple[str, ...]:
 
 TRAINING = worker(
     "kit",
-    "training",
     "algorithms",
     "agents",
     "wrappers",
-    "kernels",
-    "eval_registry",
-    "evaluate_policy",
-    "interactive",
+    "accelerated",
+    "evaluation",
+    "curriculum.stages",
+    "curriculum.drawn_tasks",
+    "curriculum.stage_envs",
+    "curriculum.syllabus_sampler",
+    "curriculum.wrapper",
 )
 TOOLS = worker("tools")
-IN_ANY_INTERPRETER = worker("launcher", "fastlane", "site", "probe")
+PORTABLE = worker("portable")
 
 ROOMS = (
     Room(
@@ -88,10 +90,14 @@ ROOMS = (
         "worker, light half",
         ("cleanrl_worker",),
         (*QT, "torch", "gymnasium", DAEMON),
-        without=(*TRAINING, *IN_ANY_INTERPRETER, *TOOLS),
+        without=(*TRAINING, *PORTABLE, *TOOLS),
     ),
-    Room("worker, training half", TRAINING, (*QT, "grpc", "cleanrl_worker.runtime", DAEMON)),
-    Room("worker, any interpreter", IN_ANY_INTERPRETER, (*QT, "grpc", "cleanrl_worker.runtime", DAEMON)),
+    Room("worker, training half", TRAINING, (*QT, "grpc", "cleanrl_worker.supervisor", DAEMON)),
+    Room(
+        "worker, what a run is asked", worker("config", "schemas"), worker("supervisor", "kit", "evaluation")
+    ),
+    Room("worker, the kit", worker("kit"), worker("algorithms", "accelerated")),
+    Room("worker, any interpreter", PORTABLE, (*QT, "grpc", "cleanrl_worker.supervisor", DAEMON)),
     Room("worker, tools", TOOLS, (*QT, DAEMON)),
 )
 
@@ -99,11 +105,11 @@ ROOMS = (
 ONLY = {
     "mosaic.fastlane": ("numpy",),
     "mosaic.worker": ("mosaic.contract", "grpc", "google.protobuf"),
-    **dict.fromkeys(IN_ANY_INTERPRETER, ("numpy", "gymnasium", "mosaic.fastlane", "cleanrl_worker.fastlane")),
+    **dict.fromkeys(PORTABLE, ("numpy", "gymnasium", "mosaic.fastlane", "cleanrl_worker.portable.fastlane")),
 }
 
 # These run in the user's own interpreter, which may be an old one.
-OLD_SYNTAX = (*IN_ANY_INTERPRETER, "mosaic.fastlane")
+OLD_SYNTAX = (*PORTABLE, "mosaic.fastlane")
 
 
 def modules_of(prefixes: tuple[str, ...], without: tuple[str, ...] = ()) -> list[str]:

@@ -30,7 +30,7 @@ _IMPATIENT = """
         import mosaic.trainer.attached as attached
         attached.SILENCE_SECONDS = 2.0
     elif "cleanrl_worker.cli" in sys.orig_argv:
-        import cleanrl_worker.reporter as reporter
+        import cleanrl_worker.supervisor.reporter as reporter
         reporter.HEARTBEAT_SECONDS = 0.5
 """
 

@@ -14,16 +14,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cleanrl_worker.catalog import CATALOG
-from cleanrl_worker.checkpoint_files import list_checkpoints, read_origin
-from cleanrl_worker.eval_registry import open_model
+from cleanrl_worker.config.checkpoint_files import list_checkpoints, read_origin
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.evaluation.batches import EvalSettings, run_batched_evaluation
+from cleanrl_worker.evaluation.in_training import FIRST_SEED
+from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.loading import load_spec
 from cleanrl_worker.kit.run import run_with
 from cleanrl_worker.kit.spec import AlgorithmSpec
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.schemas.load import shipped_algorithms
-from cleanrl_worker.training.batched_evaluation import EvalSettings, run_batched_evaluation
-from cleanrl_worker.training.evaluator import FIRST_SEED
+from cleanrl_worker.supervisor.offers import CATALOG
 from mosaic.analytics.eval_summary import EvalScores
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable

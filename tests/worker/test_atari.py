@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from cleanrl_worker.training.envs import Score, VectorEnv
+from cleanrl_worker.kit.vector_env import Score, VectorEnv
 from cleanrl_worker.wrappers.atari import AtariGame, Pictures, atari_defaults, wrap_atari
 from mosaic.contract.errors import UserError
 

@@ -7,7 +7,7 @@ import json
 import gymnasium
 import pytest
 
-from cleanrl_worker.schemas.catalog import (
+from cleanrl_worker.schemas.environments import (
     CATALOG_FILE,
     EnvironmentEntry,
     check_environment,

@@ -16,16 +16,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cleanrl_worker.checkpoint_files import (
+from cleanrl_worker.config.checkpoint_files import (
     FORMAT,
     find_origin,
     list_checkpoints,
     locate,
     read_origin,
 )
+from cleanrl_worker.config.taking_over import take_over
 from cleanrl_worker.kit.replay import ReplayBuffer
 from cleanrl_worker.kit.state import decode, encode
-from cleanrl_worker.taking_over import take_over
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
 from support.policies import write_empty_model
 
@@ -153,7 +153,7 @@ from cleanrl_worker.kit import replay
 from cleanrl_worker.kit.checkpoints import Checkpoints
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.state import Held
-from cleanrl_worker.training.writer import RunWriter
+from cleanrl_worker.kit.writer import RunWriter
 
 replay.CHUNK = 500
 args = CommonArgs()

@@ -12,7 +12,7 @@ from typing import Any
 import gymnasium
 import pytest
 
-from cleanrl_worker.wrappers.curriculum import BABYAI_DOORKEY_CURRICULUM, BabyAITaskWrapper, make_task
+from cleanrl_worker.curriculum.wrapper import BABYAI_DOORKEY_CURRICULUM, BabyAITaskWrapper, make_task
 from mosaic.contract.errors import UserError
 from mosaic.contract.paths import VarPaths
 

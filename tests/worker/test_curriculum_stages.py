@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from cleanrl_worker.algorithms import dqn, ppo, td3_continuous_action
-from cleanrl_worker.curriculum import Schedule, parse_schedule
+from cleanrl_worker.curriculum.schedule import Schedule, parse_schedule
+from cleanrl_worker.curriculum.stage_progress import StageProgress
+from cleanrl_worker.curriculum.stages import RECENT, Curriculum
 from cleanrl_worker.kit.state import decode, encode
-from cleanrl_worker.stage_progress import StageProgress
-from cleanrl_worker.training.curriculum import RECENT, Curriculum
-from cleanrl_worker.training.envs import VectorEnv, make_envs
+from cleanrl_worker.kit.vector_env import VectorEnv, make_envs
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable
 from mosaic.contract.errors import UserError

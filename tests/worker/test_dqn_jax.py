@@ -16,8 +16,8 @@ import pytest
 from flax import serialization
 
 from cleanrl_worker.algorithms import dqn_jax
-from cleanrl_worker.checkpoint_files import find_origin
-from cleanrl_worker.eval_registry import open_model
+from cleanrl_worker.config.checkpoint_files import find_origin
+from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.jax_backend import Target, Tree, load_tree
 from cleanrl_worker.kit.spec import Misfit
 from cleanrl_worker.kit.state import decode, encode
@@ -62,18 +62,18 @@ def python(code: str, folder: Path, lines: str = "") -> str:
 TRAIN_AND_EVALUATE = """
 import sys
 from pathlib import Path
-from cleanrl_worker import launcher
-preview = "--before=cleanrl_worker.training.preview"
+from cleanrl_worker.portable import launcher
+preview = "--before=cleanrl_worker.kit.preview"
 assert launcher.main(["--preload", preview, "cleanrl_worker.algorithms.dqn_jax", *{flags!r}]) == 0
 assert "jax" in sys.modules and "torch" not in sys.modules
-from cleanrl_worker.evaluate_policy import main
+from cleanrl_worker.evaluation.evaluate_policy import main
 for policy in (*Path("runs").glob("*/dqn_jax.cleanrl_model"), "checkpoints/step-000000000600.npz"):
     assert main([f"--policy-path={{policy}}", "--eval-episodes=3"]) == 0
 assert "torch" not in sys.modules
 """
 PLAY = """
 import sys
-from cleanrl_worker.interactive import main
+from cleanrl_worker.evaluation.interactive import main
 assert main(["--policy-path={policy}"]) == 0
 assert "jax" in sys.modules and "torch" not in sys.modules
 """
@@ -191,7 +191,7 @@ def test_without_jax_the_command_that_installs_it_is_said_before_anything_starts
     assert list(tmp_path.iterdir()) == []
     model = tmp_path / "some.cleanrl_model"
     model.write_bytes(b"\x81\xa6params\x80")
-    opened = f"from cleanrl_worker.eval_registry import open_model\nopen_model(Path({str(model)!r}))"
+    opened = f"from cleanrl_worker.evaluation.models import open_model\nopen_model(Path({str(model)!r}))"
     code = f"{HIDE_JAX}\nfrom pathlib import Path\n{opened}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "some.cleanrl_model needs the optional set 'jax': run" in done.stderr.splitlines()[-1]

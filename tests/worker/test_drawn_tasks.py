@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 
 from cleanrl_worker.algorithms import dqn, ppo
-from cleanrl_worker.curriculum import Schedule, parse_schedule
+from cleanrl_worker.curriculum.schedule import Schedule, parse_schedule
+from cleanrl_worker.curriculum.stage_progress import follow_stages
+from cleanrl_worker.curriculum.syllabus_sampler import SyllabusSampler
 from cleanrl_worker.kit.state import decode, encode
 from cleanrl_worker.kit.torch_backend import TorchBackend
-from cleanrl_worker.stage_progress import follow_stages
-from cleanrl_worker.training.envs import VectorEnv, make_envs
-from cleanrl_worker.training.syllabus_sampler import SyllabusSampler
+from cleanrl_worker.kit.vector_env import VectorEnv, make_envs
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable
 from support.walks import LENGTHS, registered_walks
@@ -161,8 +161,8 @@ def history(folder: Path, given: dict[str, Any]) -> list[dict[str, Any]]:
 ALONE = """
 import numpy, os, sys
 before = numpy.geterr()
-from cleanrl_worker.curriculum import parse_schedule
-from cleanrl_worker.training.syllabus_sampler import SyllabusSampler
+from cleanrl_worker.curriculum.schedule import parse_schedule
+from cleanrl_worker.curriculum.syllabus_sampler import SyllabusSampler
 sampler = SyllabusSampler(parse_schedule(sys.argv[1]).sampler, 2)
 for _ in range(50):
     sampler.episode_ended(0, sampler.draw(), 1.0, 5)

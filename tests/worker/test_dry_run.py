@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cleanrl_worker.catalog import CATALOG
-from cleanrl_worker.policy_card import PolicyCard
+from cleanrl_worker.config.policy_card import PolicyCard
+from cleanrl_worker.supervisor.offers import CATALOG
 from conftest import RunMosaic
 from mosaic.contract.capabilities import DescribingCatalog, ScriptCatalog
 from support.policies import write_empty_model
@@ -86,7 +86,7 @@ def test_a_policy_that_would_be_played_is_told(tmp_path: Path) -> None:
     PolicyCard("ppo", {"env_id": "CartPole-v1", "seed": 4}, 900, None).write(model)
     extras = {"mode": "policy_eval", "policy_path": model.name, "eval_episodes": 3}
     told = CATALOG.describe({"run_id": "r", "extras": extras}, None, tmp_path, {"eval_episodes"})
-    assert told["module"] == "cleanrl_worker.evaluate_policy"
+    assert told["module"] == "cleanrl_worker.evaluation.evaluate_policy"
     assert told["policy"]["path"] == str(model)
     found = sources(told)
     assert found["eval_episodes"] == (3, "cli")
@@ -127,7 +127,7 @@ def test_whether_pictures_will_come_is_told(tmp_path: Path, monkeypatch: pytest.
     blind = summary(tmp_path, env_id="blind:Blind-v0")["pictures"]
     assert (blind["come"], blind["install"]) == (False, None) and "rgb_array" in blind["reason"]
     # No interpreter without pygame can be asked here: its folder is out of sight instead.
-    monkeypatch.setattr("cleanrl_worker.dry_run.find_spec", lambda name: None)
+    monkeypatch.setattr("cleanrl_worker.supervisor.dry_run.find_spec", lambda name: None)
     lacking = summary(tmp_path)["pictures"]
     assert lacking["come"] is False and lacking["install"] == "mosaic extras install classic"
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from cleanrl_worker import inspection
 from cleanrl_worker.algorithms import dqn, ppo, ppo_atari, ppo_atari_envpool
-from cleanrl_worker.checkpoint_files import list_checkpoints
-from cleanrl_worker.env_backends import gymnasium_id
+from cleanrl_worker.config.checkpoint_files import list_checkpoints
+from cleanrl_worker.config.env_backends import gymnasium_id
+from cleanrl_worker.kit.open_envs import open_envs
 from cleanrl_worker.kit.state import decode
 from cleanrl_worker.schemas.load import load_schema
-from cleanrl_worker.training.backends import open_envs
+from cleanrl_worker.supervisor import inspection
 from mosaic.contract.errors import UserError
 
 REFUSED = [
@@ -89,7 +89,8 @@ def test_a_backend_that_is_not_installed_is_told_with_the_command_that_helps(
 def test_the_light_process_imports_no_backend(tmp_path: Path) -> None:
     config = json.dumps(config_of("dqn", "CartPole-v1", {}))
     code = (
-        "import json, sys; from pathlib import Path; from cleanrl_worker.inspection import inspect\n"
+        "import json, sys; from pathlib import Path\n"
+        "from cleanrl_worker.supervisor.inspection import inspect\n"
         f"found = inspect(json.loads({config!r}), None, Path({str(tmp_path)!r}))\n"
         "print(found.entry.env_id, {'envpool', 'gymnasium', 'torch'} & set(sys.modules))"
     )

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from cleanrl_worker.eval_registry import open_model
-from cleanrl_worker.interactive.messages import Refusal, Request
-from cleanrl_worker.interactive.session import Session
-from cleanrl_worker.training.envs import make_envs
+from cleanrl_worker.evaluation.interactive.messages import Refusal, Request
+from cleanrl_worker.evaluation.interactive.session import Session
+from cleanrl_worker.evaluation.models import open_model
+from cleanrl_worker.kit.vector_env import make_envs
 from mosaic.client import Client, RunRecord, eval_config, resume_config, train_config
 from mosaic.contract.errors import MosaicError
 from support.foreign_models import layers

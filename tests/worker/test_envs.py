@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from cleanrl_worker.catalog import CATALOG
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.kit.quickening import QuickDiscrete, look_around
 from cleanrl_worker.kit.state import decode, encode
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
-from cleanrl_worker.training.envs import VectorEnv, make_envs
-from cleanrl_worker.training.quickening import QuickDiscrete, look_around
+from cleanrl_worker.kit.vector_env import VectorEnv, make_envs
+from cleanrl_worker.supervisor.offers import CATALOG
 from mosaic.contract.errors import UserError
 
 SHOWN: dict[str, spaces.Space[Any]] = {

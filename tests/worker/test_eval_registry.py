@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from cleanrl_worker.eval_registry import NO_STATISTICS, SavedModel, open_model
-from cleanrl_worker.policy_card import card_path, read_card
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.config.policy_card import card_path, read_card
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.evaluation.models import NO_STATISTICS, SavedModel, open_model
 from mosaic.contract.errors import MosaicError, UserError
 from support.foreign_models import FOREIGN, THEIRS, their_parts
 

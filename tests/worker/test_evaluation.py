@@ -11,15 +11,15 @@ import pytest
 import torch
 from gymnasium.spaces import Discrete
 
-from cleanrl_worker.checkpoint_files import read_origin
-from cleanrl_worker.eval_registry import open_model
-from cleanrl_worker.policy_card import read_card
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
-from cleanrl_worker.training import evaluation
-from cleanrl_worker.training.envs import make_envs
-from cleanrl_worker.training.evaluation import evaluate
-from cleanrl_worker.training.evaluator import FIRST_SEED
-from cleanrl_worker.training.policies import GreedyPolicy
+from cleanrl_worker.config.checkpoint_files import read_origin
+from cleanrl_worker.config.policy_card import read_card
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.evaluation import episodes as evaluation
+from cleanrl_worker.evaluation.episodes import evaluate
+from cleanrl_worker.evaluation.in_training import FIRST_SEED
+from cleanrl_worker.evaluation.models import open_model
+from cleanrl_worker.evaluation.policies import GreedyPolicy
+from cleanrl_worker.kit.vector_env import make_envs
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable
 

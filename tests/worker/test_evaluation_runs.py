@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import torch
 
-from cleanrl_worker.catalog import CATALOG
+from cleanrl_worker.supervisor.offers import CATALOG
 from conftest import RunMosaic
 from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary
 from mosaic.client import Client, RunRecord, eval_config, list_policies, resume_config, train_config
@@ -170,7 +170,7 @@ def test_what_does_not_fit_is_refused_before_anything_starts(model: Path, run_mo
         assert message in done.stderr
     done = run_mosaic("eval", str(model), "--dry-run", "--episodes", "7", "--emit-summary")
     summary = json.loads(done.stdout)
-    assert summary["module"] == "cleanrl_worker.evaluate_policy"
+    assert summary["module"] == "cleanrl_worker.evaluation.evaluate_policy"
     assert f"--policy-path={model}" in summary["command"]
     assert "--eval-episodes=7" in summary["command"]
     gone = run_mosaic("eval", "nowhere", check=False)

@@ -12,14 +12,14 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
+from cleanrl_worker.accelerated import grids
+from cleanrl_worker.accelerated.grids import KnownViews, Sums, Surroundings
+from cleanrl_worker.accelerated.ppo import PPOKernel, fits
 from cleanrl_worker.agents.minigrid import VIEW, MinigridAgent
 from cleanrl_worker.algorithms.ppo import Args, Batch, load_policy, ppo_loss
-from cleanrl_worker.kernels import grids
-from cleanrl_worker.kernels.grids import KnownViews, Sums, Surroundings
-from cleanrl_worker.kernels.ppo import PPOKernel, fits
 from cleanrl_worker.kit.accelerate import Gradient, take
 from cleanrl_worker.kit.torch_backend import Adam
-from cleanrl_worker.training.envs import make_envs
+from cleanrl_worker.kit.vector_env import make_envs
 
 Floats = NDArray[np.float32]
 Seen = tuple[Floats, tuple[int, ...]]

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 
 from cleanrl_worker.algorithms import ppo
-from cleanrl_worker.eval_registry import NO_STATISTICS, open_model
-from cleanrl_worker.interactive.serving import serve
+from cleanrl_worker.evaluation.interactive.serving import serve
+from cleanrl_worker.evaluation.models import NO_STATISTICS, open_model
 from mosaic.client.playing import PlaySession, Refused, SessionEnded
 from mosaic.contract.errors import UserError
 from mosaic.fastlane.png import decode_png
 from support.policies import STEP, save_cartpole, save_pendulum
 
-PLAYER = [sys.executable, "-m", "cleanrl_worker.interactive"]
+PLAYER = [sys.executable, "-m", "cleanrl_worker.evaluation.interactive"]
 
 
 def ask(lines: str | bytes, *flags: str, folder: Path) -> list[dict[str, Any]]:

@@ -11,11 +11,11 @@ import pytest
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
 from cleanrl_worker.algorithms import ppo
-from cleanrl_worker.eval_registry import open_model
-from cleanrl_worker.interactive.actions import action_meanings, read_action
-from cleanrl_worker.interactive.messages import Refusal, Request
-from cleanrl_worker.interactive.session import Session
-from cleanrl_worker.probe import import_family
+from cleanrl_worker.evaluation.interactive.actions import action_meanings, read_action
+from cleanrl_worker.evaluation.interactive.messages import Refusal, Request
+from cleanrl_worker.evaluation.interactive.session import Session
+from cleanrl_worker.evaluation.models import open_model
+from cleanrl_worker.portable.probe import import_family
 
 MANY = MultiDiscrete(np.array([2, 3]))
 

@@ -14,15 +14,15 @@ import pytest
 import torch
 from torch import nn
 
+from cleanrl_worker.accelerated.deterministic import DeterministicKernel
+from cleanrl_worker.accelerated.ppo import PPOKernel
+from cleanrl_worker.accelerated.sac import SACKernel
 from cleanrl_worker.agents.continuous import HIDDEN, Actor, GaussianActor, QNetwork
 from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.algorithms import ddpg_continuous_action as ddpg
 from cleanrl_worker.algorithms import ppo
 from cleanrl_worker.algorithms import sac_continuous_action as sac
 from cleanrl_worker.algorithms import td3_continuous_action as td3
-from cleanrl_worker.kernels.deterministic import DeterministicKernel
-from cleanrl_worker.kernels.ppo import PPOKernel
-from cleanrl_worker.kernels.sac import SACKernel
 from cleanrl_worker.kit.accelerate import Forward, Gradient
 from cleanrl_worker.kit.replay import Sample
 from cleanrl_worker.kit.torch_backend import Adam, Target

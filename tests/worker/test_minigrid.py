@@ -12,7 +12,7 @@ from cleanrl_worker.agents.minigrid import MinigridAgent, MinigridCNN
 from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.algorithms import c51, dqn, ppo, pqn
 from cleanrl_worker.algorithms.ppo import Args, make_agent
-from cleanrl_worker.training.envs import make_envs
+from cleanrl_worker.kit.vector_env import make_envs
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable
 

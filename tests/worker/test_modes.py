@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from cleanrl_worker.arguments import script_arguments, training_command
-from cleanrl_worker.config import CleanRLWorkerConfig, parse_worker_config
-from cleanrl_worker.inspection import inspect
-from cleanrl_worker.modes import INTERACTIVE, MODE_SETTINGS, MODE_TARGETS, MODES, POLICY_EVAL
-from cleanrl_worker.policy_card import PolicyCard
-from cleanrl_worker.scripts import resolve_script
+from cleanrl_worker.config.modes import INTERACTIVE, MODE_SETTINGS, MODE_TARGETS, MODES, POLICY_EVAL
+from cleanrl_worker.config.policy_card import PolicyCard
+from cleanrl_worker.config.scripts import resolve_script
+from cleanrl_worker.config.worker_config import CleanRLWorkerConfig, parse_worker_config
+from cleanrl_worker.supervisor.arguments import script_arguments, training_command
+from cleanrl_worker.supervisor.inspection import inspect
 from mosaic.contract.errors import UserError
 from mosaic.contract.paths import VarPaths
 from support.policies import save_cartpole, write_empty_model
@@ -76,9 +76,9 @@ def test_settings_become_typed_flags(policy: Path) -> None:
 @pytest.mark.parametrize("mode", MODE_TARGETS)
 def test_the_module_of_a_mode_takes_exactly_the_settings(mode: str) -> None:
     if mode == POLICY_EVAL:
-        from cleanrl_worker.evaluate_policy import Args
+        from cleanrl_worker.evaluation.evaluate_policy import Args
     else:
-        from cleanrl_worker.interactive.serving import Args  # type: ignore[assignment]
+        from cleanrl_worker.evaluation.interactive.serving import Args  # type: ignore[assignment]
     own = {field.name for field in fields(Args)} - set(KNOWN)
     assert own == {setting.name for setting in MODE_SETTINGS[mode]}
 

@@ -15,7 +15,7 @@ from gymnasium import spaces
 from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.algorithms import ppo
 from cleanrl_worker.algorithms.ppo import Args, Batch
-from cleanrl_worker.training.discrete_actions import DiscreteActions
+from cleanrl_worker.kit.discrete_actions import DiscreteActions
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable
 

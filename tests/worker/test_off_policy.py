@@ -15,9 +15,9 @@ import torch
 from gymnasium.spaces import Box
 
 from cleanrl_worker.agents.continuous import Actor, GaussianActor, QNetwork
+from cleanrl_worker.kit.box_actions import BoxActions
 from cleanrl_worker.kit.replay import Replay
-from cleanrl_worker.training.box_actions import BoxActions
-from cleanrl_worker.training.envs import make_envs
+from cleanrl_worker.kit.vector_env import make_envs
 from mosaic.analytics.event_files import EventReader, Series
 
 ALGORITHMS = ("ddpg", "td3", "sac")

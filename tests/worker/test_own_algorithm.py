@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from cleanrl_worker.catalog import CATALOG
-from cleanrl_worker.checkpoint_files import list_checkpoints
-from cleanrl_worker.eval_registry import open_model
+from cleanrl_worker.config.checkpoint_files import list_checkpoints
+from cleanrl_worker.config.registry import find_algorithm_file
+from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.loading import load_spec
-from cleanrl_worker.registry import find_algorithm_file
 from cleanrl_worker.schemas import load, load_schema
+from cleanrl_worker.supervisor.offers import CATALOG
 from conftest import RunMosaic
 from mosaic.client import Client, eval_config, list_policies, resume_config, train_config
 from mosaic.contract.errors import UntrustedModuleError, UserError
@@ -290,7 +290,8 @@ def test_a_broken_plug_in_hides_nothing_and_says_what_is_wrong(
     plug_in: dict[str, str], run_mosaic: RunMosaic
 ) -> None:
     code = (
-        "import sys; from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY as known; print(*known); "
+        "import sys; from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY as known\n"
+        "print(*known); "
         "print(known['ppo'], [name for name in sys.modules if name in ('torch', 'numpy', 'their_package')])"
     )
     done = subprocess.run(

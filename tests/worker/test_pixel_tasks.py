@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from cleanrl_worker import probe
-from cleanrl_worker.schemas.catalog import find_environment
-from cleanrl_worker.training.pixel_tasks import SIZE, Catch, Recall
+from cleanrl_worker.kit.pixel_tasks import SIZE, Catch, Recall
+from cleanrl_worker.portable import probe
+from cleanrl_worker.schemas.environments import find_environment
 
 
 @pytest.mark.parametrize("env_id", ["mosaic/Catch-v0", "mosaic/Recall-v0"])

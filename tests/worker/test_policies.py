@@ -10,7 +10,7 @@ import torch
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from torch import Tensor
 
-from cleanrl_worker.eval_registry import SavedModel, find_entry
+from cleanrl_worker.evaluation.models import SavedModel, find_entry
 from cleanrl_worker.kit.policy import Policy
 from support.foreign_models import actor, c51_file, critic, layers
 

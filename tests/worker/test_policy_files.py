@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from cleanrl_worker.policy_files import each_policy, find_policy
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.config.policy_files import each_policy, find_policy
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from mosaic.contract.errors import NotFoundError, UserError
 from mosaic.contract.paths import RunPaths, VarPaths
 

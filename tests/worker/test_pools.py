@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from cleanrl_worker import probe
 from cleanrl_worker.algorithms import dqn, ppo, ppo_atari, ppo_continuous_action
 from cleanrl_worker.kit.envs import AtariOptions, Envs, Episode
+from cleanrl_worker.kit.open_envs import open_envs, open_episodes
+from cleanrl_worker.kit.pools import AleEnvs, EnvPoolEnvs, EnvPoolEpisodes, EnvPoolTask
 from cleanrl_worker.kit.spec import AlgorithmSpec
-from cleanrl_worker.schemas.catalog import load_environments
+from cleanrl_worker.portable import probe
+from cleanrl_worker.schemas.environments import load_environments
 from cleanrl_worker.schemas.spaces import grid_of_dict
-from cleanrl_worker.training.backends import open_envs, open_episodes
-from cleanrl_worker.training.pools import AleEnvs, EnvPoolEnvs, EnvPoolEpisodes, EnvPoolTask
 from cleanrl_worker.wrappers.atari import atari_options
 
 Array = NDArray[Any]

@@ -17,8 +17,8 @@ from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.algorithms.ppo import main
 from cleanrl_worker.kit.rollout import advantages
 from cleanrl_worker.kit.torch_backend import Adam
-from cleanrl_worker.training.envs import make_envs
-from cleanrl_worker.training.writer import folder_name
+from cleanrl_worker.kit.vector_env import make_envs
+from cleanrl_worker.kit.writer import folder_name
 from mosaic.analytics.event_files import EventReader, Series
 from mosaic.contract.errors import UserError
 

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import cleanrl_worker.probe
-from cleanrl_worker.inspection import inspect
-from cleanrl_worker.schemas.catalog import EnvironmentEntry, find_environment
+import cleanrl_worker.portable.probe
+from cleanrl_worker.schemas.environments import EnvironmentEntry, find_environment
+from cleanrl_worker.supervisor.inspection import inspect
 
-PROBE = Path(cleanrl_worker.probe.__file__)
+PROBE = Path(cleanrl_worker.portable.probe.__file__)
 
 OWN_ENV = """
 import os, gymnasium

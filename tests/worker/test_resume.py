@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cleanrl_worker.checkpoint_files import FORMAT, list_checkpoints
+from cleanrl_worker.config.checkpoint_files import FORMAT, list_checkpoints
 from cleanrl_worker.kit.state import decode, encode
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable

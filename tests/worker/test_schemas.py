@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 import pytest
 
 from cleanrl_worker.algorithms.ppo import Args
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.kit.args import Bounds
 from cleanrl_worker.kit.describe import read_hint
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.schemas import ParamSchema, algorithms, check_params, load_schema
 from cleanrl_worker.schemas.check import allowed, check_value
 from cleanrl_worker.schemas.load import SCHEMAS_FILE
@@ -99,7 +99,7 @@ def test_choices_come_from_literals() -> None:
 
 def test_schemas_import_neither_torch_nor_gymnasium() -> None:
     code = (
-        "import sys, cleanrl_worker.registry, cleanrl_worker.schemas, cleanrl_worker.schemas.catalog;"
+        "import sys, cleanrl_worker.config.registry, cleanrl_worker.schemas.environments;"
         "assert not {'torch', 'gymnasium', 'numpy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from cleanrl_worker.catalog import CATALOG
-from cleanrl_worker.script_flags import ScriptFlags, find_source, read_flags
+from cleanrl_worker.config.script_flags import ScriptFlags, find_source, read_flags
+from cleanrl_worker.supervisor.offers import CATALOG
 from mosaic.client import Client
 from mosaic.contract.errors import UserError
 from support.runs import SCRIPTS, script_config

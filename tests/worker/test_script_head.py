@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from cleanrl_worker.config import parse_worker_config
-from cleanrl_worker.inspection import inspect
-from cleanrl_worker.script_head import ScriptHead, read_head
-from cleanrl_worker.scripts import resolve_script
-from cleanrl_worker.shell_scripts import (
+from cleanrl_worker.config.script_head import ScriptHead, read_head
+from cleanrl_worker.config.scripts import resolve_script
+from cleanrl_worker.config.shell_scripts import (
     FOLDER_VARIABLE,
     SHIPPED,
     check_shell_script,
     find_shell_script,
     list_scripts,
 )
+from cleanrl_worker.config.worker_config import parse_worker_config
+from cleanrl_worker.supervisor.inspection import inspect
 from conftest import RunMosaic
 from mosaic.contract.errors import NotFoundError, UserError
 

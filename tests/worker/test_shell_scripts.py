@@ -152,7 +152,7 @@ def test_python_children_can_be_watched(client: Client, submit: Any) -> None:
     )
     run = client.wait(submit(text).run_id, timeout=60)
     segment, hook = stdout(client, run).splitlines()
-    assert (segment, Path(hook).parts[-3:]) == ("segment", ("cleanrl_worker", "site", "sitecustomize.py"))
+    assert (segment, Path(hook).parts[-3:]) == ("segment", ("portable", "site", "sitecustomize.py"))
 
 
 def test_cancel_ends_the_whole_tree_and_lets_a_training_write_its_checkpoint(

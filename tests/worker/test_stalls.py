@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from cleanrl_worker.live import LiveFrames, LiveSettings
-from cleanrl_worker.report import Report
-from cleanrl_worker.stalls import SECONDS_VARIABLE, StallWatch, stall_seconds
+from cleanrl_worker.config.live import LiveFrames, LiveSettings
+from cleanrl_worker.supervisor.child_reports import Report
+from cleanrl_worker.supervisor.stalls import SECONDS_VARIABLE, StallWatch, stall_seconds
 from conftest import RunMosaic
 from gym_gui.models.words import stall_text, state_of
 from mosaic.client import Client, RunRecord, train_config
@@ -141,8 +141,8 @@ def test_a_process_that_has_become_another_program_is_not_asked() -> None:
 
 EVALUATION = """
 import numpy as np
-from cleanrl_worker.fastlane.lane import unwatched
-from cleanrl_worker.training.envs import make_envs
+from cleanrl_worker.portable.fastlane.lane import unwatched
+from cleanrl_worker.kit.vector_env import make_envs
 with unwatched(), make_envs("dqn", "CartPole-v1", 2) as envs:
     out = np.zeros((2, 4), np.float32)
     envs.restart(0, 1, out)

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from cleanrl_worker.curriculum import Schedule, parse_schedule
-from cleanrl_worker.stage_progress import TaskProgress, follow_stages
+from cleanrl_worker.curriculum.schedule import Schedule, parse_schedule
+from cleanrl_worker.curriculum.stage_progress import TaskProgress, follow_stages
 from mosaic.analytics.event_files import EventReader, EventWriter
 from mosaic.contract.errors import UserError
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from cleanrl_worker.training import timing
-from cleanrl_worker.training.timing import Stopwatch
+from cleanrl_worker.kit import timing
+from cleanrl_worker.kit.timing import Stopwatch
 
 
 class Curves:

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from cleanrl_worker import cli
-from cleanrl_worker.catalog import CATALOG
-from cleanrl_worker.checkpoint_files import FORMAT
-from cleanrl_worker.eval_registry import open_model
-from cleanrl_worker.evaluate_policy import main as evaluate
+from cleanrl_worker.config.checkpoint_files import FORMAT
+from cleanrl_worker.evaluation.evaluate_policy import main as evaluate
+from cleanrl_worker.evaluation.models import open_model
+from cleanrl_worker.supervisor.offers import CATALOG
 from conftest import RunMosaic
 from mosaic.client import Client, eval_config, resume_config, train_config
 from mosaic.client.playing import PlaySession

@@ -13,8 +13,8 @@ import pytest
 
 from cleanrl_worker.algorithms import ppo
 from cleanrl_worker.kit.state import decode, encode
-from cleanrl_worker.training.envs import VectorEnv, make_envs
-from cleanrl_worker.training.video import is_recorded
+from cleanrl_worker.kit.vector_env import VectorEnv, make_envs
+from cleanrl_worker.kit.video import is_recorded
 from mosaic.analytics.film import Film
 
 SHORT = ["--total-timesteps=512", "--num-steps=64", "--seed=4", "--checkpoint-every=0"]

@@ -13,8 +13,9 @@ from typing import Annotated, Any
 import torch
 from torch import Tensor
 
+from cleanrl_worker.accelerated.c51 import C51Kernel
 from cleanrl_worker.agents.q_networks import DistributionalQNetwork
-from cleanrl_worker.kernels.c51 import C51Kernel
+from cleanrl_worker.evaluation.policies import GreedyPolicy
 from cleanrl_worker.kit.accelerate import Forward, Gradient
 from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
 from cleanrl_worker.kit.exploration import epsilon_greedy, linear_schedule
@@ -24,7 +25,6 @@ from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
 from cleanrl_worker.kit.spec import ARGS, AlgorithmSpec, Misfit
 from cleanrl_worker.kit.state import Held
 from cleanrl_worker.kit.torch_backend import Adam, Target, load_weights
-from cleanrl_worker.training.policies import GreedyPolicy
 
 LOGGED = ("loss", "q_values")
 _IN_MODEL = ("n_atoms", "v_min", "v_max", "end_e")

@@ -12,18 +12,18 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from cleanrl_worker.accelerated.deterministic import DeterministicKernel
 from cleanrl_worker.agents.continuous import Actor, QNetwork
-from cleanrl_worker.kernels.deterministic import DeterministicKernel
+from cleanrl_worker.evaluation.policies import actor_policy
 from cleanrl_worker.kit.accelerate import Forward, Gradient
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
+from cleanrl_worker.kit.box_actions import BoxActions
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.replay import Replay, Sample
 from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
 from cleanrl_worker.kit.spec import AlgorithmSpec, split_model
 from cleanrl_worker.kit.state import Held
 from cleanrl_worker.kit.torch_backend import Adam, Target
-from cleanrl_worker.training.box_actions import BoxActions
-from cleanrl_worker.training.policies import actor_policy
 
 LOGGED = ("qf1_values", "qf1_loss")
 MODEL = ("actor", "critics.0")

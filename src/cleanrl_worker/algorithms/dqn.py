@@ -12,8 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from cleanrl_worker.accelerated.dqn import DQNKernel
 from cleanrl_worker.agents.q_networks import QNetwork
-from cleanrl_worker.kernels.dqn import DQNKernel
+from cleanrl_worker.evaluation.policies import GreedyPolicy
 from cleanrl_worker.kit.accelerate import Forward, Gradient
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
 from cleanrl_worker.kit.exploration import epsilon_greedy, linear_schedule
@@ -23,7 +24,6 @@ from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
 from cleanrl_worker.kit.spec import AlgorithmSpec
 from cleanrl_worker.kit.state import Held
 from cleanrl_worker.kit.torch_backend import Adam, Target, load_weights
-from cleanrl_worker.training.policies import GreedyPolicy
 
 LOGGED = ("td_loss", "q_values")
 

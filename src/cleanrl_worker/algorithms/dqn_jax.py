@@ -15,6 +15,7 @@ import numpy as np
 import optax
 from flax import linen as nn
 
+from cleanrl_worker.evaluation.jax_policies import GreedyPolicy
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
 from cleanrl_worker.kit.exploration import epsilon_greedy, linear_schedule
 from cleanrl_worker.kit.jax_backend import Target, Tree, load_tree
@@ -23,7 +24,6 @@ from cleanrl_worker.kit.replay import Replay, Sample
 from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
 from cleanrl_worker.kit.spec import AlgorithmSpec
 from cleanrl_worker.kit.state import Held
-from cleanrl_worker.training.jax_policies import GreedyPolicy
 
 LOGGED = ("td_loss", "q_values")
 

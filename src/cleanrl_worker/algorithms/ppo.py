@@ -14,21 +14,21 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cleanrl_worker.accelerated.grids import KnownViews
+from cleanrl_worker.accelerated.ppo import PPOKernel
 from cleanrl_worker.agents.minigrid import MinigridAgent
 from cleanrl_worker.agents.mlp import MLPAgent
-from cleanrl_worker.kernels.grids import KnownViews
-from cleanrl_worker.kernels.ppo import PPOKernel
+from cleanrl_worker.evaluation.policies import CategoricalPolicy
 from cleanrl_worker.kit.accelerate import Floats, Forward, Gradient, take
 from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, PositiveInt
+from cleanrl_worker.kit.discrete_actions import DiscreteActions
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.rollout import Rollout, explained_variance, flat, gae
 from cleanrl_worker.kit.run import Run, run_algorithm
 from cleanrl_worker.kit.spec import AlgorithmSpec
 from cleanrl_worker.kit.torch_backend import Adam, load_weights
-from cleanrl_worker.probe import describe_space
+from cleanrl_worker.portable.probe import describe_space
 from cleanrl_worker.schemas.spaces import is_grid
-from cleanrl_worker.training.discrete_actions import DiscreteActions
-from cleanrl_worker.training.policies import CategoricalPolicy
 
 Agent = MLPAgent | MinigridAgent
 LOGGED = ("value_loss", "policy_loss", "entropy", "old_approx_kl", "approx_kl", "clipfrac")

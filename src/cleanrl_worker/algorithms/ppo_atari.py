@@ -14,15 +14,15 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from cleanrl_worker.agents.nature import NatureAgent
+from cleanrl_worker.evaluation.policies import CategoricalPolicy
 from cleanrl_worker.kit.accelerate import Floats, Gradient, take
 from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, PositiveInt
+from cleanrl_worker.kit.discrete_actions import DiscreteActions
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.rollout import Rollout, explained_variance, flat, gae_of_values
 from cleanrl_worker.kit.run import Run, run_algorithm
 from cleanrl_worker.kit.spec import AlgorithmSpec
 from cleanrl_worker.kit.torch_backend import Adam, keep_freed_memory, load_weights
-from cleanrl_worker.training.discrete_actions import DiscreteActions
-from cleanrl_worker.training.policies import CategoricalPolicy
 from cleanrl_worker.wrappers.atari import atari_defaults, atari_options, wrap_atari
 
 LOGGED = ("value_loss", "policy_loss", "entropy", "old_approx_kl", "approx_kl", "clipfrac")

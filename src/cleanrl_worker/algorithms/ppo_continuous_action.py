@@ -13,17 +13,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cleanrl_worker.accelerated.ppo_gaussian import HALF_LOG_2PI, GaussianPPOKernel
 from cleanrl_worker.agents.gaussian import GaussianAgent
-from cleanrl_worker.kernels.ppo_gaussian import HALF_LOG_2PI, GaussianPPOKernel
+from cleanrl_worker.evaluation.policies import BoxPolicy
 from cleanrl_worker.kit.accelerate import Forward, Gradient, take
 from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, PositiveInt
+from cleanrl_worker.kit.normalise import Normaliser
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.rollout import Rollout, explained_variance, flat, gae
 from cleanrl_worker.kit.run import Run, run_algorithm
 from cleanrl_worker.kit.spec import AlgorithmSpec
 from cleanrl_worker.kit.torch_backend import Adam, load_weights
-from cleanrl_worker.training.normalise import Normaliser
-from cleanrl_worker.training.policies import BoxPolicy
 
 LOGGED = ("value_loss", "policy_loss", "entropy", "old_approx_kl", "approx_kl", "clipfrac")
 

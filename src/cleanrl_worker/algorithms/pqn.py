@@ -13,8 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from cleanrl_worker.accelerated.pqn import PQNKernel
 from cleanrl_worker.agents.q_networks import NormedQNetwork
-from cleanrl_worker.kernels.pqn import PQNKernel
+from cleanrl_worker.evaluation.policies import GreedyPolicy
 from cleanrl_worker.kit.accelerate import Forward, Gradient, take
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, PositiveInt
 from cleanrl_worker.kit.exploration import epsilon_greedy, linear_schedule
@@ -23,7 +24,6 @@ from cleanrl_worker.kit.rollout import Rollout, flat, gae
 from cleanrl_worker.kit.run import Run, run_algorithm
 from cleanrl_worker.kit.spec import AlgorithmSpec
 from cleanrl_worker.kit.torch_backend import RAdam, load_weights
-from cleanrl_worker.training.policies import GreedyPolicy
 
 LOGGED = ("td_loss", "q_values")
 

@@ -9,15 +9,22 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from cleanrl_worker.checkpoint_files import BEST, FORMAT, Origin, find_origin, list_checkpoints, read_origin
+from cleanrl_worker.config.checkpoint_files import (
+    BEST,
+    FORMAT,
+    Origin,
+    find_origin,
+    list_checkpoints,
+    read_origin,
+)
+from cleanrl_worker.config.registry import AlgorithmFile
+from cleanrl_worker.config.resuming import check_budget, explain_values, refuse_changes
+from cleanrl_worker.config.taking_over import take_over
 from cleanrl_worker.kit.args import CommonArgs
+from cleanrl_worker.kit.disk_space import write_patiently
 from cleanrl_worker.kit.spec import Misfit
 from cleanrl_worker.kit.state import Chunked, State, Stateful, decode, encode
-from cleanrl_worker.registry import AlgorithmFile
-from cleanrl_worker.resuming import check_budget, explain_values, refuse_changes
-from cleanrl_worker.taking_over import take_over
-from cleanrl_worker.training.space import write_patiently
-from cleanrl_worker.training.writer import Earlier, RunWriter
+from cleanrl_worker.kit.writer import Earlier, RunWriter
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import MosaicError, StorageError, UserError
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from cleanrl_worker.kit.state import State
 
 if TYPE_CHECKING:
-    from cleanrl_worker.training.curriculum import StageNote
+    from cleanrl_worker.curriculum.stages import StageNote
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY, SPEC_NAME, AlgorithmFile, is_path
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.describe import UnclearField, describe_algorithm, parameters_of, schema_of
 from cleanrl_worker.kit.spec import AlgorithmSpec
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY, SPEC_NAME, AlgorithmFile, is_path
 from cleanrl_worker.schemas.load import remember
 from cleanrl_worker.schemas.spaces import ACTION_KINDS, OBSERVATION_KINDS
 from mosaic.contract.errors import MosaicError, UserError

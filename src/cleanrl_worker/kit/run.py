@@ -14,29 +14,29 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cleanrl_worker.env_backends import choose_backend, gymnasium_id
+from cleanrl_worker.config.env_backends import choose_backend, gymnasium_id
+from cleanrl_worker.config.policy_card import PolicyCard
+from cleanrl_worker.evaluation.in_training import Evaluator
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.backend import Backend, open_backend
 from cleanrl_worker.kit.checkpoints import Checkpoints
 from cleanrl_worker.kit.envs import Envs, Step
+from cleanrl_worker.kit.open_envs import open_envs
+from cleanrl_worker.kit.parsing import make_args, parse_args
+from cleanrl_worker.kit.script import run_script
 from cleanrl_worker.kit.spec import AlgorithmSpec, Misfit, fill_model, split_model
 from cleanrl_worker.kit.state import Held, Stateful
-from cleanrl_worker.policy_card import PolicyCard
+from cleanrl_worker.kit.stopping import Stopped, StopSignals
+from cleanrl_worker.kit.timing import Stopwatch
+from cleanrl_worker.kit.video import warn
+from cleanrl_worker.kit.writer import RunWriter
 from cleanrl_worker.schemas.together import check_together, warn_together
-from cleanrl_worker.training.backends import open_envs
-from cleanrl_worker.training.cli import make_args, parse_args
-from cleanrl_worker.training.evaluator import Evaluator
-from cleanrl_worker.training.script import run_script
-from cleanrl_worker.training.stopping import Stopped, StopSignals
-from cleanrl_worker.training.timing import Stopwatch
-from cleanrl_worker.training.video import warn
-from cleanrl_worker.training.writer import RunWriter
 from mosaic.contract.atomic import write_json
 from mosaic.contract.errors import MosaicError, UserError
 
 if TYPE_CHECKING:
-    from cleanrl_worker.eval_registry import SavedModel
-    from cleanrl_worker.training.evaluation import Evaluation
+    from cleanrl_worker.evaluation.episodes import Evaluation
+    from cleanrl_worker.evaluation.models import SavedModel
 
 ArgsT = TypeVar("ArgsT", bound=CommonArgs)
 PartT = TypeVar("PartT")
@@ -271,7 +271,7 @@ class Run(Generic[ArgsT]):
         self._save_model()
         if not self.args.eval_episodes:
             return
-        from cleanrl_worker.eval_registry import open_model
+        from cleanrl_worker.evaluation.models import open_model
 
         path = self._writer.model_path()
         found = self._evaluator.play(str(path), lambda: open_model(path, self.spec, self.args.env_id))
@@ -293,7 +293,7 @@ class Run(Generic[ArgsT]):
         return fill_model(self.spec.model, lambda name: self._parts[name].state(), args)
 
     def _present_model(self, name: str) -> SavedModel:
-        from cleanrl_worker.eval_registry import EvalEntry, SavedModel
+        from cleanrl_worker.evaluation.models import EvalEntry, SavedModel
 
         card = self._card()
         weights = self.backend.decode_weights(self._model())

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from cleanrl_worker.config.registry import AlgorithmFile
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.envs import AtariOptions
-from cleanrl_worker.registry import AlgorithmFile
 
 if TYPE_CHECKING:
     from cleanrl_worker.kit.policy import Policy, Spaces

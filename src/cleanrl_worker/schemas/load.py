@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY, find_algorithm_file, is_path
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY, find_algorithm_file, is_path
 from cleanrl_worker.schemas.model import AlgoSchema
 from mosaic.contract.atomic import write_json
 from mosaic.contract.errors import UserError

@@ -14,11 +14,11 @@ from typing import Any
 
 import gymnasium
 
-from cleanrl_worker.probe import describe_environment
-from cleanrl_worker.schemas.catalog import CATALOG_FILE
+from cleanrl_worker.portable.probe import describe_environment
+from cleanrl_worker.schemas.environments import CATALOG_FILE
 from mosaic.contract.atomic import write_atomic
 
-PACKAGES = ("ale_py", "minigrid", "shimmy", "cleanrl_worker.training.pixel_tasks")
+PACKAGES = ("ale_py", "minigrid", "shimmy", "cleanrl_worker.kit.pixel_tasks")
 SOURCES = (
     "gymnasium.envs.classic_control",
     "gymnasium.envs.toy_text",

@@ -9,9 +9,9 @@ import argparse
 import json
 import sys
 
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.kit.describe import describe_algorithm
 from cleanrl_worker.kit.loading import load_spec
-from cleanrl_worker.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.schemas.load import SCHEMAS_FILE
 from mosaic.contract.atomic import write_atomic
 

@@ -1,7 +1,7 @@
 """What a training process does first: it begins when it may, ends with its supervisor, finds the user's code.
 
 `TrainingProcess` hands over both numbers, as `--parent` and `--go-fd`. A script that must run in any
-interpreter cannot import this and does the same by itself, as `cleanrl_worker/launcher.py` does.
+interpreter cannot import this and does the same by itself, as `cleanrl_worker/portable/launcher.py` does.
 """
 
 from __future__ import annotations

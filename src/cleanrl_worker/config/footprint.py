@@ -1,0 +1,127 @@
+"""What a run will need of the machine: its device and about how much memory."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from cleanrl_worker.schemas.environments import EnvironmentEntry
+from cleanrl_worker.schemas.spaces import observation_kind
+from mosaic.contract.errors import UserError
+
+SUPERVISOR_MB = 60
+TRAINING_MB = 250
+"""A process that has imported torch and an algorithm and trains a small network."""
+CONVOLUTIONS_MB = {"grid": 110, "image": 250}
+"""What the network for such observations takes more."""
+_FRAMES = (4, 84, 84)
+"""What a learner sees of images: four grey frames."""
+_MB = 1_000_000
+_FLOAT_BYTES = 4
+_LOWERED = {"replay_buffer": "buffer_size", "rollout": "num_envs or num_steps"}
+"""What makes a part of the memory smaller."""
+_GPU = Path("/dev/nvidia0")
+
+
+def device(parameters: Mapping[str, Any], trains: bool) -> dict[str, str]:
+    """Where the networks would live, and why there."""
+    if not trains:
+        return {"name": "cpu", "reason": "policies are played there"}
+    if not parameters.get("cuda", True):
+        return {"name": "cpu", "reason": "no GPU is asked for"}
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "" or not _GPU.exists():
+        return {"name": "cpu", "reason": "no GPU is there"}
+    return {"name": "cuda", "reason": "a GPU is there; a run sees those that are reserved for it"}
+
+
+def estimated_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | None) -> dict[str, int] | None:
+    """Megabytes by what takes them; None when the spaces are not known."""
+    if entry is None:
+        return None
+    kind, act = observation_kind(entry.observation), _size(entry.action)
+    row = _row_bytes(entry.observation, act)
+    envs = int(parameters.get("num_envs") or 1)
+    rollout = min(int(parameters.get("num_steps") or 0), int(parameters.get("total_timesteps") or 0) // envs)
+    parts = {
+        "supervisor": SUPERVISOR_MB,
+        "training": TRAINING_MB,
+        "convolutions": CONVOLUTIONS_MB.get(kind, 0),
+        "replay_buffer": int(parameters.get("buffer_size") or 0) * _replay_row(entry.observation, act) // _MB,
+        # Observations, and what is made of them for the update.
+        "rollout": rollout * envs * 2 * row // _MB,
+    }
+    return {**parts, "total": sum(parts.values())}
+
+
+def is_stack(shape: Sequence[int], dtype: str) -> bool:
+    """Whether observations are several frames of bytes, one after the other along the first axis."""
+    if dtype != "uint8" or len(shape) not in (3, 4):
+        return False
+    return shape[0] < min(shape[1:3])
+
+
+def check_replay(capacity: int, shape: Sequence[int]) -> str:
+    """A sentence on the memory that a replay buffer of stacked frames takes; UserError if there is less."""
+    needed, there = capacity * _frame_row(shape) // _MB, _memory("MemTotal", "SwapTotal")
+    if there is not None and needed > there:
+        raise UserError(
+            f"A replay buffer of {capacity:,} steps would need {needed:,} MB of memory, but this machine has "
+            f"{there:,} MB; lower buffer_size."
+        )
+    free = _memory("MemAvailable", "SwapFree")
+    now = f"; {free:,} MB are free now" if free is not None else ""
+    return f"The replay buffer takes up to {needed:,} MB of memory as it fills{now}."
+
+
+def _row_bytes(observation: Mapping[str, Any], act: int) -> int:
+    """Bytes of an observation, the next one, an action, a reward and an end."""
+    image = observation_kind(observation) == "image"
+    seen = math.prod(_FRAMES) if image else _size(observation) * _FLOAT_BYTES
+    return 2 * seen + (act + 2) * _FLOAT_BYTES
+
+
+def _replay_row(observation: Mapping[str, Any], act: int) -> int:
+    """The same in a replay buffer, which keeps each frame of a stack once."""
+    if observation_kind(observation) == "image":
+        return _frame_row(_FRAMES) + act * _FLOAT_BYTES
+    return _row_bytes(observation, act)
+
+
+def _frame_row(shape: Sequence[int]) -> int:
+    """Bytes of a frame, of where the frames of two stacks lie, who needs them last, a reward and an end."""
+    return math.prod(shape[1:]) + (2 * shape[0] + 4) * _FLOAT_BYTES
+
+
+def check_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | None) -> None:
+    """Raise UserError for a run that needs more memory than the machine has."""
+    parts = estimated_memory(parameters, entry)
+    there = _memory("MemTotal", "SwapTotal")
+    if parts is not None and there is not None and parts["total"] > there:
+        largest = max(_LOWERED, key=lambda name: parts[name])
+        raise UserError(
+            f"The run would need about {parts['total']:,} MB of memory, but this machine has {there:,} MB; "
+            f"lower {_LOWERED[largest]}."
+        )
+
+
+def _memory(*names: str) -> int | None:
+    """Megabytes that the system counts under these names, together."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)}
+    return sum(found.get(name, 0) for name in names) * 1024 // _MB or None
+
+
+def _size(space: Mapping[str, Any]) -> int:
+    """How many numbers one value of a space has."""
+    if space["kind"] == "dict":
+        # Text for people, such as a mission, is not what a network sees.
+        return sum(_size(part) for part in space["spaces"].values() if "shape" in part)
+    if space["kind"] == "tuple":
+        return sum(_size(part) for part in space["spaces"])
+    return math.prod(space.get("shape", ()))

@@ -1,0 +1,135 @@
+"""Shell scripts that run as runs: where they lie, and how they are started."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cleanrl_worker.config.script_head import ScriptHead, read_head
+from mosaic.contract.capabilities import NO_ENVIRONMENT
+from mosaic.contract.errors import NotFoundError, UserError, closest
+from mosaic.contract.paths import named_path
+
+SUFFIX = ".sh"
+FOLDER_VARIABLE = "MOSAIC_CUSTOM_SCRIPTS_DIR"
+SHIPPED = Path(__file__).parents[1] / "custom_scripts"
+UNKNOWN_TIMESTEPS = 1
+"""Stands for the budget of a script that names none: no progress is shown of it."""
+_CHECKED_SHELLS = frozenset({"bash", "sh", "dash"})
+_CHECK_SECONDS = 5.0
+
+
+@dataclass(frozen=True)
+class ListedScript:
+    """A script that `mosaic train NAME.sh` finds by its name; a head that is wrong is told, not raised."""
+
+    path: Path
+    shipped: bool
+    head: ScriptHead | None
+    problem: str | None
+
+    def as_json(self) -> dict[str, Any]:
+        head = self.head.as_json() if self.head else {}
+        return {
+            "name": self.path.name,
+            "path": str(self.path),
+            "shipped": self.shipped,
+            **head,
+            "problem": self.problem,
+        }
+
+
+def is_shell_script(algo: str) -> bool:
+    """Whether a config's `algo` names a shell script."""
+    return algo.endswith(SUFFIX)
+
+
+def find_shell_script(algo: str, folder: Path | None) -> Path:
+    """The file that a name means: a path, counted from `folder`; else one of the user's own, or of ours."""
+    path = named_path(algo, folder)
+    if path.is_file():
+        return path.resolve()
+    if "/" not in algo:
+        for place in _folders():
+            if (place / algo).is_file():
+                return (place / algo).resolve()
+    known = [script.path.name for script in list_scripts()]
+    hint = closest(algo, known) or ": check the path; `mosaic scripts` lists those that are found by name."
+    raise NotFoundError(f"The script {path} does not exist{hint}")
+
+
+def fill_in_script(fields: Mapping[str, Any], algo: str, folder: Path) -> dict[str, Any]:
+    """A config's fields with what the script says of itself in place of what is not given."""
+    if fields.get("env_id") is not None and fields.get("total_timesteps") is not None:
+        return dict(fields)
+    head = read_head(find_shell_script(algo, folder))
+    known = {
+        "env_id": head.env_family or NO_ENVIRONMENT,
+        "total_timesteps": head.total_timesteps or UNKNOWN_TIMESTEPS,
+    }
+    return {**fields} | {name: value for name, value in known.items() if fields.get(name) is None}
+
+
+def names_environment(head: ScriptHead, env_id: str) -> bool:
+    """Whether somebody has named an environment for a script, or the name only fills the place."""
+    return env_id not in (head.env_family, NO_ENVIRONMENT)
+
+
+def list_scripts() -> list[ListedScript]:
+    """The user's own scripts, then the shipped ones that no script of the user's hides."""
+    found: dict[str, ListedScript] = {}
+    for place in _folders():
+        for path in sorted(place.glob(f"*{SUFFIX}")):
+            if path.is_file():
+                found.setdefault(path.name, _listed(path, place == SHIPPED))
+    return list(found.values())
+
+
+def describe_script(name: str, folder: Path) -> ListedScript:
+    """One script by its name or its path; UserError when there is none."""
+    path = find_shell_script(name, folder)
+    return _listed(path, path.parent == SHIPPED)
+
+
+def check_shell_script(path: Path, head: ScriptHead) -> None:
+    """Raise UserError when the program that runs a script is missing or the shell cannot read it."""
+    program = head.interpreter[0]
+    if shutil.which(program) is None:
+        raise UserError(f"The script {path} is for {program}, which is not there: install it.")
+    words = " ".join(head.interpreter).split()
+    shell = Path(words[-1] if Path(words[0]).name == "env" else words[0]).name
+    if shell not in _CHECKED_SHELLS:
+        return
+    try:
+        done = subprocess.run(
+            [shell, "-n", str(path)],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_CHECK_SECONDS,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise UserError(f"{shell} has not read the script {path} in {_CHECK_SECONDS:.0f} s.") from error
+    if done.returncode != 0:
+        said = (done.stderr.strip().splitlines() or ["no word"])[0]
+        raise UserError(f"{shell} cannot read the script: {said}.")
+
+
+def _folders() -> Iterator[Path]:
+    named = os.environ.get(FOLDER_VARIABLE)
+    if named:
+        yield named_path(named)
+    yield SHIPPED
+
+
+def _listed(path: Path, shipped: bool) -> ListedScript:
+    try:
+        return ListedScript(path, shipped, read_head(path), None)
+    except UserError as error:
+        return ListedScript(path, shipped, None, str(error))

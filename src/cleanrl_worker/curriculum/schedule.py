@@ -1,0 +1,174 @@
+"""Curricula: which environments a run trains on one after the other, and when it goes on to the next.
+
+Or, where a curriculum of Syllabus-RL is named, which environments it draws from.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from cleanrl_worker.curriculum.conditions import Condition, parse_condition
+from cleanrl_worker.curriculum.task_sampler import Sampler, parse_sampler
+from mosaic.contract.errors import UserError, closest
+from mosaic.contract.outside import parse_json
+
+DEFAULT_CONDITION = "steps>=100000"
+_KEYS = ("env_id", "steps", "condition")
+
+BABYAI_GOTO_CURRICULUM: Sequence[Mapping[str, Any]] = (
+    {"env_id": "BabyAI-GoToRedBallNoDists-v0", "steps": 200_000},
+    {"env_id": "BabyAI-GoToRedBall-v0", "steps": 200_000},
+    {"env_id": "BabyAI-GoToObj-v0", "steps": 200_000},
+    {"env_id": "BabyAI-GoToLocal-v0"},
+)
+"""Go to one thing, then to one among others, then to whatever the mission names."""
+
+BABYAI_DOORKEY_CURRICULUM: Sequence[Mapping[str, Any]] = (
+    {"env_id": "MiniGrid-DoorKey-5x5-v0", "steps": 100_000},
+    {"env_id": "MiniGrid-DoorKey-6x6-v0", "steps": 150_000},
+    {"env_id": "MiniGrid-DoorKey-8x8-v0", "steps": 200_000},
+    {"env_id": "MiniGrid-DoorKey-16x16-v0"},
+)
+"""Fetch the key, open the door, reach the goal, in larger and larger rooms."""
+
+PRESETS: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType(
+    {
+        "BABYAI_GOTO_CURRICULUM": BABYAI_GOTO_CURRICULUM,
+        "BABYAI_DOORKEY_CURRICULUM": BABYAI_DOORKEY_CURRICULUM,
+    }
+)
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One environment of a curriculum, until a condition holds; the last stage has no need of one."""
+
+    env_id: str
+    condition: Condition | None
+
+    def as_json(self) -> dict[str, str]:
+        ends = {} if self.condition is None else {"condition": self.condition.text}
+        return {"env_id": self.env_id, **ends}
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The stages of a curriculum, in their order; with a sampler they are tasks, and it draws the order."""
+
+    stages: tuple[Stage, ...]
+    sampler: Sampler | None = None
+
+    @property
+    def target(self) -> str:
+        """The environment that the curriculum leads to."""
+        return self.stages[-1].env_id
+
+    def least_steps(self) -> int:
+        """The fewest steps that are gone when the last stage begins."""
+        before = (stage.condition for stage in self.stages[:-1])
+        return sum(condition.least_steps() for condition in before if condition is not None)
+
+    def as_json(self) -> list[dict[str, str]] | dict[str, Any]:
+        """The stages as plain data, the same for all ways to write them."""
+        if self.sampler is not None:
+            return self.sampler.as_json([stage.env_id for stage in self.stages])
+        return [stage.as_json() for stage in self.stages]
+
+    def as_text(self) -> str:
+        """The same as one line of JSON."""
+        return json.dumps(self.as_json())
+
+    def name(self, index: int) -> str:
+        """A stage in words, counted from 1: `stage 2 of 4: MiniGrid-DoorKey-6x6-v0`."""
+        noun = "stage" if self.sampler is None else f"{self.sampler.name}, task"
+        return f"{noun} {index + 1} of {len(self.stages)}: {self.stages[index].env_id}"
+
+
+def parse_schedule(given: Any) -> Schedule | None:
+    """The curriculum in a list of stages, in JSON text or under a preset's name; None when there is none.
+
+    An object with `curriculum` and `tasks` names one of Syllabus-RL. A UserError names what is wrong.
+    """
+    stages = _read_text(given) if isinstance(given, str) else given
+    if stages is None or stages == []:
+        return None
+    if isinstance(stages, Mapping) and "curriculum" in stages:
+        sampler, tasks = parse_sampler(stages)
+        return Schedule(tuple(Stage(task, None) for task in tasks), sampler)
+    if not isinstance(stages, list | tuple):
+        raise UserError(
+            f"The curriculum is {given!r:.80}, but it must be a list of stages such as "
+            '[{"env_id": "MiniGrid-DoorKey-5x5-v0", "steps": 100000}, …] or the name of a preset.'
+        )
+    last = len(stages) - 1
+    return Schedule(tuple(_parse_stage(stage, index, index == last) for index, stage in enumerate(stages)))
+
+
+def name_stage(index: int, env_id: object = None) -> str:
+    """How an error names a stage."""
+    return f"Stage {index + 1} of the curriculum{f' ({env_id})' if isinstance(env_id, str) else ''}"
+
+
+def _read_text(text: str) -> Any:
+    if not text.strip():
+        return None
+    if text in PRESETS:
+        return list(PRESETS[text])
+    if not text.lstrip().startswith(("[", "{")):
+        hint = closest(text, PRESETS) or f"; there are {' and '.join(PRESETS)}."
+        raise UserError(f"There is no curriculum '{text}'{hint}")
+    try:
+        return parse_json(text)
+    except ValueError as error:
+        raise UserError(f"The curriculum is not JSON: {error}.") from error
+
+
+def _parse_stage(stage: Any, index: int, is_last: bool) -> Stage:
+    if not isinstance(stage, Mapping):
+        raise UserError(f'{name_stage(index)} is {stage!r:.80}, but it must be an object with "env_id".')
+    env_id = stage.get("env_id")
+    name = name_stage(index, env_id)
+    for key in stage:
+        if key not in _KEYS:
+            hint = closest(str(key), _KEYS) or f"; allowed: {', '.join(_KEYS)}."
+            raise UserError(f"{name} has an unknown key '{key}'{hint}")
+    if not isinstance(env_id, str) or not env_id.strip():
+        raise UserError(f'{name_stage(index)} has no environment: add "env_id".')
+    text = _condition_text(stage, name)
+    if text is None:
+        return Stage(env_id, None if is_last else parse_condition(DEFAULT_CONDITION))
+    try:
+        return Stage(env_id, parse_condition(text))
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from error
+
+
+def _condition_text(stage: Mapping[str, Any], name: str) -> str | None:
+    steps, condition = stage.get("steps"), stage.get("condition")
+    if steps is not None and condition is not None:
+        raise UserError(f"{name} has both steps and a condition: write the steps into it, as steps>=N.")
+    if condition is not None:
+        if not isinstance(condition, str):
+            raise UserError(f"{name}: the condition is {condition!r:.80}, but it must be a text.")
+        return condition
+    if steps is None:
+        return None
+    if isinstance(steps, bool) or not isinstance(steps, int | float) or steps < 1 or steps != int(steps):
+        raise UserError(f"{name}: steps is {steps!r:.80}, but it must be a whole number of at least 1.")
+    return f"steps>={int(steps)}"
+
+
+def with_target(fields: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]:
+    """A config's fields with an environment: of several stages it is the last one, unless one is named."""
+    env_id = fields.get("env_id")
+    if env_id is None:
+        return {**fields, "env_id": schedule.target}
+    stages = [stage.env_id for stage in schedule.stages]
+    if env_id not in stages:
+        hint = closest(str(env_id), stages) or f"; name one of {', '.join(stages)}, or none."
+        raise UserError(f"'env_id' is {env_id!r}, which is no stage of the curriculum{hint}")
+    return dict(fields)

@@ -1,0 +1,1 @@
+"""Playing trained policies: models, batches of episodes, interactive sessions."""

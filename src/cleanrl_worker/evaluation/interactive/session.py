@@ -1,0 +1,167 @@
+"""One policy and one environment, an episode at a time."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from typing import Any
+
+import numpy as np
+
+from cleanrl_worker.evaluation.interactive.actions import describe_action_space, plain, read_action
+from cleanrl_worker.evaluation.interactive.messages import GREATEST_SEED, Refusal, Request
+from cleanrl_worker.evaluation.interactive.pictures import can_draw, draw, make_drawable
+from cleanrl_worker.evaluation.models import SavedModel
+from cleanrl_worker.kit.env_errors import fit_array
+from cleanrl_worker.kit.observations import array_observations
+from cleanrl_worker.kit.vector_env import Score
+from cleanrl_worker.portable.fastlane.mission import mission_of
+from cleanrl_worker.portable.probe import describe_space, named
+
+PROTOCOL = 1
+_SEEDS = 2**31
+Message = dict[str, Any]
+
+
+class Session:
+    """Answers requests. The policy's choice for an observation is made once, told, and kept to."""
+
+    def __init__(
+        self,
+        model: SavedModel,
+        *,
+        seed: int | None = None,
+        deterministic: bool = True,
+        frames: bool = False,
+        max_episode_steps: int | None = None,
+    ) -> None:
+        with model.make_envs(1) as checked:
+            self._policy = model.load_policy(checked)
+            self._row = np.zeros((1, *checked.observation_space.shape), checked.obs_dtype)
+        self._model = model
+        spec = model.entry.spec
+        game = make_drawable(model.args.env_id, json.loads(spec.env_kwargs(model.args)))
+        # Rewards and ends are the game's own, whatever wrappers make of them for a learner.
+        self._score, self._wrap = Score(game), spec.wrapper(model.args)
+        self._env = self._wrap(self._score) if self._wrap else game
+        _, self._read = array_observations(self._env.observation_space)
+        self._deterministic = deterministic
+        self._frames = frames
+        self._limit = max_episode_steps or float("inf")
+        self._next_seed = secrets.randbelow(_SEEDS) if seed is None else seed
+        self._chosen: Any = None
+        self._playing = False
+        self._seed, self._return, self._length = 0, 0.0, 0
+        self._memory = self._policy.initial_memory(1)
+        # The first pass through a network is slow, and nobody waits for it yet.
+        self._judge()
+
+    def init(self) -> Message:
+        """What a caller has to know before the first episode."""
+        env, model = self._env, self._model
+        return {
+            "type": "init",
+            "protocol": PROTOCOL,
+            "algo": model.entry.algo,
+            "env_id": model.args.env_id,
+            "policy": model.name,
+            "trained_steps": model.step,
+            "deterministic": self._deterministic,
+            "observation_space": describe_space(env.observation_space),
+            "action_space": describe_action_space(env),
+            "max_episode_steps": env.spec.max_episode_steps if env.spec else None,
+            "draws": can_draw(env),
+            "fps": env.metadata.get("render_fps"),
+            "notes": list(self._policy.notes),
+        }
+
+    def reset(self, request: Request) -> Message:
+        """A new episode, from the seed that is given or from the next one."""
+        self._seed = self._next_seed if request.seed is None else request.seed
+        self._next_seed = (self._seed + 1) % (GREATEST_SEED + 1)
+        self._playing = False
+        self._policy.seed(self._seed)
+        self._memory = self._policy.initial_memory(1)
+        try:
+            obs = self._env.reset(seed=self._seed)[0]
+            self._see(obs)
+        except Exception as error:
+            raise Refusal(f"The environment cannot be reset: {named(error)}.") from error
+        self._playing = True
+        self._return, self._length = 0.0, 0
+        answer = {"type": "ready", "seed": self._seed, "observation": plain(obs), "next": self._judge()}
+        return answer | self._mission() | self._frame(request)
+
+    def step(self, request: Request) -> list[Message]:
+        """One step, and what the episode came to when that was its last."""
+        if not self._playing:
+            raise Refusal("No episode is going on: send a reset first.")
+        by_policy = request.action is None
+        action = self._chosen if by_policy else read_action(self._env.action_space, request.action)
+        before = self._score.total
+        try:
+            obs, reward, terminated, truncated, _ = self._env.step(action)
+            reward = self._score.total - before if self._wrap else float(reward)
+            if (terminated or truncated) and self._wrap and not self._score.over:
+                obs, terminated, truncated = self._go_on(), False, False
+            self._see(obs)
+        except Exception as error:
+            self._playing = False
+            raise Refusal(f"The environment cannot take this step: {named(error)}; send a reset.") from error
+        self._return += reward
+        self._length += 1
+        truncated = bool(truncated) or self._length >= self._limit
+        self._playing = not (terminated or truncated)
+        answer = {
+            "type": "step",
+            "step": self._length,
+            "action": plain(action),
+            "by": "policy" if by_policy else "caller",
+            "observation": plain(obs),
+            "reward": reward,
+            "terminated": bool(terminated),
+            "truncated": truncated,
+            "return": self._return,
+            "next": self._judge() if self._playing else None,
+        }
+        end = [] if self._playing else [self._episode()]
+        return [answer | self._mission() | self._frame(request), *end]
+
+    def _go_on(self) -> Any:
+        """Begin the learner's next episode within the game, as after a lost life; gives what it sees."""
+        self._memory = self._policy.initial_memory(1)
+        return self._env.reset()[0]
+
+    def _episode(self) -> Message:
+        done = {"return": self._return, "length": self._length, "seed": self._seed}
+        return {"type": "episode_done", **done}
+
+    def _see(self, obs: Any) -> None:
+        seen = fit_array(self._read(obs) if self._read else obs, self._row.shape[1:])
+        if not np.isfinite(seen).all():
+            raise ValueError(f"its observation has {seen[~np.isfinite(seen)][0]}")
+        self._row[0] = seen
+
+    def _judge(self) -> Message:
+        """What the policy will do now, and what it makes of where it is."""
+        output = self._policy.judge(self._row, self._memory)
+        self._chosen = self._policy.act(self._row, self._deterministic, self._memory)[0]
+        told = {"value": output.values, "probabilities": output.probabilities}
+        told["action_values"] = output.action_values
+        return {
+            "action": plain(self._chosen),
+            **{name: None if rows is None else rows[0].tolist() for name, rows in told.items()},
+        }
+
+    def _mission(self) -> Message:
+        """What is to be done, where the environment has words for it."""
+        mission = mission_of(self._env)
+        return {"mission": mission} if mission else {}
+
+    def _frame(self, request: Request) -> Message:
+        wanted = self._frames if request.frame is None else request.frame
+        return draw(self._env) if wanted else {}
+
+    def close(self) -> None:
+        """Release what the environment holds."""
+        self._env.close()

@@ -1,0 +1,183 @@
+"""Trained networks as players: observations in, actions that the environments take out."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cleanrl_worker.agents.continuous import Actor, QNetwork
+from cleanrl_worker.kit.box_actions import BoxActions
+from cleanrl_worker.kit.discrete_actions import DiscreteActions, choice_slices
+from cleanrl_worker.kit.policy import Floats, Policy, PolicyOutput, Spaces
+from cleanrl_worker.kit.torch_backend import load_weights
+
+
+class TorchPolicy(Policy):
+    """A policy whose networks are torch's; those without memory need say only how they choose and judge."""
+
+    def __init__(self, images: bool = False) -> None:
+        """`images`: let its networks have observations as they are, else as vectors of floats."""
+        self._generator = torch.Generator()
+        self._images = images
+
+    def seed(self, seed: int) -> None:
+        self._generator.manual_seed(seed)
+
+    @torch.no_grad()
+    def act(self, obs: NDArray[Any], deterministic: bool = True, memory: Floats | None = None) -> list[Any]:
+        return self._choose(self._prepare(obs), deterministic)
+
+    @torch.no_grad()
+    def judge(self, obs: NDArray[Any], memory: Floats | None = None) -> PolicyOutput:
+        return self._judge(self._prepare(obs))
+
+    def _prepare(self, obs: NDArray[Any]) -> Tensor:
+        if self._images:
+            return torch.from_numpy(np.ascontiguousarray(obs))
+        flat: Floats = np.asarray(obs, dtype=np.float32).reshape(len(obs), -1)
+        return torch.from_numpy(self.normaliser(flat) if self.normaliser else flat)
+
+    @abstractmethod
+    def _choose(self, obs: Tensor, deterministic: bool) -> list[Any]: ...
+
+    @abstractmethod
+    def _judge(self, obs: Tensor) -> PolicyOutput: ...
+
+
+class CategoricalPolicy(TorchPolicy):
+    """Draws each choice from probabilities; the best is the likeliest."""
+
+    def __init__(
+        self,
+        logits: Callable[[Tensor], Tensor],
+        value: Callable[[Tensor], Tensor],
+        action_space: Any,
+        images: bool = False,
+    ) -> None:
+        super().__init__(images)
+        self._logits = logits
+        self._value = value
+        self._actions = DiscreteActions(action_space)
+        self._slices = choice_slices(self._actions.nvec)
+
+    def _choose(self, obs: Tensor, deterministic: bool) -> list[Any]:
+        return self._choose_among(self._logits(obs), deterministic)
+
+    def _choose_among(self, logits: Tensor, deterministic: bool) -> list[Any]:
+        if not deterministic:
+            # The greatest of logits plus Gumbel noise is a sample of their distribution.
+            logits = logits - torch.empty_like(logits).exponential_(generator=self._generator).log_()
+        choices = torch.stack([logits[:, part].argmax(dim=1) for part in self._slices], dim=1)
+        return self._actions.for_envs(choices.numpy())
+
+    def _judge(self, obs: Tensor) -> PolicyOutput:
+        return self._tell(self._logits(obs), self._value(obs))
+
+    def _tell(self, logits: Tensor, values: Tensor) -> PolicyOutput:
+        chances = torch.cat([logits[:, part].softmax(dim=1) for part in self._slices], dim=1)
+        return PolicyOutput(values=values.numpy(), probabilities=chances.numpy())
+
+
+class RecurrentPolicy(CategoricalPolicy):
+    """A policy over images whose probabilities depend on what it has seen in the episode."""
+
+    def __init__(
+        self,
+        network: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
+        memory_size: int,
+        action_space: Any,
+    ) -> None:
+        """`network` gives logits, values and the next memory for observations and the memory before."""
+        super().__init__(lambda obs: self._start(obs)[0], lambda obs: self._start(obs)[1], action_space, True)
+        self._network = network
+        self._memory_size = memory_size
+
+    def initial_memory(self, rows: int) -> Floats:
+        return np.zeros((rows, self._memory_size), np.float32)
+
+    @torch.no_grad()
+    def act(self, obs: NDArray[Any], deterministic: bool = True, memory: Floats | None = None) -> list[Any]:
+        if memory is None:
+            return super().act(obs, deterministic)
+        logits, _, after = self._network(self._prepare(obs), torch.from_numpy(memory))
+        memory[:] = after.numpy()
+        return self._choose_among(logits, deterministic)
+
+    @torch.no_grad()
+    def judge(self, obs: NDArray[Any], memory: Floats | None = None) -> PolicyOutput:
+        if memory is None:
+            return super().judge(obs)
+        logits, values, _ = self._network(self._prepare(obs), torch.from_numpy(memory))
+        return self._tell(logits, values)
+
+    def _start(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        return self._network(obs, torch.zeros(len(obs), self._memory_size))
+
+
+class GreedyPolicy(TorchPolicy):
+    """Takes the action of the highest value; else, in a share `epsilon` of all steps, any."""
+
+    def __init__(self, values: Callable[[Tensor], Tensor], action_space: Any, epsilon: float) -> None:
+        super().__init__()
+        self._values = values
+        self._actions = DiscreteActions(action_space)
+        self._epsilon = epsilon
+
+    def _choose(self, obs: Tensor, deterministic: bool) -> list[Any]:
+        values = self._values(obs)
+        choices = values.argmax(dim=1)
+        if not deterministic:
+            random = torch.randint(values.shape[1], choices.shape, generator=self._generator)
+            explore = torch.rand(choices.shape, generator=self._generator) < self._epsilon
+            choices = torch.where(explore, random, choices)
+        return self._actions.for_envs(choices.unsqueeze(1).numpy())
+
+    def _judge(self, obs: Tensor) -> PolicyOutput:
+        values = self._values(obs)
+        return PolicyOutput(values=values.amax(dim=1).numpy(), action_values=values.numpy())
+
+
+class BoxPolicy(TorchPolicy):
+    """Makes real numbers within bounds out of observations and noise; the best is without noise."""
+
+    def __init__(
+        self,
+        draw: Callable[[Tensor, Tensor], Tensor],
+        action_space: Any,
+        value: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
+        super().__init__()
+        self._draw = draw
+        self._space = action_space
+        self._value = value
+
+    def _choose(self, obs: Tensor, deterministic: bool) -> list[Any]:
+        shape = (len(obs), math.prod(self._space.shape))
+        noise = torch.zeros(shape) if deterministic else torch.randn(shape, generator=self._generator)
+        actions = self._draw(obs, noise).numpy().reshape(-1, *self._space.shape)
+        return list(np.clip(actions.astype(self._space.dtype), self._space.low, self._space.high))
+
+    def _judge(self, obs: Tensor) -> PolicyOutput:
+        return PolicyOutput(values=None if self._value is None else self._value(obs).numpy())
+
+
+def actor_policy(
+    actor_weights: Any, critic_weights: Any, spaces: Spaces, exploration_noise: float
+) -> BoxPolicy:
+    """A policy that gives an action as it is, or with the noise of training, and its value."""
+    actions = BoxActions(spaces.action_space)
+    obs_size = math.prod(spaces.observation_space.shape)
+    actor = load_weights(Actor(obs_size, *actions.bounds), actor_weights)
+    critic = load_weights(QNetwork(obs_size, actions.size), critic_weights)
+    return BoxPolicy(
+        lambda obs, noise: actor(obs) + noise * actor.action_scale * exploration_noise,
+        spaces.action_space,
+        lambda obs: critic(obs, actor(obs)),
+    )

@@ -1,0 +1,146 @@
+"""What an evaluation leaves: a summary, curves, and a row for each episode; all of it after each batch."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import astuple, fields
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from cleanrl_worker.evaluation.episodes import PlayedEpisode
+from cleanrl_worker.evaluation.scores import score
+from cleanrl_worker.kit.disk_space import PatientEvents, write_patiently
+from mosaic.analytics.eval_summary import MOST_BATCHES, EvalScores, EvalSummary, read_eval_summary
+from mosaic.contract.atomic import write_atomic
+from mosaic.contract.errors import MosaicError, StorageError
+
+CURVES = "tensorboard_eval"
+TABLE = "eval_episodes.csv"
+_COLUMNS = ("episode", "seed", *(field.name for field in fields(PlayedEpisode)))
+_OF_BATCH = ("mean", "median", "min", "max", "std", "iqm", "discounted_mean", "mean_length")
+
+
+class EvalRecord:
+    """The files of one evaluation. One that was cut short by a fault goes on where its last batch ended."""
+
+    def __init__(self, folder: Path, policy: dict[str, Any], target: int | None) -> None:
+        """`policy` says what is played and how; files of another evaluation are begun anew."""
+        self._folder = folder
+        self._policy = policy
+        self._target = target
+        self._earlier = _read_earlier(folder, policy)
+        self.episodes = _read_table(folder / TABLE, self._earlier) if self._earlier else []
+        done = len(self.episodes)
+        if self._earlier is None or done < self._earlier.overall.episodes:
+            self._earlier, self.episodes, done = None, [], 0
+        try:
+            write_patiently(self._write_table)
+            self._curves = write_patiently(lambda: PatientEvents(folder / CURVES, purge_step=done + 1))
+        except OSError as error:
+            raise _unwritable(folder, error) from error
+
+    @property
+    def summary(self) -> EvalSummary | None:
+        """How the evaluation stands; None before its first batch."""
+        return self._earlier
+
+    def add(self, episodes: Sequence[PlayedEpisode], duration: float) -> EvalSummary:
+        """Take in a batch that took `duration` seconds."""
+        batches = self._earlier.batches if self._earlier else ()
+        spent = self._earlier.overall.duration_seconds if self._earlier else 0.0
+        number = batches[-1].batch + 1 if batches else 1
+        first = len(self.episodes)
+        self.episodes += episodes
+        newest = score(episodes, number, duration)
+        overall = newest if number == 1 else score(self.episodes, number, spent + duration)
+        summary = EvalSummary(self._policy, self._target, overall, (*batches, newest)[-MOST_BATCHES:])
+        try:
+            # A row may have been cut off by the full disk: then the whole table is written anew.
+            write_patiently(lambda: self._append(first), self._write_table)
+            self._draw(first, newest)
+            write_patiently(lambda: summary.write(self._folder))
+        except OSError as error:
+            raise _unwritable(self._folder, error) from error
+        self._earlier = summary
+        return summary
+
+    def _row(self, number: int) -> tuple[Any, ...]:
+        return number, self._policy["first_seed"] + number, *astuple(self.episodes[number])
+
+    def _write_table(self) -> None:
+        text = io.StringIO()
+        writer = csv.writer(text)
+        writer.writerow(_COLUMNS)
+        writer.writerows(map(self._row, range(len(self.episodes))))
+        write_atomic(self._folder / TABLE, text.getvalue().encode())
+
+    def _append(self, first: int) -> None:
+        with (self._folder / TABLE).open("a", newline="") as file:
+            csv.writer(file).writerows(map(self._row, range(first, len(self.episodes))))
+            file.flush()
+            # The summary that follows counts these rows.
+            os.fsync(file.fileno())
+
+    def _draw(self, first: int, batch: EvalScores) -> None:
+        for number in range(first, len(self.episodes)):
+            episode = self.episodes[number]
+            self._curves.add_scalar("eval/episodic_return", episode.total_reward, number + 1)
+            self._curves.add_scalar("eval/episodic_length", episode.length, number + 1)
+            self._curves.add_scalar("eval/discounted_return", episode.discounted, number + 1)
+        for name in _OF_BATCH:
+            tag = name if name == "mean_length" else f"{name}_return"
+            self._curves.add_scalar(f"eval/{tag}", getattr(batch, name), len(self.episodes))
+        for name, value in zip(("low", "high"), batch.interval, strict=True):
+            self._curves.add_scalar(f"eval/interval_{name}", value, len(self.episodes))
+        self._curves.add_scalar(
+            "eval/SPS", batch.steps / max(batch.duration_seconds, 1e-3), len(self.episodes)
+        )
+        self._curves.flush()
+
+    def close(self) -> None:
+        """Close the curves."""
+        self._curves.close()
+
+    def __enter__(self) -> EvalRecord:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+def _read_earlier(folder: Path, policy: dict[str, Any]) -> EvalSummary | None:
+    try:
+        found = read_eval_summary(folder)
+    except MosaicError:
+        return None
+    return found if found is not None and found.policy == policy else None
+
+
+def _read_table(path: Path, summary: EvalSummary) -> list[PlayedEpisode]:
+    """The episodes that the summary counts; a batch that was being written when the process died is not."""
+    try:
+        rows = list(csv.DictReader(path.read_text("utf-8").splitlines()))[: summary.overall.episodes]
+        return [
+            PlayedEpisode(
+                float(row["total_reward"]),
+                int(row["length"]),
+                float(row["discounted"]),
+                row["cut_off"] == "True",
+            )
+            for row in rows
+        ]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _unwritable(folder: Path, error: OSError) -> StorageError:
+    place = folder.absolute()
+    return StorageError(
+        f"The evaluation's results cannot be written to {place}: {error.strerror}; free some space."
+    )

@@ -1,8 +1,0 @@
-"""Live frames out of any environment, in any interpreter from Python 3.8 on with gymnasium 0.29 or newer."""
-
-from __future__ import annotations
-
-from cleanrl_worker.fastlane.patch import install
-from cleanrl_worker.fastlane.wrapper import FastLaneTelemetryWrapper
-
-__all__ = ["FastLaneTelemetryWrapper", "install"]

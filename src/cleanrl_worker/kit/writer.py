@@ -1,0 +1,186 @@
+"""The results folder of a run: curves while it trains, weights when it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import re
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from time import monotonic
+
+from cleanrl_worker.config.policy_card import MODEL_SUFFIX, PolicyCard
+from cleanrl_worker.curriculum.stages import StageNote
+from cleanrl_worker.kit.args import CommonArgs
+from cleanrl_worker.kit.disk_space import PatientEvents, write_patiently
+from cleanrl_worker.kit.envs import Episode
+from cleanrl_worker.kit.state import State
+from cleanrl_worker.kit.tracking import WandbRun
+from mosaic.contract.atomic import write_atomic
+from mosaic.contract.errors import StorageError
+
+FLUSH_SECONDS = 1.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Earlier:
+    """Where a run was when its checkpoint was taken."""
+
+    folder: str
+    step: int
+
+
+class RecentReturns:
+    """What training has earned since somebody last asked."""
+
+    def __init__(self) -> None:
+        self._total = 0.0
+        self._count = 0
+
+    def add(self, total_reward: float) -> None:
+        """An episode has ended."""
+        self._total += total_reward
+        self._count += 1
+
+    def take_mean(self) -> float | None:
+        """The mean return, counted anew from here; None when no episode has ended."""
+        mean = self._total / self._count if self._count else None
+        self._total, self._count = 0.0, 0
+        return mean
+
+    def state(self) -> State:
+        return {"total": self._total, "count": self._count}
+
+    def load(self, state: State) -> None:
+        self._total, self._count = float(state["total"]), int(state["count"])
+
+
+class RunWriter:
+    """Curves and weights in `runs/<env>__<exp_name>__<seed>__<time>/` of the current folder."""
+
+    def __init__(self, args: CommonArgs, earlier: Earlier | None = None) -> None:
+        """`earlier` is where a resumed run was: curves after its step are taken back and go on from there."""
+        self._wandb = WandbRun(args) if args.track else None
+        self._exp_name = folder_name(args.exp_name)
+        self.recent_returns = RecentReturns()
+        self._stage: int | None = None
+        with _storage_errors(Path("runs")):
+            self._goes_on = earlier is not None and (Path("runs") / earlier.folder).is_dir()
+            if earlier is not None and self._goes_on:
+                self.folder = (Path("runs") / earlier.folder).absolute()
+                purge_step: int | None = earlier.step + 1
+            else:
+                self.folder, purge_step = write_patiently(lambda: make_run_folder(args)), None
+            self._events = write_patiently(lambda: PatientEvents(self.folder, purge_step))
+            if purge_step is None:
+                self._events.add_text("hyperparameters", hyperparameter_table(args))
+            self._events.flush()
+        self._flushed_at = monotonic()
+
+    def add_scalar(self, tag: str, value: float, step: int) -> None:
+        """Record one number of a curve."""
+        with _storage_errors(self.folder):
+            self._events.add_scalar(tag, value, step)
+        if self._wandb:
+            self._wandb.log(tag, value, step)
+
+    def add_episodes(self, episodes: Iterable[Episode], step: int) -> None:
+        """Record return and length of every finished episode, and how far a curriculum has come."""
+        note = None
+        for episode in episodes:
+            note = episode.stage
+            if note is not None:
+                self.add_scalar(f"curriculum/stage_{note.played}_return", episode.total_reward, step)
+                if note.now != self._stage:
+                    self._go_on(note, step)
+            if note is None or note.in_turn or note.played == note.now:
+                self.recent_returns.add(episode.total_reward)
+            self.add_scalar("charts/episodic_return", episode.total_reward, step)
+            self.add_scalar("charts/episodic_length", episode.length, step)
+        if note is not None:
+            self.add_scalar("curriculum/steps", note.steps, step)
+
+    def begin_stage(self, stage: int | None, step: int) -> None:
+        """A curriculum, if there is one, begins or is taken up in a stage."""
+        self._stage = stage
+        if stage is not None and not self._goes_on:
+            self.add_scalar("curriculum/stage", stage, step)
+
+    def _go_on(self, note: StageNote, step: int) -> None:
+        self._stage = note.now
+        self.add_scalar("curriculum/stage", note.now, step)
+        if not note.in_turn:
+            # What was earned in an easier stage says nothing of this one.
+            self.recent_returns.take_mean()
+
+    def flush_when_due(self) -> None:
+        """Show readers what was recorded, once a second; called at each step, as steps may be slow."""
+        if monotonic() - self._flushed_at >= FLUSH_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write out what was recorded."""
+        self._flushed_at = monotonic()
+        with _storage_errors(self.folder):
+            self._events.flush()
+
+    def model_path(self, best: bool = False) -> Path:
+        """Where the weights lie: those of the end, or the best ones."""
+        return self.folder / f"{self._exp_name}{'.best' if best else ''}{MODEL_SUFFIX}"
+
+    def save_model(self, data: bytes, card: PolicyCard, best: bool = False) -> None:
+        """Write a model file and its card, each whole or not at all; where weights are, their card is."""
+        path = self.model_path(best)
+        with _storage_errors(path):
+            write_patiently(lambda: card.write(path))
+            write_patiently(lambda: write_atomic(path, data))
+
+    def close(self) -> None:
+        """Write out what is left."""
+        with _storage_errors(self.folder):
+            self._events.close()
+        if self._wandb:
+            self._wandb.close()
+
+    def __enter__(self) -> RunWriter:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+def make_run_folder(args: CommonArgs) -> Path:
+    """A new folder for this run's results."""
+    started = int(time.time())
+    while True:
+        name = f"{folder_name(args.env_id)}__{folder_name(args.exp_name)}__{args.seed}__{started}"
+        folder = Path("runs", name).absolute()
+        try:
+            folder.mkdir(parents=True)
+        except FileExistsError:
+            # Two runs that start within a second still get a folder each.
+            started += 1
+        else:
+            return folder
+
+
+def folder_name(text: str) -> str:
+    """The text with what a file name cannot hold, such as the slash of `ALE/Pong-v5`, replaced."""
+    return re.sub(r"[^\w.+=-]", "_", text).lstrip(".") or "_"
+
+
+def hyperparameter_table(args: CommonArgs) -> str:
+    """All arguments as a Markdown table."""
+    rows = [f"|{name}|{value}|" for name, value in dataclasses.asdict(args).items()]
+    return "\n".join(["|param|value|", "|-|-|", *rows])
+
+
+@contextlib.contextmanager
+def _storage_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror}; free space or check the folder."
+        ) from error

@@ -1,0 +1,1 @@
+"""What runs in any interpreter of the user's: old Python, numpy and gymnasium only."""

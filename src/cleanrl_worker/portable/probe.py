@@ -1,0 +1,420 @@
+"""What the training interpreter knows of an environment or a module, as one JSON line.
+
+Runs by its path in any interpreter from Python 3.8 on, with gymnasium 0.29 or 1.x and nothing of ours.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import importlib.machinery
+import importlib.util
+import json
+import os
+import re
+import sys
+import warnings
+from typing import Any
+
+# Gymnasium 1.x knows these families only after their package was imported.
+FAMILY_PACKAGES = (
+    (r"ALE/|\w+NoFrameskip-v[04]$", "ale_py"),
+    (r"MiniGrid-|BabyAI-", "minigrid"),
+    (r"dm_control/", "shimmy"),
+    (r"mosaic/", "cleanrl_worker.kit.pixel_tasks"),
+)
+FAMILY_EXTRAS = {
+    "atari": "atari",
+    "minigrid": "minigrid",
+    "babyai": "minigrid",
+    "mujoco": "mujoco",
+    "dm_control": "dm_control",
+}
+
+
+# Steps of compiled backends, and the packages that they are in.
+BACKEND_PACKAGES = {"envpool": "envpool", "ale": "ale_py"}
+BACKEND_TITLES = {"envpool": "EnvPool", "ale": "ALE's vector"}
+ATARI = re.compile(r"ALE/(\w+)-v5|(\w+)NoFrameskip-v([04])")
+OF_THE_BACKEND = frozenset(
+    (
+        *("num_envs", "batch_size", "num_threads", "thread_affinity_offset", "max_num_players", "base_path"),
+        *("seed", "env_seed", "gym_reset_return_info"),
+    )
+)
+"""What a backend is told by us."""
+GAME_OPTIONS = ("repeat_action_probability", "full_action_space", "mode", "difficulty", "max_episode_steps")
+ALE_OPTIONS = ("repeat_action_probability", "full_action_space", "max_num_frames_per_episode")
+SHOWN_OTHERWISE = frozenset(["Blackjack-v1", "tabular/Blackjack-v0"])
+"""What EnvPool shows in other numbers than Gymnasium: not the same task."""
+
+FOLDER_VARIABLE = "MOSAIC_USER_FOLDER"
+"""As `mosaic.worker.environment` has it."""
+
+
+class ProbeError(Exception):
+    """The environment cannot be made; the text is one sentence."""
+
+
+def make_environment(env_id: str, kwargs: dict[str, Any]) -> Any:
+    """The environment itself; `module:EnvId` imports the module first."""
+    module, _, name = env_id.rpartition(":")
+    try:
+        import gymnasium
+    except ImportError as error:
+        raise ProbeError(f"Gymnasium cannot be imported in {sys.executable}: {first_line(error)}.") from error
+    try:
+        if module:
+            prefer_own(module)
+            importlib.import_module(module)
+    except ImportError as error:
+        raise ProbeError(
+            f"Environment '{env_id}': module '{module}' cannot be imported ({first_line(error)}); "
+            "put its folder on PYTHONPATH or install it."
+        ) from error
+    except (Exception, SystemExit) as error:
+        raise ProbeError(
+            f"Environment '{env_id}': importing '{module}' fails with {named(error)}."
+        ) from error
+    import_family(env_id)
+    try:
+        return gymnasium.make(name, **with_secrets(kwargs))
+    except (Exception, SystemExit) as error:
+        raise ProbeError(f"Environment '{env_id}' cannot be made: {named(error)}.") from error
+
+
+def with_secrets(value: Any) -> Any:
+    """Keyword arguments with the values of the variables that stand in them as `@env:NAME`."""
+    if isinstance(value, dict):
+        return {key: with_secrets(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [with_secrets(item) for item in value]
+    match = re.fullmatch(r"@env:([A-Za-z_]\w*)", value) if isinstance(value, str) else None
+    return os.environ.get(match[1], value) if match else value
+
+
+def prefer_own(module: str) -> None:
+    """Let a module of the user's folder, which comes last, be found where another one has its name.
+
+    Then the folder comes first, as it does for who starts Python there.
+    """
+    folder, top = os.environ.get(FOLDER_VARIABLE) or os.getcwd(), module.partition(".")[0]
+    own = importlib.machinery.PathFinder.find_spec(top, [folder])
+    if own is None or own.origin is None or top in sys.modules:
+        return
+    other = importlib.util.find_spec(top)
+    if other is None or other.origin != own.origin:
+        sys.path.insert(0, folder)
+
+
+def import_family(env_id: str) -> None:
+    """Import the package that registers `env_id`, where its name tells which one that is."""
+    for pattern, package in FAMILY_PACKAGES:
+        if re.match(pattern, env_id):
+            try:
+                importlib.import_module(package)
+            except ImportError as error:
+                raise ProbeError(
+                    f"Environment '{env_id}' needs the package '{package}', which cannot be imported "
+                    f"({first_line(error)})."
+                ) from error
+
+
+def is_atari(env_id: str) -> bool:
+    """Whether this is Gymnasium's id of an Atari game, for which backends prepare the frames themselves."""
+    return ATARI.fullmatch(env_id) is not None
+
+
+def import_backend(backend: str, env_id: str) -> Any:
+    """The package of a compiled backend."""
+    package = BACKEND_PACKAGES[backend]
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise ProbeError(
+            f"env_backend {backend} needs the package '{package}', which cannot be imported "
+            f"({first_line(error)})."
+        ) from error
+
+
+def lacking(backend: str, env_id: str) -> ProbeError:
+    """What is said of an id that a backend does not have."""
+    title = BACKEND_TITLES[backend]
+    return ProbeError(f"{title} does not have the environment '{env_id}': use env_backend python.")
+
+
+def find_envpool(
+    env_id: str, kwargs: dict[str, Any], prepared: dict[str, Any] | None = None
+) -> tuple[Any, str, dict[str, Any]]:
+    """EnvPool's spec of an environment, its name there, and the options that it is made with.
+
+    `kwargs` are the user's; `prepared` says how an algorithm wants the frames of a game.
+    """
+    envpool = import_backend("envpool", env_id)
+    match = ATARI.fullmatch(env_id)
+    name, options = env_id, {**(prepared or {}), **with_secrets(kwargs)}
+    if match is not None:
+        name = f"{match[1] or match[2]}-v5".replace("TicTacToe3D", "TicTacToe3d")
+    specs = envpool.registration.registry.specs
+    if name not in specs or env_id in SHOWN_OTHERWISE:
+        raise lacking("envpool", env_id)
+    try:
+        known = envpool.make_spec(name).config._asdict()
+    except Exception as error:
+        raise ProbeError(f"EnvPool cannot make '{env_id}': {named(error)}.") from error
+    taken = [one for one in known if one not in OF_THE_BACKEND]
+    check_options("envpool", env_id, kwargs, taken if match is None else GAME_OPTIONS)
+    try:
+        spec = envpool.make_spec(name, **options)
+    except Exception as error:
+        raise ProbeError(f"EnvPool cannot make '{env_id}' with {json.dumps(kwargs)}.") from error
+    if spec.config.max_num_players > 1:
+        raise ProbeError(f"'{env_id}' has several players, and one agent is trained: choose another.")
+    return spec, name, options
+
+
+def envpool_spaces(spec: Any) -> tuple[Any, Any]:
+    """What is observed and done in an environment of EnvPool's."""
+    with warnings.catch_warnings():
+        # Bounds that do not matter here are said to lose precision.
+        warnings.simplefilter("ignore")
+        return spec.gymnasium_observation_space, spec.gymnasium_action_space
+
+
+def envpool_family(name: str) -> str:
+    """The module of EnvPool's that has an environment, such as `envpool.atari`."""
+    return str(import_backend("envpool", name).registration.registry.specs[name][0])
+
+
+def find_ale(env_id: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """What ALE's vector is told of a game, and of how Gymnasium's id means it."""
+    import_backend("ale", env_id)
+    import gymnasium
+
+    if not is_atari(env_id) or env_id not in gymnasium.registry:
+        raise lacking("ale", env_id)
+    check_options("ale", env_id, kwargs, ALE_OPTIONS)
+    return {"game": gymnasium.spec(env_id).kwargs["game"], **with_secrets(kwargs)}
+
+
+def check_options(backend: str, env_id: str, kwargs: dict[str, Any], known: Any) -> None:
+    """Raise ProbeError for keyword arguments that a backend does not take."""
+    for name in kwargs:
+        if name not in known:
+            takes = ", ".join(known) or "none"
+            raise ProbeError(
+                f"{BACKEND_TITLES[backend]} does not take the keyword argument '{name}' for '{env_id}'; "
+                f"it takes {takes}."
+            )
+
+
+def describe_pool(backend: str, env_id: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The catalog's entry for an environment as a compiled backend has it."""
+    if backend == "ale":
+        find_ale(env_id, kwargs)
+        env = make_environment(env_id, kwargs)
+        try:
+            return describe_environment(env_id, env)
+        finally:
+            env.close()
+    spec, _, _ = find_envpool(env_id, kwargs)
+    space, actions = envpool_spaces(spec)
+    key = grid_key(space)
+    limit = int(spec.config.max_episode_steps)
+    return {
+        "family": "atari" if is_atari(env_id) else "envpool",
+        "extra": "atari" if is_atari(env_id) else None,
+        "observation": describe_space(space if key is None else space[key]),
+        "action": describe_actions(actions),
+        "max_episode_steps": limit if 0 < limit < 2**31 - 1 else None,
+    }
+
+
+def grid_key(space: Any) -> str | None:
+    """The part of a grid world's observation that is its picture, beside its mission; None of all else."""
+    is_world = kind_of(space) == "dict" and {"image", "mission"} <= set(space.spaces)
+    return "image" if is_world else None
+
+
+def describe_environment(env_id: str, env: Any) -> dict[str, Any]:
+    """The catalog's entry for an environment: family, extra, spaces, episode limit."""
+    family, extra = family_of(env_id.rpartition(":")[2], env.spec)
+    entry = {
+        "family": family,
+        "extra": extra,
+        "observation": describe_space(env.observation_space),
+        "action": describe_actions(env.action_space),
+        "max_episode_steps": env.spec.max_episode_steps if env.spec else None,
+    }
+    if "rgb_array" not in (env.metadata or {}).get("render_modes", ()):
+        entry["draws"] = False
+    return entry
+
+
+def family_of(env_id: str, spec: Any) -> tuple[str, str | None]:
+    """Which family an environment belongs to, and the extra that installs it."""
+    source = str(spec.entry_point) if spec else ""
+    if source.startswith("gymnasium.envs.box2d"):
+        return "gymnasium", "box2d"
+    if source.startswith("gymnasium.envs.mujoco"):
+        family = "mujoco"
+    elif source.startswith("gymnasium.envs"):
+        family = "gymnasium"
+    elif source.startswith("ale_py"):
+        family = "atari"
+    elif source.startswith("minigrid"):
+        family = "babyai" if env_id.startswith("BabyAI-") else "minigrid"
+    elif env_id.startswith("dm_control/"):
+        family = "dm_control"
+    elif source.startswith("cleanrl_worker."):
+        family = "mosaic"
+    else:
+        family = "custom"
+    return family, FAMILY_EXTRAS.get(family)
+
+
+def describe_actions(space: Any) -> dict[str, Any]:
+    """A space of actions as plain data, with a word where a box has no end or no room."""
+    entry = describe_space(space)
+    if entry["kind"] == "box":
+        room = space.high.astype("float64") - space.low.astype("float64")
+        if not (room < float("inf")).all():
+            entry["unbounded"] = True
+        elif not (room > 0).all():
+            entry["fixed"] = True
+    return entry
+
+
+def describe_space(space: Any) -> dict[str, Any]:
+    """A space as plain data."""
+    kind = kind_of(space)
+    entry: dict[str, Any] = {"kind": kind}
+    if kind == "box":
+        entry["shape"] = list(space.shape)
+        entry["dtype"] = str(space.dtype)
+        entry.update(uniform_bounds(space))
+    elif kind == "discrete":
+        entry["n"] = int(space.n)
+        if int(space.start):
+            entry["start"] = int(space.start)
+    elif kind == "multi_discrete":
+        entry["nvec"] = space.nvec.tolist()
+    elif kind == "multi_binary":
+        entry["shape"] = list(space.shape)
+    elif kind == "dict":
+        entry["spaces"] = {str(key): describe_space(value) for key, value in space.spaces.items()}
+    elif kind == "tuple":
+        entry["spaces"] = [describe_space(value) for value in space.spaces]
+    return entry
+
+
+def kind_of(space: Any) -> str:
+    """The name of gymnasium's class for this space in snake case; `custom` when it has none of them."""
+    for base in type(space).__mro__:
+        if base.__module__.startswith("gymnasium.spaces.") and base.__name__ != "Space":
+            return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", base.__name__).lower()
+    return "custom"
+
+
+def uniform_bounds(box: Any) -> dict[str, float]:
+    """`low` and `high` of a box, where each is finite and the same for all its elements."""
+    bounds = {}
+    for name in ("low", "high"):
+        values = getattr(box, name).reshape(-1)
+        if values.size and (values == values[0]).all() and abs(float(values[0])) < 1e30:
+            bounds[name] = values[0].item()
+    return bounds
+
+
+def find_module(name: str) -> dict[str, Any]:
+    """Whether a dotted module or a file is there, and where; nothing of it is run."""
+    if name.endswith(".py") or os.sep in name:
+        found = os.path.isfile(name)
+        return {"found": found, "origin": os.path.abspath(name) if found else None}
+    prefer_own(name)
+    path: list[str] | None = None
+    spec: Any = None
+    parts = name.split(".")
+    for depth in range(len(parts)):
+        # importlib.util.find_spec would run the parent packages.
+        spec = spec_in(".".join(parts[: depth + 1]), path)
+        if spec is None:
+            return {"found": False, "origin": None}
+        path = spec.submodule_search_locations
+        if path is None and depth + 1 < len(parts):
+            return {"found": False, "origin": None}
+    return {"found": True, "origin": spec.origin}
+
+
+def spec_in(name: str, path: list[str] | None) -> Any:
+    """The spec of one module among the children of `path`, or of a top-level module."""
+    for finder in sys.meta_path:
+        spec = finder.find_spec(name, path)
+        if spec is not None:
+            return spec
+    return None
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's text, without its full stop."""
+    lines = str(error).strip().splitlines()
+    return lines[0].rstrip(".") if lines else type(error).__name__
+
+
+def named(error: BaseException) -> str:
+    """An error's kind and text in one line."""
+    return f"{type(error).__name__}: {first_line(error)}"
+
+
+def parse_kwargs(text: str) -> dict[str, Any]:
+    """Keyword arguments from a JSON object."""
+    try:
+        kwargs = json.loads(text)
+    except ValueError as error:
+        raise ProbeError(
+            f"The environment's keyword arguments {text!r} are not JSON: {first_line(error)}."
+        ) from error
+    if not isinstance(kwargs, dict):
+        raise ProbeError(f"The environment's keyword arguments {text!r} must be a JSON object such as {{}}.")
+    return kwargs
+
+
+def answer(options: argparse.Namespace) -> dict[str, Any]:
+    """What was asked for."""
+    if options.what == "module":
+        return find_module(options.name)
+    if options.backend in BACKEND_PACKAGES:
+        return describe_pool(options.backend, options.name, parse_kwargs(options.kwargs))
+    env = make_environment(options.name, parse_kwargs(options.kwargs))
+    try:
+        return describe_environment(options.name, env)
+    finally:
+        env.close()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("what", choices=("env", "module"))
+    parser.add_argument("name", help="an environment id, or a module's name or path")
+    parser.add_argument("--kwargs", default="{}", help="keyword arguments for the environment, as JSON")
+    parser.add_argument("--backend", default="python", help="what steps the environment")
+    options = parser.parse_args()
+    # A script's own folder comes first by default. The user's comes last, where it hides nothing.
+    if sys.path[0] == os.path.dirname(os.path.abspath(__file__)):
+        del sys.path[0]
+    sys.path.append(os.getcwd())
+    # Packages greet on stdout when imported, also from C; they get stderr instead.
+    sys.stdout.flush()
+    result_file = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    try:
+        result = answer(options)
+    except ProbeError as error:
+        result = {"error": str(error)}
+    with result_file:
+        result_file.write(json.dumps(result) + "\n")
+    return 2 if "error" in result else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,356 @@
+"""Whether a config can run, found out without running it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from cleanrl_worker.config.checkpoint_files import Origin, find_origin
+from cleanrl_worker.config.env_backends import EXTRAS, PYTHON, check_backend, choose_backend, gymnasium_id
+from cleanrl_worker.config.modes import MODE_TARGETS, POLICY_EVAL, RESUME, TRAIN
+from cleanrl_worker.config.playing import check_policy
+from cleanrl_worker.config.resuming import check_resume, with_origin
+from cleanrl_worker.config.scripts import Script, resolve_script
+from cleanrl_worker.config.shell_scripts import check_shell_script
+from cleanrl_worker.config.worker_config import RESERVED_EXTRAS, CleanRLWorkerConfig, parse_worker_config
+from cleanrl_worker.curriculum.stage_checks import check_budget, check_stages
+from cleanrl_worker.curriculum.task_sampler import EXTRA as SYLLABUS
+from cleanrl_worker.schemas import check_params, load_schema
+from cleanrl_worker.schemas.environments import (
+    EnvironmentEntry,
+    check_environment,
+    check_fit,
+    find_environment,
+    load_environments,
+)
+from cleanrl_worker.schemas.load import known_schema
+from cleanrl_worker.schemas.together import check_together, warn_together
+from cleanrl_worker.supervisor.arguments import foreign_fields, platform_flags
+from cleanrl_worker.config.footprint import check_memory
+from cleanrl_worker.supervisor.interpreter import Prober
+from mosaic.contract.errors import UserError, closest
+from mosaic.contract.extras import is_installed, require_extra
+from mosaic.contract.secrets import references_in
+
+_OF_THE_RUN = {
+    "track": "track_wandb",
+    "cuda": "cuda",
+    "wandb_project_name": "wandb_project_name",
+    "wandb_entity": "wandb_entity",
+}
+"""Parameters of our algorithms that a run may say among the others, and the extra that each of them is."""
+_MAY_BE_SECRET = (
+    "env_kwargs",
+    "wandb_api_key",
+    "wandb_http_proxy",
+    "wandb_https_proxy",
+    "optuna_db",
+    "notes",
+)
+"""Extras that may be secrets with our own algorithms too."""
+_LONGEST_NAME = 255
+_LONGEST_PATH = 3000
+"""The run's own folder comes before it."""
+_LONGEST_EXPERIMENT = 200
+"""Of a name's 255 bytes, what seed, time and the endings of files leave."""
+_OPTIONS = {
+    "seed": "--seed, or in the config's 'seed'",
+    "env_id": "ENV or --env-id, or in the config's 'env_id'",
+    "env_kwargs": "--env-kwargs, or in the config's 'extras.env_kwargs'",
+    "curriculum": "--curriculum, or in the config's 'extras.curriculum_schedule'",
+    "total_timesteps": "--total-timesteps, or in the config's 'total_timesteps'",
+    "resume_from": "--resume, or in the config's 'extras.checkpoint_path'",
+}
+"""How what a run fills in itself is said."""
+
+
+@dataclass(frozen=True)
+class Inspection:
+    """A config that was found right, and what was found out on the way."""
+
+    config: CleanRLWorkerConfig
+    """With typed values."""
+    script: Script
+    entry: EnvironmentEntry | None
+    """What is known of the environment."""
+    origin: Origin | None
+    """The checkpoint or model that the run goes on from or plays."""
+    missing: tuple[tuple[str, str], ...]
+    """Optional sets that are not installed, each with what needs it."""
+    warning: str = ""
+    """What will come of the parameters, if that is hardly meant."""
+
+    def require_extras(self) -> None:
+        """Refuse a run that needs packages which are not there; nothing is installed by itself."""
+        for name, for_what in self.missing:
+            require_extra(name, for_what)
+
+
+def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) -> Inspection:
+    """Check a config; a UserError says what is wrong. With `folder` the training interpreter may be asked."""
+    parsed = parse_worker_config(config, folder)
+    script = resolve_script(parsed, folder, python=python)
+    if script.ours and folder is None and known_schema(parsed.algo) is None:
+        # Only its own code can tell what it takes, and nobody is asked here: the training process checks it.
+        return Inspection(parsed, script, None, None, ())
+    prober = Prober(python, folder) if folder is not None else None
+    origin = _find_origin(parsed)
+    _check_secrets(parsed, script)
+    _check_names(parsed, script)
+    checked = _check_script(parsed, script, prober, python)
+    backend = _find_backend(checked, script, origin)
+    checked = replace(checked, env_id=gymnasium_id(checked.env_id, backend))
+    stages = _find_stages(checked, script, prober, python)
+    entry = _find_entry(checked, script, prober, python, backend)
+    if script.has_main and entry is not None:
+        check_fit(checked.algo, entry)
+    warning = _check_values(checked, origin, entry) if script.ours else ""
+    if origin is not None and checked.mode in MODE_TARGETS:
+        check_policy(checked, origin, entry)
+    # Another interpreter has packages of its own.
+    asks = prober is not None and python is None
+    missing = tuple(_missing(checked, script, [entry, *stages], backend)) if asks else ()
+    if prober is not None and origin is not None and not origin.told and not missing:
+        # Nobody has said what is in it, so only a look at its weights can tell whether it fits.
+        prober.check_model(origin.path, checked.algo, checked.env_id, checked.extras.get("env_kwargs"))
+    return Inspection(checked, script, entry, origin, missing, warning)
+
+
+def _find_backend(config: CleanRLWorkerConfig, script: Script, origin: Origin | None) -> str:
+    """What steps the environments; UserError when it cannot do what else the run asks for."""
+    schema = load_schema(config.algo)
+    if not script.has_main or schema is None:
+        return PYTHON
+    known = origin.args if origin is not None else {}
+    params = {**known, **(config.extras.get("algo_params") or {})}
+    backend = choose_backend(str(params.get("env_backend", "auto")), schema.env_backend)
+    if script.ours:
+        curriculum = config.schedule() is not None
+        check_backend(backend, config.env_id, curriculum, bool(params.get("capture_video")))
+    return backend
+
+
+def _check_values(config: CleanRLWorkerConfig, origin: Origin | None, entry: EnvironmentEntry | None) -> str:
+    """Raise UserError when parameters do not fit each other or this machine; gives a warning."""
+    schema = load_schema(config.algo)
+    values = {one.name: one.default for one in schema.parameters} if schema is not None else {}
+    whole = with_origin(config, origin) if origin is not None else config
+    values |= whole.extras.get("algo_params") or {}
+    values |= {"total_timesteps": config.total_timesteps}
+    check_together(values)
+    check_memory(values, entry)
+    return warn_together(values)
+
+
+def _find_origin(config: CleanRLWorkerConfig) -> Origin | None:
+    if config.mode in MODE_TARGETS:
+        return find_origin(Path(config.extras["policy_path"]))
+    if config.mode != RESUME:
+        return None
+    origin = find_origin(Path(config.extras["checkpoint_path"]))
+    check_resume(config, origin)
+    return origin
+
+
+def _check_secrets(config: CleanRLWorkerConfig, script: Script) -> None:
+    """Refuse a secret where nobody would look it up, and its reference would be taken for the value."""
+    flags = ("algo_params", *config.flags()) if not script.has_main else ()
+    for path, _ in references_in(config.as_json()):
+        if path[0] != "extras" or path[1] not in (*_MAY_BE_SECRET, *flags):
+            raise UserError(f"'{'.'.join(path)}' cannot be a secret for {config.algo}: give its value.")
+
+
+def _check_names(config: CleanRLWorkerConfig, script: Script) -> None:
+    """Refuse what no file system takes as the name of a file."""
+    for name in ("tensorboard_dir", "checkpoints_dir", "optuna_db"):
+        path = config.extras.get(name)
+        parts = [part.encode() for part in path.split("/")] if isinstance(path, str) else []
+        if (
+            any(len(part) > _LONGEST_NAME for part in parts)
+            or len(parts) + sum(map(len, parts)) > _LONGEST_PATH
+        ):
+            raise UserError(f"'extras.{name}' is too long to be a path: give a shorter one.")
+    own = (config.extras.get("algo_params") or {}).get("exp_name", config.flags().get("exp_name"))
+    if script.ours and isinstance(own, str) and len(own.encode()) + len(config.env_id) > _LONGEST_EXPERIMENT:
+        raise UserError("'exp_name' is too long to be the name of a folder: give a shorter one.")
+
+
+def _check_script(
+    config: CleanRLWorkerConfig, script: Script, prober: Prober | None, python: str | None
+) -> CleanRLWorkerConfig:
+    """The config with typed parameters and the script's own path."""
+    extras = dict(config.extras)
+    if script.kind != "mode":
+        _refuse_evaluation(extras, ("eval_episodes",) if not script.ours else ())
+    if script.ours:
+        extras = _typed_extras(config)
+        schedule = config.schedule()
+        # A preset may change with a release: the run keeps the stages that it begins with.
+        extras |= {"curriculum_schedule": schedule.as_json()} if schedule is not None else {}
+    elif extras.get("env_kwargs") and not script.has_main:
+        raise UserError("'extras.env_kwargs' needs one of our algorithms: a foreign script takes flags only.")
+    needed = "cleanrl_worker" if script.is_file else script.target.partition(":")[0]
+    if script.has_main and prober is not None and python is not None and not prober.has_module(needed):
+        raise UserError(
+            f"{python} does not have MOSAIC, which '{config.algo}' is a part of: leave --python out, "
+            "which is for scripts of your own."
+        )
+    if script.kind == "shell":
+        check_shell_script(Path(script.target), script.head)
+    if script.kind == "foreign":
+        if not script.is_file and prober is not None:
+            prober.check_module(script.target)
+        extras = _checked_flags(config, script)
+    return replace(config, algo=script.target if script.is_file else config.algo, extras=extras)
+
+
+def _refuse_evaluation(extras: Mapping[str, Any], more: Sequence[str]) -> None:
+    """What only an evaluation reads would be dropped in silence by a training."""
+    for name in ("eval_batch_size", "eval_repeat", "eval_capture_video", *more):
+        if extras.get(name):
+            raise UserError(
+                f"'extras.{name}' is a setting of mode {POLICY_EVAL}: leave it out of a training, or use "
+                "`mosaic eval`."
+            )
+
+
+def _typed_extras(config: CleanRLWorkerConfig) -> dict[str, Any]:
+    """The extras of an algorithm of ours: all that it takes are parameters with their right types."""
+    params = {**(config.extras.get("algo_params") or {})}
+    own = config.extras.get("eval_episodes")
+    if own is not None:
+        params.setdefault("eval_episodes", own)
+    for name, value in config.flags().items():
+        schema = load_schema(config.algo)
+        if schema is not None and schema.parameter(name) is None:
+            hint = closest(name, [*RESERVED_EXTRAS, *(one.name for one in schema.parameters)])
+            raise UserError(
+                f"'extras.{name}' is neither a setting of the worker nor a parameter of {schema.name}"
+                f"{hint or '; `mosaic train ' + config.algo + ' --help` lists them.'}"
+            )
+        params[name] = value
+    extras = {name: value for name, value in config.extras.items() if name not in config.flags()}
+    for name in ("algo_params", "eval_episodes"):
+        extras.pop(name, None)
+    checked = check_params(config.algo, params)
+    for name, key in _OF_THE_RUN.items():
+        # The platform has words of its own for these, which it needs to know too.
+        if name in checked:
+            extras[key] = checked.pop(name)
+    _refuse_runtime_only(config.algo, checked)
+    return extras | ({"algo_params": checked} if checked else {})
+
+
+def _checked_flags(config: CleanRLWorkerConfig, script: Script) -> dict[str, Any]:
+    """The extras of somebody's script, once each flag that it would be told was found among its own."""
+    extras, name = dict(config.extras), Path(script.target).name
+    for key, value in {**foreign_fields(config, script.flags), **platform_flags(extras)}.items():
+        script.flags.check(name, key, value)
+    params = extras.get("algo_params") or {}
+    if params:
+        extras["algo_params"] = {key: script.flags.check(name, key, value) for key, value in params.items()}
+    for key, value in config.flags().items():
+        extras[key] = script.flags.check(name, key, value)
+    return extras
+
+
+def _find_entry(
+    config: CleanRLWorkerConfig,
+    script: Script,
+    prober: Prober | None,
+    python: str | None,
+    backend: str = PYTHON,
+) -> EnvironmentEntry | None:
+    """What is known of the environment; UserError when nobody knows it, or its backend does not have it."""
+    kwargs = config.extras.get("env_kwargs")
+    if any(name not in os.environ for _, name in references_in(kwargs)):
+        # Its secrets wait for the run, and without them nothing can be told.
+        return None
+    if not script.has_main or python is not None or prober is None:
+        # Another script or interpreter may know other environments, and keyword arguments may change the
+        # spaces of a known one: only it can tell.
+        return None if kwargs else find_environment(config.env_id)
+    known = None if kwargs else find_environment(config.env_id)
+    if backend != PYTHON and known is not None:
+        check_fit(config.algo, known)
+    if backend != PYTHON and not is_installed(EXTRAS[backend]):
+        return known
+    if backend != PYTHON and (script.ours or known is None):
+        found = prober.environment(config.env_id, kwargs, backend)
+        return found if known is None else known
+    if kwargs:
+        return prober.environment(config.env_id, kwargs)
+    return check_environment(config.env_id, probe=prober.environment)
+
+
+def _find_stages(
+    config: CleanRLWorkerConfig, script: Script, prober: Prober | None, python: str | None
+) -> list[EnvironmentEntry]:
+    """What is known of the environments of a curriculum; UserError when one cannot follow the first."""
+    schedule = config.schedule()
+    if schedule is None:
+        return []
+    if not script.ours:
+        raise UserError("'extras.curriculum_schedule' is for training one of our algorithms: leave it out.")
+
+    def find(env_id: str) -> EnvironmentEntry | None:
+        return _find_entry(replace(config, env_id=env_id), script, prober, python)
+
+    known = check_stages(schedule, config.algo, find)
+    if config.mode == TRAIN:
+        check_budget(schedule, config.total_timesteps)
+    return known
+
+
+def _refuse_runtime_only(algo: str, params: Mapping[str, Any]) -> None:
+    """What the run fills in itself would be said twice, and one of the two would be wrong."""
+    algo = Path(algo).name
+    for name in params:
+        if name in _OPTIONS:
+            raise UserError(
+                f"'{name}' is not a parameter of {algo} but a property of the run: "
+                f"say it as {_OPTIONS[name]}."
+            )
+
+
+def _missing(
+    config: CleanRLWorkerConfig, script: Script, entries: Sequence[EnvironmentEntry | None], backend: str
+) -> Iterator[tuple[str, str]]:
+    for name, for_what in dict(_needed(config, script, entries, backend)).items():
+        if not is_installed(name):
+            yield name, for_what
+
+
+def _needed(
+    config: CleanRLWorkerConfig, script: Script, entries: Sequence[EnvironmentEntry | None], backend: str
+) -> Iterator[tuple[str, str]]:
+    """The optional sets that a run uses, each with what uses it."""
+    extras = config.extras
+    for entry in entries:
+        if entry is not None and entry.extra is not None:
+            yield entry.extra, entry.env_id
+    schema = load_schema(config.algo) if script.has_main else None
+    if schema is not None:
+        yield from ((name, schema.name) for name in schema.requires)
+    if backend in EXTRAS:
+        yield EXTRAS[backend], f"env_backend {backend}"
+    family = script.head.env_family
+    sets = {one.extra for one in load_environments().values() if one.family == family} if family else set()
+    # A family whose environments need different sets, or none, says nothing of what the script needs.
+    if len(sets) == 1 and (only := sets.pop()) is not None:
+        yield only, Path(script.target).name
+    for name in extras.get("requirements") or []:
+        if name != "base":
+            yield name, "This run"
+    if (extras.get("algo_params") or {}).get("capture_video"):
+        yield "video", "capture_video"
+    if extras.get("eval_capture_video") and config.mode in MODE_TARGETS:
+        yield "video", "eval_capture_video"
+    schedule = config.schedule()
+    if schedule is not None and schedule.sampler is not None:
+        yield SYLLABUS, f"The curriculum {schedule.sampler.name}"
+    if extras.get("track_wandb"):
+        yield "wandb", "Tracking with Weights & Biases"

@@ -1,0 +1,83 @@
+"""Sees that a training process takes no step any more because its environment hangs."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import time
+from pathlib import PurePath
+from typing import Any
+
+from cleanrl_worker.config.live import LiveFrames
+from cleanrl_worker.supervisor.child_reports import Report
+from mosaic.contract.errors import UserError
+
+STALLED = "stalled"
+SECONDS_VARIABLE = "MOSAIC_STALL_SECONDS"
+_SECONDS = 120.0
+_FRAME = re.compile(r'File "(.*)", line (\d+) in (.*)')
+_IN_ENVIRONMENT = re.compile(
+    r"/cleanrl_worker/kit/vector_env\.py:(_take_step|_reset)|/cleanrl_worker/portable/probe\.py:make_environment|"
+    r"(/gymnasium/.*|/cleanrl_worker/portable/fastlane/wrapper)\.py:(step|reset|step_wait|reset_wait|make|make_vec)"
+)
+"""What is being called while an environment is made, begins an episode or takes a step."""
+_MOST_FRAMES, _SHOWN_FRAMES = 40, 5
+
+
+def stall_seconds() -> float:
+    """How long a run may take no step before it is asked what it does; 0 for ever."""
+    text = os.environ.get(SECONDS_VARIABLE, "")
+    try:
+        seconds = float(text or _SECONDS)
+    except ValueError:
+        seconds = math.nan
+    if not 0.0 <= seconds < math.inf:
+        raise UserError(
+            f"{SECONDS_VARIABLE} is {text!r:.40}, but must be a number of seconds; 0 looks for none."
+        )
+    return seconds
+
+
+class StallWatch:
+    """Looks at the counter of steps. Only when that has stood still for long, the process is asked.
+
+    An update or a download may take long too: a run is stalled while its stack is in an environment.
+    """
+
+    def __init__(self, report: Report, live: LiveFrames, pid: int, seconds: float) -> None:
+        self._report = report
+        self._live = live
+        self._pid = pid
+        self._seconds = seconds
+        self._steps: int | None = None
+        self._moved = self._asked = time.monotonic()
+        self._found: dict[str, Any] | None = None
+
+    def look(self, paused: bool) -> dict[str, Any] | None:
+        """What a stalled run does: `since`, `text` and `stack`, the innermost call first; None for others."""
+        now, steps = time.monotonic(), self._live.steps
+        if steps is None or not self._seconds:
+            return None
+        if steps != self._steps or paused:
+            self._steps, self._moved, self._asked, self._found = steps, now, now, None
+        elif now - self._asked >= self._seconds and self._has_environments():
+            self._asked = now
+            self._found = self._ask(now - self._moved)
+        return self._found
+
+    def _has_environments(self) -> bool:
+        """A script that makes none, as far as that is known, is left alone."""
+        return bool(self._steps) or self._live.makes_environments
+
+    def _ask(self, seconds: float) -> dict[str, Any] | None:
+        stack = self._report.ask_stack(self._pid)
+        frames = [match.groups() for line in stack or () if (match := _FRAME.fullmatch(line))]
+        inside = any(_IN_ENVIRONMENT.search(f"{path}:{name}") for path, _, name in frames)
+        if stack is None or (stack and not inside):
+            return None
+        since = self._found["since"] if self._found else time.time() - seconds
+        calls = [f"{name} ({PurePath(path).name}:{line})" for path, line, name in frames]
+        shown = " ← ".join(calls[:_SHOWN_FRAMES]) or "its process does not answer"
+        text = f"no step since {time.strftime('%H:%M:%S', time.localtime(since))}: {shown}"
+        return {"since": since, "text": text, "stack": stack[:_MOST_FRAMES]}
