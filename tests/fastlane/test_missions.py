@@ -12,7 +12,7 @@ import gymnasium
 import pytest
 
 from cleanrl_worker.config.live import LiveFrames, LiveSettings
-from cleanrl_worker.portable.fastlane.mission import mission_of
+from cleanrl_worker.portable.fastlane.wrapper import mission_of
 from mosaic.cli.live.frames import mission_lines
 from mosaic.fastlane.grid import LiveGrid
 from support.walks import Walk

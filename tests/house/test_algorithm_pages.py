@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cleanrl_worker.schemas.load import shipped_algorithms
+from cleanrl_worker.schemas.model import shipped_algorithms
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "algorithms"

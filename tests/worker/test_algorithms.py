@@ -22,7 +22,7 @@ from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.loading import load_spec
 from cleanrl_worker.kit.run import run_with
 from cleanrl_worker.kit.spec import AlgorithmSpec
-from cleanrl_worker.schemas.load import shipped_algorithms
+from cleanrl_worker.schemas.model import shipped_algorithms
 from cleanrl_worker.supervisor.offers import CATALOG
 from mosaic.analytics.eval_summary import EvalScores
 from mosaic.analytics.event_files import EventReader

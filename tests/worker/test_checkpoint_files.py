@@ -22,8 +22,8 @@ from cleanrl_worker.config.checkpoint_files import (
     list_checkpoints,
     locate,
     read_origin,
+    take_over,
 )
-from cleanrl_worker.config.taking_over import take_over
 from cleanrl_worker.kit.replay import ReplayBuffer
 from cleanrl_worker.kit.state import decode, encode
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError

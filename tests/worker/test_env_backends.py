@@ -16,7 +16,7 @@ from cleanrl_worker.config.checkpoint_files import list_checkpoints
 from cleanrl_worker.config.env_backends import gymnasium_id
 from cleanrl_worker.kit.open_envs import open_envs
 from cleanrl_worker.kit.state import decode
-from cleanrl_worker.schemas.load import load_schema
+from cleanrl_worker.schemas.model import load_schema
 from cleanrl_worker.supervisor import inspection
 from mosaic.contract.errors import UserError
 

@@ -16,7 +16,7 @@ from cleanrl_worker.config.checkpoint_files import list_checkpoints
 from cleanrl_worker.config.registry import find_algorithm_file
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.loading import load_spec
-from cleanrl_worker.schemas import load, load_schema
+from cleanrl_worker.schemas import load_schema, model
 from cleanrl_worker.supervisor.offers import CATALOG
 from conftest import RunMosaic
 from mosaic.client import Client, eval_config, list_policies, resume_config, train_config
@@ -113,7 +113,7 @@ def test_a_mistake_in_it_is_one_sentence_before_anything_starts(
     text: str, said: str, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if "sleep" in text:
-        monkeypatch.setattr(load, "SECONDS", 2.0)
+        monkeypatch.setattr(model, "SECONDS", 2.0)
     file.write_text(text)
     with pytest.raises(UserError) as refused:
         CATALOG.check({**ASKED, "algo": file.name}, None, file.parent)

@@ -16,6 +16,7 @@ import torch
 from cleanrl_worker.agents.nature import NatureAgent, NatureLSTMAgent
 from cleanrl_worker.algorithms import ppo_atari, ppo_atari_lstm
 from cleanrl_worker.config.checkpoint_files import list_checkpoints
+from cleanrl_worker.config.footprint import estimated_memory
 from cleanrl_worker.evaluation.episodes import evaluate
 from cleanrl_worker.evaluation.interactive.messages import Request
 from cleanrl_worker.evaluation.interactive.session import Session
@@ -26,7 +27,6 @@ from cleanrl_worker.kit.run import Run, Update
 from cleanrl_worker.kit.state import decode
 from cleanrl_worker.kit.vector_env import Score, make_envs
 from cleanrl_worker.schemas.environments import find_environment
-from cleanrl_worker.config.footprint import estimated_memory
 from mosaic.analytics.event_files import EventReader
 from support.policies import save_policy
 

@@ -13,6 +13,7 @@ import pytest
 
 from cleanrl_worker.algorithms import dqn
 from cleanrl_worker.config.checkpoint_files import list_checkpoints, read_origin
+from cleanrl_worker.config.footprint import check_memory, estimated_memory, is_stack
 from cleanrl_worker.kit import replay
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.checkpoints import Checkpoints
@@ -22,7 +23,6 @@ from cleanrl_worker.kit.state import decode, encode
 from cleanrl_worker.kit.stopping import StopSignals
 from cleanrl_worker.kit.writer import RunWriter
 from cleanrl_worker.schemas.environments import EnvironmentEntry
-from cleanrl_worker.config.footprint import check_memory, estimated_memory, is_stack
 from mosaic.contract.errors import UserError
 
 

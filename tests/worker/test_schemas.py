@@ -15,7 +15,7 @@ from cleanrl_worker.kit.args import Bounds
 from cleanrl_worker.kit.describe import read_hint
 from cleanrl_worker.schemas import ParamSchema, algorithms, check_params, load_schema
 from cleanrl_worker.schemas.check import allowed, check_value
-from cleanrl_worker.schemas.load import SCHEMAS_FILE
+from cleanrl_worker.schemas.model import SCHEMAS_FILE
 from cleanrl_worker.tools.generate_schemas import generate
 from mosaic.contract.errors import UserError
 

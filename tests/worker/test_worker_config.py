@@ -12,8 +12,8 @@ from cleanrl_worker.config.scripts import Script
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig, load_worker_config, parse_worker_config
 from cleanrl_worker.supervisor.arguments import script_arguments
 from cleanrl_worker.supervisor.environment import training_environment
-from cleanrl_worker.supervisor.introduction import introduce
 from cleanrl_worker.supervisor.offers import CATALOG
+from cleanrl_worker.supervisor.runtime import introduce
 from mosaic.contract.errors import UserError
 
 FLAT: dict[str, Any] = {"run_id": "R", "algo": "ppo", "env_id": "CartPole-v1", "total_timesteps": 100}

@@ -7,9 +7,8 @@ from typing import Any, Protocol, final
 import numpy as np
 from torch import nn
 
-from cleanrl_worker.accelerated.critics import Critics
 from cleanrl_worker.accelerated.layers import on_cpu
-from cleanrl_worker.accelerated.nets import Floats, Memory, Net, Scratch, view_layers
+from cleanrl_worker.accelerated.nets import Critics, Floats, Memory, Net, Scratch, view_layers
 from cleanrl_worker.agents.continuous import HIDDEN, Actor
 from cleanrl_worker.kit.torch_backend import Adam, Target
 

@@ -6,9 +6,9 @@ from typing import Any, Protocol, final
 
 from torch import nn
 
+from cleanrl_worker.accelerated.dqn import write_gradient
 from cleanrl_worker.accelerated.layer_norm import NormedStack, is_normed_stack
 from cleanrl_worker.accelerated.layers import Floats, on_cpu
-from cleanrl_worker.accelerated.q_values import write_gradient
 from cleanrl_worker.agents.q_networks import NormedQNetwork
 
 

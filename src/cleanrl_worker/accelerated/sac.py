@@ -9,9 +9,8 @@ from typing import Any, Protocol, final
 import numpy as np
 from torch import nn
 
-from cleanrl_worker.accelerated.critics import Critics
 from cleanrl_worker.accelerated.layers import on_cpu
-from cleanrl_worker.accelerated.nets import Floats, Memory, Net, Scratch, view_layers
+from cleanrl_worker.accelerated.nets import Critics, Floats, Memory, Net, Scratch, view_layers
 from cleanrl_worker.agents.continuous import HIDDEN, LOG_STD_MAX, LOG_STD_MIN, GaussianActor
 from cleanrl_worker.kit.torch_backend import Adam, Target
 

@@ -13,8 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cleanrl_worker.accelerated.ppo_gaussian import HALF_LOG_2PI, GaussianPPOKernel
-from cleanrl_worker.agents.gaussian import GaussianAgent
+from cleanrl_worker.accelerated.ppo import HALF_LOG_2PI, GaussianPPOKernel
+from cleanrl_worker.agents.continuous import GaussianAgent
 from cleanrl_worker.evaluation.policies import BoxPolicy
 from cleanrl_worker.kit.accelerate import Forward, Gradient, take
 from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, PositiveInt

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -248,3 +249,41 @@ def algorithm_of(path: Path, name: str, file: AlgorithmFile | None) -> str:
     # A checkpoint lies two folders below its run, a model three.
     copies = [folder / COPY_FOLDER / Path(file.path).name for folder in path.absolute().parents[1:3]]
     return str(next((copy for copy in copies if copy.is_file()), file.path))
+
+
+def take_over(origin: Origin, own: Path) -> Path:
+    """Where a checkpoint lies in a run's own folder, once it is there with all its files."""
+    if origin.path.parent.absolute() == own.absolute():
+        return origin.path
+    for name in origin.chunks:
+        link_or_copy(origin.path.parent / name, own / name)
+    path = own / f"step-{origin.step:012d}.npz"
+    link_or_copy(origin.path, path)
+    return path
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """The same file under another name; a copy where that cannot be. Such files are never changed."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    temporary = target.with_name(f".{target.name}.link")
+    temporary.unlink(missing_ok=True)
+    try:
+        os.link(source, temporary)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{source} has been removed meanwhile.") from error
+    except OSError:
+        _copy(source, temporary)
+    os.replace(temporary, target)
+    with suppress(FileNotFoundError):
+        # Renaming a name of a file to another name of the same file does nothing.
+        temporary.unlink()
+
+
+def _copy(source: Path, target: Path) -> None:
+    try:
+        shutil.copyfile(source, target)
+    except OSError as error:
+        target.unlink(missing_ok=True)
+        raise StorageError(
+            f"{source} cannot be copied to {target.parent}: {error.strerror}; free some space."
+        ) from error

@@ -8,7 +8,7 @@ from typing import Any
 import gymnasium
 
 from cleanrl_worker.curriculum.schedule import BABYAI_DOORKEY_CURRICULUM, BABYAI_GOTO_CURRICULUM
-from cleanrl_worker.portable.fastlane.mission import mission_of
+from cleanrl_worker.portable.fastlane.wrapper import mission_of
 from cleanrl_worker.portable.probe import ProbeError, make_environment
 from mosaic.contract.errors import UserError
 

@@ -33,7 +33,7 @@ from cleanrl_worker.kit.pools import EnvPoolEpisodes
 from cleanrl_worker.kit.spec import AlgorithmSpec, Misfit, fill_model
 from cleanrl_worker.kit.state import State, decode
 from cleanrl_worker.kit.vector_env import VectorEnv
-from cleanrl_worker.schemas.load import load_schema, shipped_algorithms
+from cleanrl_worker.schemas.model import load_schema, shipped_algorithms
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError, closest
 from mosaic.contract.extras import require_extra
 

@@ -16,10 +16,10 @@ from cleanrl_worker.config.checkpoint_files import (
     find_origin,
     list_checkpoints,
     read_origin,
+    take_over,
 )
 from cleanrl_worker.config.registry import AlgorithmFile
 from cleanrl_worker.config.resuming import check_budget, explain_values, refuse_changes
-from cleanrl_worker.config.taking_over import take_over
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.disk_space import write_patiently
 from cleanrl_worker.kit.spec import Misfit

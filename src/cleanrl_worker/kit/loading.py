@@ -23,7 +23,7 @@ from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY, SPEC_NAME, Alg
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.describe import UnclearField, describe_algorithm, parameters_of, schema_of
 from cleanrl_worker.kit.spec import AlgorithmSpec
-from cleanrl_worker.schemas.load import remember
+from cleanrl_worker.schemas.model import remember
 from cleanrl_worker.schemas.spaces import ACTION_KINDS, OBSERVATION_KINDS
 from mosaic.contract.errors import MosaicError, UserError
 from mosaic.contract.outside import read_json

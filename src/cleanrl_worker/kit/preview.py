@@ -65,7 +65,7 @@ class _Beginning:
 
     def __init__(self, path: str) -> None:
         from cleanrl_worker.curriculum.schedule import parse_schedule
-        from cleanrl_worker.schemas.load import known_schema
+        from cleanrl_worker.schemas.model import known_schema
 
         with open(path, "rb") as file:
             content = json.load(file)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from cleanrl_worker.config.footprint import check_replay, is_stack
 from cleanrl_worker.kit.state import State, decode, encode
 from cleanrl_worker.kit.video import warn
-from cleanrl_worker.config.footprint import check_replay, is_stack
 from mosaic.contract.atomic import write_atomic
 
 if TYPE_CHECKING:

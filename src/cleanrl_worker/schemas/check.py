@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cleanrl_worker.schemas.load import algorithms, load_schema
-from cleanrl_worker.schemas.model import ParamSchema
+from cleanrl_worker.schemas.model import ParamSchema, algorithms, load_schema
 from mosaic.contract.errors import UserError, closest
 
 Value = bool | int | float | str | None

@@ -11,8 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from cleanrl_worker.schemas.load import known_schema, shipped_algorithms
-from cleanrl_worker.schemas.model import AlgoSchema
+from cleanrl_worker.schemas.model import AlgoSchema, known_schema, shipped_algorithms
 from cleanrl_worker.schemas.spaces import action_kind, observation_kind
 from mosaic.contract.errors import UserError, closest
 

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.config.checkpoint_files import Origin
+from cleanrl_worker.config.footprint import device, estimated_memory
 from cleanrl_worker.config.live import LiveSettings
 from cleanrl_worker.config.modes import RESUME
-from cleanrl_worker.config.footprint import device, estimated_memory
 from cleanrl_worker.supervisor.inspection import Inspection, inspect
 from cleanrl_worker.supervisor.parameters import list_parameters
 from cleanrl_worker.supervisor.plan import make_plan

@@ -10,6 +10,7 @@ from typing import Any
 
 from cleanrl_worker.config.checkpoint_files import Origin, find_origin
 from cleanrl_worker.config.env_backends import EXTRAS, PYTHON, check_backend, choose_backend, gymnasium_id
+from cleanrl_worker.config.footprint import check_memory
 from cleanrl_worker.config.modes import MODE_TARGETS, POLICY_EVAL, RESUME, TRAIN
 from cleanrl_worker.config.playing import check_policy
 from cleanrl_worker.config.resuming import check_resume, with_origin
@@ -26,10 +27,9 @@ from cleanrl_worker.schemas.environments import (
     find_environment,
     load_environments,
 )
-from cleanrl_worker.schemas.load import known_schema
+from cleanrl_worker.schemas.model import known_schema
 from cleanrl_worker.schemas.together import check_together, warn_together
 from cleanrl_worker.supervisor.arguments import foreign_fields, platform_flags
-from cleanrl_worker.config.footprint import check_memory
 from cleanrl_worker.supervisor.interpreter import Prober
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.extras import is_installed, require_extra

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cleanrl_worker.config.modes import POLICY_EVAL
@@ -16,19 +17,19 @@ from cleanrl_worker.config.shell_scripts import UNKNOWN_TIMESTEPS
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
 from cleanrl_worker.supervisor.manifest import write_manifest
 from cleanrl_worker.supervisor.stalls import STALLED
-from cleanrl_worker.supervisor.telemetry import LifecycleEmitter
+from mosaic.analytics.eval_summary import FILE_NAME, EvalSummary, read_eval_summary
 from mosaic.analytics.event_files import EventReader
-from mosaic.analytics.headline import STARTING, TRAINING, HeadlineTracker
+from mosaic.analytics.headline import EVALUATING, STARTING, TRAINING, HeadlineTracker
 from mosaic.contract.atomic import drop_spare, insist, is_full, keep_spare
 from mosaic.contract.errors import StorageError
 from mosaic.contract.paths import RunPaths
 from mosaic.contract.phases import WAITING_FOR_SPACE, is_waiting, read_phase, set_waiting
 from mosaic.fastlane.layout import START_PHASES
 from mosaic.worker.causes import last_lines
+from mosaic.worker.telemetry import LifecycleEmitter
 
 if TYPE_CHECKING:
     from cleanrl_worker.curriculum.stage_progress import StageProgress
-    from cleanrl_worker.supervisor.eval_progress import EvalProgress
 
 HEARTBEAT_SECONDS = 30.0
 NEWS_SECONDS = 1.9
@@ -60,7 +61,7 @@ def _evaluation_of(config: CleanRLWorkerConfig, paths: RunPaths) -> EvalProgress
     """What follows an evaluation, if the run is one."""
     if config.mode != POLICY_EVAL:
         return None
-    from cleanrl_worker.supervisor.eval_progress import EvalProgress
+    from cleanrl_worker.supervisor.reporter import EvalProgress
 
     return EvalProgress(paths.run_dir)
 
@@ -277,3 +278,55 @@ class Reporter:
     def _nudge(self) -> None:
         if self.line is not None:
             self.line.heartbeat(self._emitter.last_seq)
+
+
+class EvalProgress:
+    """The summary of one run, read again when it has changed."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._run_dir = run_dir
+        self._seen: tuple[int, int] | None = None
+        self._summary: EvalSummary | None = None
+        self._has_news = False
+
+    def _look(self) -> None:
+        with contextlib.suppress(OSError, StorageError):
+            about = os.stat(self._run_dir / FILE_NAME)
+            seen = about.st_ino, about.st_mtime_ns
+            if seen != self._seen:
+                self._summary = read_eval_summary(self._run_dir)
+                self._seen, self._has_news = seen, True
+
+    def take_news(self) -> bool:
+        """Whether a batch has ended since this was last asked."""
+        news, self._has_news = self._has_news, False
+        return news
+
+    def headline(self) -> dict[str, Any]:
+        """What it adds to the run's headline; steps are those that were played."""
+        self._look()
+        if self._summary is None:
+            return {}
+        overall, target = self._summary.overall, self._summary.target_episodes
+        newest = self._summary.batches[-1].as_json()
+        seconds = overall.duration_seconds
+        return {
+            "step": overall.steps,
+            "sps": overall.steps / seconds if seconds else None,
+            "mean_return": overall.as_json()["mean"],
+            "episodes": overall.episodes,
+            "progress": min(1.0, overall.episodes / target) if target else None,
+            "phase": EVALUATING,
+            "evaluation": {**newest, "target_episodes": target},
+        }
+
+    def manifest(self) -> dict[str, Any] | None:
+        """What the manifest says of it: all episodes together, the newest batch, and what was played."""
+        if self._summary is None:
+            return None
+        return {
+            "overall": self._summary.overall.as_json(),
+            "newest_batch": self._summary.batches[-1].as_json(),
+            "policy": self._summary.policy,
+            "summary": str(self._run_dir / FILE_NAME),
+        }

@@ -15,13 +15,11 @@ from cleanrl_worker.config.scripts import resolve_script
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
 from cleanrl_worker.supervisor.arguments import launch_command
 from cleanrl_worker.supervisor.child_reports import Report
-from cleanrl_worker.supervisor.environment import training_environment
-from cleanrl_worker.supervisor.introduction import introduce
+from cleanrl_worker.supervisor.environment import shell_environment, training_environment
 from cleanrl_worker.supervisor.manifest import make_tensorboard_folder
 from cleanrl_worker.supervisor.plan import RuntimeSummary, make_plan
 from cleanrl_worker.supervisor.provenance import write_provenance
 from cleanrl_worker.supervisor.reporter import Reporter, complain
-from cleanrl_worker.supervisor.shell_environment import shell_environment
 from cleanrl_worker.supervisor.stalls import StallWatch, stall_seconds
 from mosaic.contract.atomic import write_atomic, write_json
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
@@ -29,6 +27,7 @@ from mosaic.contract.paths import VarPaths
 from mosaic.contract.phases import forget_phases, read_phase
 from mosaic.worker.causes import cause_of, last_lines
 from mosaic.worker.environment import PYTHON_VARIABLE, mask_logs, user_folder
+from mosaic.worker.telemetry import Introduction
 from mosaic.worker.training_process import TrainingProcess, Watch
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ class CleanRLWorkerRuntime:
             origin = self._origin()
             if origin is None or origin.step is None:
                 return self._summarise(origin)
-            from cleanrl_worker.config.taking_over import take_over
+            from cleanrl_worker.config.checkpoint_files import take_over
 
             try:
                 return self._summarise(origin, take_over(origin, self._paths.checkpoints))
@@ -254,3 +253,24 @@ class CleanRLWorkerRuntime:
             "module": self._script.target,
             "training_pid": pid,
         }
+
+
+def introduce(config: CleanRLWorkerConfig) -> Introduction:
+    """The fields of `RegisterWorker`, from the run's config."""
+    extras = config.extras
+    return Introduction(
+        run_id=config.run_id,
+        worker_id=config.worker_id or f"cleanrl-worker-{config.run_id[:8]}",
+        worker_kind="cleanrl",
+        schema_id=str(extras.get("schema_id") or f"cleanrl.{config.algo}"),
+        schema_version=int(extras.get("schema_version") or 1),
+        supports_pause=bool(extras.get("supports_pause")),
+        supports_checkpoint=bool(extras.get("supports_checkpoint")),
+        details={
+            "algo": config.algo,
+            "env_id": config.env_id,
+            "seed": config.seed,
+            "mode": config.mode,
+            **({"agent_id": config.agent_id} if config.agent_id else {}),
+        },
+    )

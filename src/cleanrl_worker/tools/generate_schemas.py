@@ -12,7 +12,7 @@ import sys
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.kit.describe import describe_algorithm
 from cleanrl_worker.kit.loading import load_spec
-from cleanrl_worker.schemas.load import SCHEMAS_FILE
+from cleanrl_worker.schemas.model import SCHEMAS_FILE
 from mosaic.contract.atomic import write_atomic
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cleanrl_worker.evaluation.interactive.wire import take_over_stdout
+from cleanrl_worker.evaluation.interactive.messages import take_over_stdout
 from mosaic.contract.process import open_closed_streams
 
 

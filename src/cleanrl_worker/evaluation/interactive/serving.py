@@ -14,9 +14,15 @@ from typing import Annotated
 
 from cleanrl_worker.config.modes import INTERACTIVE
 from cleanrl_worker.config.policy_files import find_policy
-from cleanrl_worker.evaluation.interactive.messages import Refusal, Request, parse_request
+from cleanrl_worker.evaluation.interactive.messages import (
+    LONGEST_LINE,
+    LineTooLong,
+    Refusal,
+    Request,
+    Wire,
+    parse_request,
+)
 from cleanrl_worker.evaluation.interactive.session import Message, Session
-from cleanrl_worker.evaluation.interactive.wire import LONGEST_LINE, LineTooLong, Wire
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.args import SEEDS, Bounds
 from cleanrl_worker.kit.backend import find_backend

@@ -15,7 +15,7 @@ from cleanrl_worker.evaluation.models import SavedModel
 from cleanrl_worker.kit.env_errors import fit_array
 from cleanrl_worker.kit.observations import array_observations
 from cleanrl_worker.kit.vector_env import Score
-from cleanrl_worker.portable.fastlane.mission import mission_of
+from cleanrl_worker.portable.fastlane.wrapper import mission_of
 from cleanrl_worker.portable.probe import describe_space, named
 
 PROTOCOL = 1

@@ -12,10 +12,9 @@ from gymnasium.envs import registration
 
 from cleanrl_worker.portable.fastlane.drawing import choose_drawing
 from cleanrl_worker.portable.fastlane.lane import enter_making, is_unwatched, open_lane, warn
-from cleanrl_worker.portable.fastlane.mission import mission_of
 from cleanrl_worker.portable.fastlane.portrait import portrait_of
 from cleanrl_worker.portable.fastlane.tap import Tap, open_tap
-from cleanrl_worker.portable.fastlane.wrapper import FastLaneTelemetryWrapper, is_watched
+from cleanrl_worker.portable.fastlane.wrapper import FastLaneTelemetryWrapper, is_watched, mission_of
 
 
 def install() -> None:

@@ -1,5 +1,0 @@
-"""Lifecycle events of a run, as every worker writes them."""
-
-from mosaic.worker.telemetry import LifecycleEmitter
-
-__all__ = ["LifecycleEmitter"]
