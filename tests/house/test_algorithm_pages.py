@@ -1,4 +1,4 @@
-"""Every algorithm's page has results and a picture, and an installed package has the pages too."""
+"""Every algorithm's page has results and a picture, or says that it has none yet; a package has the pages."""
 
 from __future__ import annotations
 
@@ -14,12 +14,17 @@ from cleanrl_worker.schemas.model import shipped_algorithms
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "algorithms"
+UNPROVEN = "Not trained to its end here yet."
+"""What a page says in the place of results."""
 
 
 @pytest.mark.parametrize("algo", shipped_algorithms())
 def test_an_algorithm_has_a_page_with_results(algo: str) -> None:
     page = (PAGES / f"{algo}.md").read_text()
     results = page.partition("<!-- results:")[2].partition("<!-- end of results -->")[0]
+    if UNPROVEN in results:
+        assert "| environment |" not in results
+        return
     assert f"](figures/{algo}.png)" in results, (
         "run `python benchmarks/learning.py` and commit what it writes"
     )
@@ -49,5 +54,7 @@ def test_a_wheel_has_every_page_and_its_pictures(tmp_path: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
     for algo in shipped_algorithms():
-        for page in (f"{algo}.md", f"figures/{algo}.png"):
-            assert f"cleanrl_worker/algorithms/pages/{page}" in names
+        page = f"{algo}.md"
+        pictures = [] if UNPROVEN in (PAGES / page).read_text() else [f"figures/{algo}.png"]
+        for name in (page, *pictures):
+            assert f"cleanrl_worker/algorithms/pages/{name}" in names

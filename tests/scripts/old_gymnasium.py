@@ -13,7 +13,7 @@ parser.add_argument("--seed", type=int, default=1)
 args = parser.parse_args()
 
 # What live frames need is there, and nothing else.
-for ours in ("mosaic.contract", "cleanrl_worker.config.worker_config", "torch", "pydantic", "grpc"):
+for ours in ("mosaic.contract", "cleanrl_worker.config", "torch", "pydantic", "grpc"):
     assert importlib.util.find_spec(ours) is None, f"{ours} leaks into this interpreter"
 print("gymnasium", gymnasium.__version__)
 env = gymnasium.make(args.env_id)

@@ -97,7 +97,8 @@ def test_it_is_called_as_its_file(trained: Trained) -> None:
 
 
 def test_it_trains_without_a_word_and_logs_the_known_names(trained: Trained) -> None:
-    assert trained.printed == ""
+    # A backend that is not Python's says in one line what differs.
+    assert trained.printed.count("\n") == (trained.spec.env_backend != "python")
     table = MetricTable(EventReader(trained.folder / "runs").poll(1_000_000))
     tags = set(table.tags())
     assert {"charts/episodic_return", "charts/episodic_length", "charts/SPS", "time/update"} <= tags

@@ -226,7 +226,7 @@ def test_an_environment_may_print_and_fail_and_only_messages_reach_stdout(tmp_pa
         (["--policy-path=cart.cleanrl_model", "--env-id=Pendulum-v1"], "ppo takes discrete"),
         (["--policy-path=cart.cleanrl_model", "--env-id=Acrobot-v1"], "has the shape (64, 4) where (64, 6)"),
         (["--policy-path=cart.cleanrl_model", "--algo=dqn"], "is not a model of dqn"),
-        (["--policy-path=cart.cleanrl_model", "--sed=1"], "did you mean '--seed'?"),
+        (["--policy-path=cart.cleanrl_model", "--sed=1"], "did you mean 'seed'?"),
     ],
 )
 def test_a_session_that_cannot_begin_says_why_in_one_line(

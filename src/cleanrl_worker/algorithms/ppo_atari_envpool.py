@@ -23,7 +23,9 @@ class Args(ppo_atari.Args):
     """the name of this experiment, part of the results folder's name"""
 
 
-SPEC = dataclasses.replace(ppo_atari.SPEC, name="ppo_atari_envpool", args=Args, env_backend="envpool")
+SPEC = dataclasses.replace(
+    ppo_atari.SPEC, name="ppo_atari_envpool", args=Args, env_backend="envpool", exact=False
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

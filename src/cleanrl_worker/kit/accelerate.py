@@ -208,7 +208,7 @@ def as_tensors(batch: BatchT, device: Any) -> BatchT:
 
 def take(batch: BatchT, rows: NDArray[np.int64]) -> BatchT:
     """Some rows of a batch."""
-    return type(batch)(*(column[rows] for column in batch))
+    return type(batch)(*[column.take(rows, axis=0) for column in batch])
 
 
 def _gradient(parameter: Tensor) -> Floats:

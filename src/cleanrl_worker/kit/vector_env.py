@@ -164,8 +164,10 @@ class VectorEnv:
         latest = [0.0] * self.num_envs
         for index, action in zip(indices, actions, strict=True):
             before = self._returns[index]
-            _, terminated, truncated = self._take_step(index, action, out)
-            latest[index] = reward = self._returns[index] - before
+            reward, terminated, truncated = self._take_step(index, action, out)
+            if self._scores[index] is not None:
+                reward = self._returns[index] - before
+            latest[index] = reward
             done = (terminated or truncated) and self._game_over(index)
             if (terminated or truncated) and not done:
                 out[index] = self._go_on(index)
