@@ -72,7 +72,7 @@ def test_a_truncated_checkpoint_is_refused(tmp_path: Path, share: float) -> None
     path = write_checkpoint(tmp_path / "step-000000000400.npz", parts={"loop": {"obs": np.arange(500.0)}})
     data = path.read_bytes()
     path.write_bytes(data[: int(len(data) * share)])
-    with pytest.raises(StorageError, match="is no checkpoint, or a broken one"):
+    with pytest.raises(StorageError, match="is not a checkpoint, or is a broken one"):
         find_origin(path)
 
 
@@ -89,18 +89,18 @@ def test_a_checkpoint_with_a_changed_byte_is_refused(tmp_path: Path) -> None:
 def test_a_foreign_file_and_another_format_are_refused(tmp_path: Path) -> None:
     foreign = tmp_path / "step-000000000001.npz"
     np.savez(foreign, weights=np.ones(3))
-    with pytest.raises(StorageError, match="is no checkpoint of ours"):
+    with pytest.raises(StorageError, match="is not a checkpoint of ours"):
         find_origin(foreign)
     array = tmp_path / "step-000000000002.npz"
     with array.open("wb") as file:
         np.save(file, np.ones(3))
-    with pytest.raises(StorageError, match="is no checkpoint, or a broken one"):
+    with pytest.raises(StorageError, match="is not a checkpoint, or is a broken one"):
         find_origin(array)
     later = write_checkpoint(tmp_path / "step-000000000003.npz", format=FORMAT + 1)
     with pytest.raises(StorageError, match=f"has format {FORMAT + 1}, this release knows {FORMAT}"):
         find_origin(later)
     odd = write_checkpoint(tmp_path / "step-000000000004.npz", args=None)
-    with pytest.raises(StorageError, match="is no checkpoint of ours"):
+    with pytest.raises(StorageError, match="is not a checkpoint of ours"):
         find_origin(odd)
 
 

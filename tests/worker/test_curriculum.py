@@ -172,7 +172,7 @@ def test_the_dry_run_tells_the_stages_and_the_run_is_for_the_last_of_them(var: P
             (),
             f"Stage 1 of the curriculum ({FIVE})",
         ),
-        ([{"env_id": FIVE}, {"env_id": SIX}], ("--env-id", EIGHT), "which is no stage of the curriculum"),
+        ([{"env_id": FIVE}, {"env_id": SIX}], ("--env-id", EIGHT), "which is not a stage of the curriculum"),
         (
             "BABYAI_GOTO_CURRICULUM",
             (),

@@ -162,7 +162,7 @@ def test_the_dry_run_reads_a_checkpoint_without_numpy_and_torch(var: Path, check
             "steps.py' cannot be resumed: only algorithms on the training kit",
         ),
         ([], {"checkpoint_path": "nowhere"}, "There is no checkpoint 'nowhere'"),
-        ([], {"checkpoint_path": __file__}, "is no checkpoint, or a broken one"),
+        ([], {"checkpoint_path": __file__}, "is not a checkpoint, or is a broken one"),
         ([], {"checkpoint_path": None}, "'extras.checkpoint_path' is missing"),
     ],
 )

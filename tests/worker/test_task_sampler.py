@@ -118,7 +118,7 @@ def test_the_dry_run_tells_tasks_and_what_is_missing_without_importing_anything_
     [
         ([FIVE, "CartPole-v1"], (), "Stage 2 of the curriculum (CartPole-v1): its observations are not"),
         ([FIVE, "MiniGrid-DoorKey-6x5-v0"], (), "Stage 2 of the curriculum (MiniGrid-DoorKey-6x5-v0)"),
-        ([FIVE, SIX], ("--env-id", EIGHT), "which is no stage of the curriculum"),
+        ([FIVE, SIX], ("--env-id", EIGHT), "which is not a stage of the curriculum"),
     ],
 )
 def test_the_dry_run_refuses_tasks_that_cannot_be_trained_on(

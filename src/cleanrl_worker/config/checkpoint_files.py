@@ -109,7 +109,7 @@ def read_origin(path: Path) -> Origin:
 def _read_checkpoint(path: Path) -> Origin:
     with _open(path) as file:
         if _SHAPE not in file.namelist():
-            raise StorageError(f"{path} is no checkpoint of ours.")
+            raise StorageError(f"{path} is not a checkpoint of ours.")
         data = file.read(_SHAPE)
         return _header(path, parse_json(data[_npy_header_size(data) :]))
 
@@ -173,7 +173,7 @@ def _open(path: Path) -> Iterator[zipfile.ZipFile]:
         raise StorageError(f"The checkpoint {path} cannot be read: {error.strerror}.") from error
     except Exception as error:
         # A broken zip file can fail in any way.
-        raise StorageError(f"{path} is no checkpoint, or a broken one: {error}.") from error
+        raise StorageError(f"{path} is not a checkpoint, or is a broken one: {error}.") from error
 
 
 def _npy_header_size(data: bytes) -> int:
@@ -211,7 +211,7 @@ def _header(path: Path, content: Any) -> Origin:
         )
         int(found.args["total_timesteps"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StorageError(f"{path} is no checkpoint of ours.") from error
+        raise StorageError(f"{path} is not a checkpoint of ours.") from error
     return found
 
 

@@ -41,7 +41,7 @@ class Script:
 
     @property
     def has_main(self) -> bool:
-        """Whether it is no foreign script, but something that we call."""
+        """Whether it is something of ours that is called, not a foreign script."""
         return self.kind in ("algorithm", "mode")
 
     @property

@@ -170,5 +170,5 @@ def with_target(fields: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]
     stages = [stage.env_id for stage in schedule.stages]
     if env_id not in stages:
         hint = closest(str(env_id), stages) or f"; name one of {', '.join(stages)}, or none."
-        raise UserError(f"'env_id' is {env_id!r}, which is no stage of the curriculum{hint}")
+        raise UserError(f"'env_id' is {env_id!r}, which is not a stage of the curriculum{hint}")
     return dict(fields)

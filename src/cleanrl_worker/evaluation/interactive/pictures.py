@@ -45,7 +45,7 @@ def draw(env: Any) -> dict[str, Any]:
         said = why or " ".join(f"{type(error).__name__}: {error}".split())
         return {"frame": None, "frame_problem": said}
     if picture is None:
-        return {"frame": None, "frame_problem": "what this environment draws is no picture"}
+        return {"frame": None, "frame_problem": "what this environment draws is not a picture"}
     # Made once, sent through a pipe and forgotten: time matters more than size.
     return {"frame": base64.b64encode(encode_png(_coloured(picture), level=1)).decode()}
 
