@@ -151,7 +151,8 @@ def test_a_checkpoint_of_another_algorithm_or_a_broken_one_is_refused(tmp_path: 
     content = {"format": FORMAT, "algo": "dqn", "step": 5, "folder": "x", "args": args, "parts": {}}
     foreign.write_bytes(encode(content))
     broken.write_bytes(b"not a checkpoint")
-    for path, message in ((foreign, "is of dqn, not of ppo"), (broken, "is not a checkpoint, or is a broken one")):
+    refused = ((foreign, "is of dqn, not of ppo"), (broken, "is not a checkpoint, or is a broken one"))
+    for path, message in refused:
         done = subprocess.run(
             command("ppo", "CartPole-v1", f"--resume-from={path}"),
             cwd=tmp_path,
