@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -56,12 +57,15 @@ def look_until(grid: LiveGrid, condition: Callable[[LiveGrid], bool]) -> None:
 
 
 @contextmanager
-def launched(folder: Path, target: str, *flags: str) -> Iterator[tuple[subprocess.Popen[bytes], LiveFrames]]:
+def launched(
+    folder: Path, target: str, how: str, **arguments: object
+) -> Iterator[tuple[subprocess.Popen[bytes], LiveFrames]]:
     live = LiveFrames("RUN", LiveSettings())
     # Nobody is there to end a process that draws along with the training process.
     environment = live.add_to({**os.environ, "OMP_NUM_THREADS": "1", DRAWER_VARIABLE: "off"}, None)
     environment["PYTHONPATH"] += os.pathsep + str(folder)
-    command = [sys.executable, launcher.__file__, "--preload", PREVIEW, target, *flags]
+    (folder / "arguments.json").write_text(json.dumps({"algo": "ppo", "arguments": arguments}))
+    command = [sys.executable, launcher.__file__, how, PREVIEW, target, "arguments.json"]
     process = subprocess.Popen(command, cwd=folder, env=environment)
     try:
         yield process, live
@@ -76,7 +80,7 @@ def test_the_first_picture_is_there_while_libraries_are_imported(folder: Path) -
     (folder / "waits" / "ppo.py").write_text(BLOCKED)
     with (
         LiveGrid("RUN") as grid,
-        launched(folder, "waits.ppo", "--env-id=CartPole-v1", "--seed=7") as (_, live),
+        launched(folder, "waits.ppo", "--preload", env_id="CartPole-v1", seed=7) as (_, live),
     ):
         look_until(grid, lambda grid: len(grid.shown) == 4 and live.phase(makes=True) == "importing")
         assert grid.status() == SlotStatus("waiting", "importing")
@@ -89,12 +93,12 @@ def test_the_first_picture_is_there_while_libraries_are_imported(folder: Path) -
 
 
 def test_training_is_the_same_whether_its_beginning_was_shown_or_not(folder: Path) -> None:
-    flags = ("--total-timesteps=600", "--eval-episodes=0", "--checkpoint-every=0", "--num-envs=2")
+    asked = {"total_timesteps": 600, "eval_episodes": 0, "checkpoint_every": 0, "num_envs": 2}
     models: list[bytes] = []
     for name, looks in (("seen", True), ("unseen", False)):
         (folder / name).mkdir()
-        target = "cleanrl_worker.algorithms.ppo"
-        with launched(folder / name, target, *flags) as (process, _), LiveGrid("RUN") as grid:
+        by = "--by=cleanrl_worker.kit.loading"
+        with launched(folder / name, "ppo", by, **asked) as (process, _), LiveGrid("RUN") as grid:
             if looks:
                 look_until(grid, lambda grid: grid.shown == [0, 1] and grid.status().reason == "importing")
             assert process.wait(timeout=60) == 0

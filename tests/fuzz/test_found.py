@@ -130,7 +130,7 @@ def test_a_summary_whose_numbers_are_texts_is_refused(tmp_path: Path) -> None:
         "overall": {**scores, "duration_seconds": "x"},
     }
     (tmp_path / "eval_summary.json").write_text(json.dumps({**summary, "batches": []}))
-    with pytest.raises(StorageError, match="no summary of an evaluation"):
+    with pytest.raises(StorageError, match="is not the summary of an evaluation"):
         read_eval_summary(tmp_path)
 
 
