@@ -32,7 +32,7 @@ def test_a_killed_daemon_is_shown_and_found_again_and_runs_go_on(driver: Driver,
     assert daemon_pid(var) != killed
     driver.until(lambda: window.status.daemon.text() == "Daemon on this machine")
     assert driver.until_state("Running").run_id == run.run_id
-    window.actions_on_runs.cancel([run])
+    window.actions_on_runs.do("cancel", run, [run])
     driver.until_state("Cancelled")
 
 
