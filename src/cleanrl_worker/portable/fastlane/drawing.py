@@ -107,7 +107,7 @@ def absent_package(error: BaseException) -> str:
 
 
 def as_picture(drawn: Any, max_dim: int) -> Any:
-    """What a `render()` gave, in bytes and not larger than `max_dim`; None when that is no picture."""
+    """What a `render()` gave, in bytes and not larger than `max_dim`; None when that is not a picture."""
     pixels = np.asarray(drawn)
     if pixels.ndim not in (2, 3) or pixels.size == 0 or pixels.dtype.kind not in "buif":
         return None
