@@ -3,11 +3,11 @@
 git worktree add ../earlier be0e32e
 python benchmarks/earlier.py --old ../earlier [--what nine|grids] [--rows ppo …] [--rounds 3] [--core N]
 
-Old and new take turns, each time in a new process with one thread, so that other work on the machine hits
-both alike. `nine` are the rows of speed.py, which must not fall by more than 5 %: each is trained once to its
-end and once twice as far, and the second half counts, without start-up and evaluation. `grids` are whole
-trainings of ppo on grid worlds, beside 0942555. The page is written when all rows are measured; else the
-table is printed.
+Old and new run at the same time on one core, each in a process of its own with one thread: the scheduler lets
+them take turns of milliseconds, so that whatever else the machine does hits both alike. `nine` are the rows
+of speed.py, which must not fall by more than 5 %: each is trained once to its end and once twice as far, and
+the second half counts, without start-up and evaluation. `grids` are whole trainings of ppo on grid worlds,
+beside 0942555. The page is written when all rows are measured; else the table is printed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -81,11 +81,12 @@ sys.exit(code)
 """
 TEXT = """\
 CPU seconds {what} with the seeds 1 to {rounds}: old is the checkout at `{commit}`, new is
-this one. They took turns, each in a process of its own, on one core with one thread. Read a row from the
-left: the seconds of each round, how many times as fast new is by the medians, and in each round.
+this one. Both ran at the same time on one core, each in a process of its own with one thread, so that they
+took turns of milliseconds. Read a row from the left: the seconds of each round, how many times as fast new is
+by the medians, and in each round.
 
-The load average of the machine was {before:.1f} before and {after:.1f} after, on {cores} cores; the measured
-process alone makes it 1."""
+The load average of the machine was {before:.1f} before and {after:.1f} after, on {cores} cores; the
+measured processes alone make it 2."""
 
 
 def main() -> int:
@@ -118,9 +119,13 @@ def measure(row: Training, comparison: Comparison, options: argparse.Namespace) 
     old: list[float] = []
     new: list[float] = []
     for seed in range(1, options.rounds + 1):
-        for checkout, seconds in ((options.old.resolve(), old), (HERE, new)):
-            whole = train(checkout, row, row.steps * (1 + comparison.steady), seed)
-            seconds.append(whole - (train(checkout, row, row.steps, seed) if comparison.steady else 0.0))
+        checkouts = options.old.resolve(), HERE
+        spent = train(checkouts, row, row.steps * (1 + comparison.steady), seed)
+        if comparison.steady:
+            start = train(checkouts, row, row.steps, seed)
+            spent = [whole - half for whole, half in zip(spent, start, strict=True)]
+        old.append(spent[0])
+        new.append(spent[1])
         print(f"{row.name:30} seed {seed}  old {old[-1]:6.2f} s  new {new[-1]:6.2f} s", flush=True)
     ratio = median(old) / median(new)
     return [
@@ -134,23 +139,28 @@ def measure(row: Training, comparison: Comparison, options: argparse.Namespace) 
     ]
 
 
-def train(checkout: Path, row: Training, steps: int, seed: int) -> float:
-    """CPU seconds of a training with the code of a checkout."""
-    source = checkout / "src"
+def train(checkouts: Sequence[Path], row: Training, steps: int, seed: int) -> list[float]:
+    """CPU seconds of a training with the code of each checkout, all at the same time."""
     params = {"env_id": row.env_id, "total_timesteps": steps, "seed": seed, **row.params}
-    flags = [f"--{name.replace('_', '-')}={value}" for name, value in params.items()]
+    flags = json.dumps([f"--{name.replace('_', '-')}={value}" for name, value in params.items()])
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [sys.executable, "-c", MEASURED, str(source), row.algo, json.dumps(flags)],
-            cwd=folder,
-            env={**os.environ, **threads, "PYTHONPATH": str(source)},
-            capture_output=True,
-            text=True,
-        )
-    if done.returncode != 0:
-        raise RuntimeError(done.stderr[-2000:])
-    return float(done.stdout.rsplit("CPU", 1)[1])
+        running = [
+            subprocess.Popen(
+                [sys.executable, "-c", MEASURED, str(checkout / "src"), row.algo, flags],
+                cwd=folder,
+                env={**os.environ, **threads, "PYTHONPATH": str(checkout / "src")},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+            for checkout in checkouts
+        ]
+        told = [process.communicate() for process in running]
+    for process, (_, errors) in zip(running, told, strict=True):
+        if process.returncode != 0:
+            raise RuntimeError(errors[-2000:])
+    return [float(output.rsplit("CPU", 1)[1]) for output, _ in told]
 
 
 def parse_options() -> argparse.Namespace:
@@ -160,7 +170,7 @@ def parse_options() -> argparse.Namespace:
     parser.add_argument("--old", type=Path, required=True, help="the earlier checkout")
     parser.add_argument("--what", choices=COMPARISONS, default="nine", help="which trainings")
     parser.add_argument("--rows", nargs="+", help="only these of them")
-    parser.add_argument("--rounds", type=int, default=3, help="how often old and new take turns")
+    parser.add_argument("--rounds", type=int, default=3, help="how often, each with a seed of its own")
     parser.add_argument("--core", type=int, default=0, help="the core to run on")
     return parser.parse_args()
 

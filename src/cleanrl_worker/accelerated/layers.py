@@ -26,8 +26,12 @@ def _tanh_backward(grad: Floats, activation: Floats) -> Floats:
 
 
 def _relu(x: Floats, bias: Tensor, bias_array: Floats) -> None:
-    # Both in one pass; numpy takes two, and the second is slow.
-    torch._add_relu_(torch.from_numpy(x), bias)
+    if len(x) == 1:
+        x += bias_array
+        np.maximum(x, 0.0, out=x)
+    else:
+        # Both in one pass; numpy takes two, which is faster for a single row only.
+        torch._add_relu_(torch.from_numpy(x), bias)
 
 
 def _relu_backward(grad: Floats, activation: Floats) -> Floats:

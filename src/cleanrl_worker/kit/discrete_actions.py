@@ -30,6 +30,9 @@ class DiscreteActions:
 
     def best(self, scores: Floats) -> Choices:
         """The choices of the greatest scores, a row for each of theirs."""
+        if self._single:
+            best: Choices = scores.argmax(axis=1)[:, None]
+            return best
         chosen = np.empty((len(scores), len(self._slices)), np.int64)
         for column, part in enumerate(self._slices):
             chosen[:, column] = scores[:, part].argmax(axis=1)
@@ -48,7 +51,8 @@ class DiscreteActions:
     def for_envs(self, choices: Choices) -> list[Any]:
         """What each environment takes: a number, or an array of its own."""
         if self._single:
-            return list((choices[:, 0] + self._start).tolist())
+            chosen = choices[:, 0]
+            return list((chosen + self._start if self._start else chosen).tolist())
         shaped = choices.reshape(-1, *self._space.shape) + self._start
         return list(shaped.astype(self._space.dtype))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from numpy.typing import NDArray
 
@@ -24,8 +24,7 @@ class Episode:
     """What its end says of the curriculum that it is part of."""
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """What one step of all environments gave; `final_obs` has the last observation of each that finished.
 
     Rewards and ends are the learner's: clipped, or at each lost life, where the algorithm wants that.
