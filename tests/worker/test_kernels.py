@@ -7,7 +7,7 @@ import importlib
 import inspect
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -135,6 +135,32 @@ def test_an_edit_of_a_loss_changes_what_is_trained(
     assert "torch" in {loss["by"] for loss in after.losses.values()}
     assert "The loss is computed by torch: the kernel" in capsys.readouterr().err
     assert not torch.equal(before.weights, after.weights)
+
+
+class Row(NamedTuple):
+    obs: Any
+
+
+def test_weights_on_the_edge_of_a_branch_do_not_cost_the_kernel() -> None:
+    module = nn.Linear(1, 1, bias=False)
+    nn.init.zeros_(module.weight)
+    optimizer = Adam(module, eps=1e-5)
+
+    def loss(batch: Row) -> tuple[torch.Tensor, torch.Tensor]:
+        values = module(batch.obs)
+        slopes = torch.where(values > 0.0, 2.0, 1.0)
+        return (slopes * values).mean(), torch.zeros(1)
+
+    def kernel(batch: Row) -> Any:
+        values = batch.obs * optimizer.weights.numpy()
+        slopes = np.where(values >= 0.0, 2.0, 1.0)
+        optimizer.gradient.numpy()[:] = (slopes * batch.obs).mean()
+        return np.zeros(1, np.float32)
+
+    gradient = Gradient(loss, module, optimizer, kernel)
+    gradient(Row(np.ones((8, 1), np.float32)))
+    assert gradient.choice is not None and gradient.choice.by == "kernel"
+    assert module.weight.tolist() == [[0.0]]
 
 
 def test_a_comparison_leaves_the_runs_numbers_alone() -> None:

@@ -33,7 +33,8 @@ ROWS = 512
 """How many rows are compared at each distance; a small minibatch is compared several times, moved anew."""
 _PARAMETER_MOVE = 0.1
 _TRIES, _NUDGE = 3, 1e-3
-"""A number that lies on the edge of a branch falls to one side here and to the other there: it is nudged."""
+"""A number on the edge of a branch, as where two actions tie, falls to one side here and to the other there:
+minibatch and weights are nudged."""
 _OWN_TOLERANCE = 1e-3
 _COMMON_TOLERANCE = 5e-6
 """Of the greatest number in the parameter's own gradient, and in the gradients of all."""
@@ -95,8 +96,8 @@ class Gradient(Generic[BatchT]):
             for scale in MOVES:
                 for _ in range(max(1, ROWS // len(batch[0])) if scale else 1):
                     for weights, was in zip(self._weights, before, strict=True):
-                        drawn = torch.from_numpy(own.standard_normal(was.numel()).astype(np.float32))
-                        weights.copy_(was).add_(drawn, alpha=_PARAMETER_MOVE * min(scale, 1.0))
+                        weights.copy_(was)
+                    self._move_weights(scale, own)
                     problem = self._differs(self._move(batch, scale, own), own)
                     if problem is not None:
                         return Choice("torch", problem, differs=True)
@@ -114,7 +115,13 @@ class Gradient(Generic[BatchT]):
             if problem is None:
                 break
             batch = self._move(batch, _NUDGE, own)
+            self._move_weights(_NUDGE, own)
         return problem
+
+    def _move_weights(self, scale: float, own: np.random.Generator) -> None:
+        for weights in self._weights:
+            drawn = torch.from_numpy(own.standard_normal(weights.numel()).astype(np.float32))
+            weights.add_(drawn, alpha=_PARAMETER_MOVE * min(scale, 1.0))
 
     def _move(self, batch: BatchT, scale: float, own: np.random.Generator) -> BatchT:
         if not scale:
