@@ -54,6 +54,7 @@ class Person:
         self._hands = hands
         self._chance = chance
         self._note = note
+        self._top: QWidget = window
         self.actions = 0
 
     def act(self) -> Pauses:
@@ -292,10 +293,11 @@ class Person:
 
     def _seen(self, kind: type[W]) -> list[W]:
         """What can be used now of this kind: in a dialog while one is open."""
-        top = QApplication.activePopupWidget() or QApplication.activeModalWidget() or self._window
+        # Kept: what is found below a popup can be used only as long as there is a reference to the popup.
+        self._top = QApplication.activePopupWidget() or QApplication.activeModalWidget() or self._window
         return [
             one
-            for one in top.findChildren(kind)
+            for one in self._top.findChildren(kind)
             if one.isVisible() and one.isEnabled() and not one.visibleRegion().isEmpty()
         ]
 
