@@ -43,7 +43,7 @@ SCRIPTS: dict[str, tuple[str, str, str]] = {
         "",
     ),
     "a manifest of its own": ("open('analytics.json', 'w').write('[' * 9999)", "completed", ""),
-    "no folder any more": ("import os, shutil; shutil.rmtree(os.getcwd())", "", ""),
+    "no folder any more": ("import os, shutil; shutil.rmtree(os.getcwd())", "failed", "was removed"),
 }
 ENVIRONMENTS: dict[str, tuple[str, str]] = {
     "sys.exit(0) in step": ("import sys; sys.exit(0)", "Bad-v0"),

@@ -69,6 +69,7 @@ def checks(ground: Ground) -> Iterator[Check]:
         yield Check(f"{way}: not on a screen", told.is_not_shown)
         if "wandb" not in way.lower():
             yield Check(f"{way}: the script got it", told.has_arrived)
+    good(ground.mosaic("daemon", "start"))
     for name, words in LOOKS_SO.items():
         yield Check(f"{name}, undeclared, is not taken", lambda words=words: _stopped(ground, words))
     for name, value in HARMLESS.items():

@@ -18,6 +18,7 @@ from cleanrl_worker.supervisor.offers import CATALOG
 from mosaic.analytics.eval_summary import read_eval_summary
 from mosaic.client import Client
 from mosaic.client.daemon import find_daemon, open_channel
+from mosaic.contract.connection import DaemonAddress, LockHolder
 from mosaic.contract.errors import MosaicError, StorageError, UserError
 from mosaic.contract.events import LifecycleEvent, LifecycleReader
 from mosaic.contract.outside import MOST_DEPTH, parse_json, read_json
@@ -25,6 +26,7 @@ from mosaic.contract.phases import read_phase
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 from mosaic.contract.run_config import validate_train_run_config
+from mosaic.contract.secrets import set_secrets_apart
 from support.policies import save_pendulum
 from support.runs import end, long_config, wait_for_status
 
@@ -113,6 +115,19 @@ def test_what_is_told_of_a_run_has_its_kind_or_is_left_out(payload: dict[str, An
     assert read is not None
     kept = {"headline": {}} if "headline" in payload else {}
     assert read.payload == {**kept, "own": "stays"}
+
+
+@pytest.mark.parametrize("text", [DEEP, "[" * 100_000])
+def test_a_daemon_file_and_a_lock_without_end_name_nobody(tmp_path: Path, text: str) -> None:
+    (tmp_path / "daemon.json").write_text(text)
+    assert DaemonAddress.read(tmp_path / "daemon.json") is None
+    assert LockHolder.read(tmp_path / "daemon.json") is None
+
+
+def test_a_config_without_end_is_refused_before_its_secrets_are_looked_for() -> None:
+    worker = {"type": "cleanrl", "config": {"extras": {"x": json.loads(DEEP)}}}
+    with pytest.raises(UserError, match="nested too deep"):
+        set_secrets_apart({**RUN_CONFIG, "metadata": {"worker": worker}})
 
 
 def test_a_phase_without_end_is_none(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_a_run_that_was_live_before_a_reboot_ends_as_failed(stored: Path, var: P
         run = next(run for run in client.runs() if run.run_name == "was running")
         run = client.wait(run.run_id, timeout=30)
         assert run.outcome == "failed"
-        assert "ended without a word" in str(run.reason)
+        assert "was removed before the run had ended" in str(run.reason)
 
 
 def test_a_database_of_a_newer_release_is_refused_and_left_alone(tmp_path: Path) -> None:

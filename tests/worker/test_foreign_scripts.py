@@ -69,6 +69,12 @@ def test_an_exception_becomes_the_cause_of_the_failure(client: Client) -> None:
     assert b"Traceback" in b"".join(client.logs(run.run_id, stream="stderr"))
 
 
+def test_a_script_that_removes_its_runs_folder_is_told_of(client: Client) -> None:
+    run = client.wait(client.submit(script_config("removes_its_folder.py")).run_id, timeout=60)
+    assert run.outcome == "failed"
+    assert f"{run.run_id} was removed before the run had ended" in str(run.reason)
+
+
 def test_another_interpreter_runs_with_nothing_of_ours(client: Client, old_python: Path) -> None:
     script = str(SCRIPTS / "old_gymnasium.py")
     config = train_config(script, "CartPole-v1", total_timesteps=500, python=str(old_python))

@@ -18,6 +18,7 @@ from typing import Any
 from mosaic.contract.connection import LAST_PORT
 from mosaic.contract.errors import UserError
 from mosaic.contract.fsm import MOST_PRIORITY
+from mosaic.contract.outside import parse_json
 from mosaic.contract.paths import named_path
 
 _LARGEST_FILE = 2**20
@@ -156,8 +157,8 @@ def curriculum(text: str) -> Any:
     else:
         return text
     try:
-        return json.loads(source)
-    except (ValueError, RecursionError) as error:
+        return parse_json(source)
+    except ValueError as error:
         raise ArgumentTypeError(f"{text:.80} is not JSON: {error}") from error
 
 

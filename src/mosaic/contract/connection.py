@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.contract.atomic import write_json
+from mosaic.contract.outside import parse_json, read_json
 from mosaic.contract.process import ProcessIdentity, boot_id
 
 PROTO_VERSION = "MOSAIC/1.0"
@@ -76,7 +77,7 @@ class DaemonAddress:
     def read(cls, path: Path) -> DaemonAddress | None:
         """The daemon that was last here; None also in a copied file. Whether it lives is another question."""
         try:
-            given = json.loads(path.read_bytes())
+            given = read_json(path)
             found = cls(**{name: given[name] for name in ("address", "pid", "version", "token")})
         except (OSError, ValueError, KeyError, TypeError):
             return None
@@ -120,7 +121,7 @@ class LockHolder:
         """Who held the lock last, whether it lives or not; None when nobody has said so."""
         try:
             with path.open("rb") as file:
-                given = json.loads(file.readline())
+                given = parse_json(file.readline())
             known: dict[str, Any] = {
                 field.name: given[field.name] for field in fields(cls) if field.name in given
             }

@@ -190,12 +190,14 @@ class Verdict:
     """Whether the supervisor ended its process tree itself."""
 
 
-def judge(run: RunRow, final: LifecycleEvent | None, code: int | None, stderr: Path) -> Verdict:
+def judge(
+    run: RunRow, final: LifecycleEvent | None, code: int | None, folder: Path, stderr: Path
+) -> Verdict:
     """The verdict from the last event, the supervisor's exit code (if we are its parent) and its stderr."""
     if final is None:
         if run.stop_outcome is not None:
             return Verdict(RunStatus.TERM, run.stop_outcome, run.stop_reason, code, clean=False)
-        return Verdict(RunStatus.FAULT, None, _gone(code, stderr), code, clean=False)
+        return Verdict(RunStatus.FAULT, None, _gone(code, folder, stderr), code, clean=False)
     exit_code = final.payload.get("exit_code", code)
     if final.event == EventKind.RUN_COMPLETED and code in (0, None) and run.status == RunStatus.EXEC:
         return Verdict(RunStatus.TERM, Outcome.COMPLETED, None, exit_code, clean=True)
@@ -211,7 +213,9 @@ def judge(run: RunRow, final: LifecycleEvent | None, code: int | None, stderr: P
     )
 
 
-def _gone(code: int | None, stderr: Path) -> str:
+def _gone(code: int | None, folder: Path, stderr: Path) -> str:
+    if not folder.is_dir():
+        return f"the run's folder {folder} was removed before the run had ended ({_how(code)})"
     lines = _tail(stderr)
     last = f": {' | '.join(lines)}" if lines else ""
     return f"the supervisor ended without a word ({_how(code)}){last}"

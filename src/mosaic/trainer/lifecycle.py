@@ -315,7 +315,8 @@ class Lifecycle:
             # Who came to its end by itself stood still no longer.
             run = self._see_pause(run, paused=False)
         if run.status in STARTED:
-            verdict = judge(run, final, code, self.paths.kept_logs(run_id) / "supervisor.stderr.log")
+            stderr = self.paths.kept_logs(run_id) / "supervisor.stderr.log"
+            verdict = judge(run, final, code, self.paths.run(run_id).run_dir, stderr)
             if not verdict.clean:
                 self._sweep(run_id)
             given = final.payload.get("headline") if final else None

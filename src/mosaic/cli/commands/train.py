@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shutil
 from copy import deepcopy
@@ -30,6 +29,7 @@ from mosaic.client.configs import (
 )
 from mosaic.contract.capabilities import WorkerCatalog, find_worker
 from mosaic.contract.errors import NotFoundError, UserError
+from mosaic.contract.outside import parse_json
 from mosaic.contract.paths import named_path
 from mosaic.contract.run_config import validate_train_run_config
 from mosaic.contract.secrets import set_secrets_apart
@@ -164,10 +164,10 @@ def _check_combination(args: argparse.Namespace) -> None:
 
 def _load(path: Path) -> Config:
     try:
-        payload = json.loads(values.read_given(path))
+        payload = parse_json(values.read_given(path))
     except OSError as error:
         raise UserError(f"The run config {path} cannot be read: {error.strerror}.") from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise UserError(f"The run config {path} is not valid JSON: {error}.") from error
     if isinstance(payload, dict):
         # What is told of a mistake tells no secret.
