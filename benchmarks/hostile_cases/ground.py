@@ -92,7 +92,8 @@ class Ground:
         timeout: float = PATIENCE,
     ) -> Done:
         """Run `mosaic …` to its end, as a user would."""
-        return self.run([sys.executable, "-m", "mosaic", *words], var, env, cwd, given, timeout)
+        # -P as the launcher: a file of the caller's folder never stands in for a module of ours.
+        return self.run([sys.executable, "-P", "-m", "mosaic", *words], var, env, cwd, given, timeout)
 
     def run(
         self,

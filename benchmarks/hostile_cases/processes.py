@@ -93,10 +93,13 @@ def _sleepers(seconds: str) -> list[int]:
 
 
 CLOCK = """
-    import os, time
+    import os, sys, time
     told, path = time.time, os.environ.get("HOSTILE_CLOCK")
 
     def jumped():
+        # gRPC hands its deadlines on to its compiled half, whose clock does not jump here.
+        if sys._getframe(1).f_globals.get("__name__", "").startswith("grpc"):
+            return told()
         with open(path) as file:
             return told() + float(file.read() or 0)
 
