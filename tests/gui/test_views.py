@@ -74,6 +74,10 @@ def test_a_finished_run_in_every_tab(driver: Driver, client: Client, run_mosaic:
     driver.until(overview.computed.isVisible)
     assert all(f"{one['by']}: {one['why']}" in overview.computed.text() for one in losses.values())
     assert not overview.live_card.isVisible()
+    # Words that may take two lines make the page no higher than the window.
+    driver.window.resize(1440, 900)
+    driver.until(lambda: overview.height() > 700)
+    assert overview.charts.main.height() < overview.height() / 2 + 40
     told = overview.cards.cards
     driver.until(lambda: overview.charts.main.note.text() == f"mean return {told[0].value.text()}")
     below = overview.charts.below.charts

@@ -51,6 +51,13 @@ class LiveView(RunView):
         self.panel.stop()
 
 
+class _Page(QWidget):
+    """Scrolls when its charts have less than they need, not less than they would like."""
+
+    def heightForWidth(self, width: int) -> int:
+        return self.layout().totalMinimumHeightForWidth(width)
+
+
 class OverviewView(RunView):
     """Numbers, the live picture beside the return, and the curves that are worth a look."""
 
@@ -80,7 +87,7 @@ class OverviewView(RunView):
         for half in (self.live_card, self.charts.main):
             # Both take half of the room, whatever is in them.
             half.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        page = QWidget()
+        page = _Page()
         vbox(
             self.notice,
             self.cards,
