@@ -221,7 +221,8 @@ def _has_screen() -> bool:
 @contextmanager
 def screen() -> Iterator[tuple[str, dict[str, str]]]:
     """A screen of the soak's own, and the environment of a process that uses it; else Qt draws in memory."""
-    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen"}
+    # gRPC's notes about forks are kept from the window's terminal by its command line.
+    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "GRPC_VERBOSITY": "ERROR"}
     if not _has_screen():
         yield "without a screen", environment
         return

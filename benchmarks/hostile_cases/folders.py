@@ -223,6 +223,12 @@ class _Scene:
         good(self._ground.mosaic("daemon", "stop", var=self._var))
 
 
+def _doctor_of_full_disk(ground: Ground, var: Path) -> None:
+    done = quiet(ground.mosaic("doctor", var=var))
+    disk = next((line for line in done.out.splitlines() if " disk " in line), "")
+    expect(done.code == 1 and disk.startswith("✗"), f"exit {done.code}: {disk!r}")
+
+
 def _folder_for_database(ground: Ground) -> None:
     var = ground.fresh()
     good(ground.mosaic("daemon", "start", var=var))
@@ -351,13 +357,13 @@ def disk_checks(ground: Ground) -> Iterator[Check]:
             ["queue"],
             ["policies"],
             ["daemon", "status"],
-            ["doctor"],
         )
         disk.fill()
         for words in reads:
             yield Check(
                 f"full disk: {words[0]} {words[-1][:6]}", lambda words=words: _works(ground, var, words)
             )
+        yield Check("full disk: doctor says so", lambda: _doctor_of_full_disk(ground, var))
         yield Check("full disk: the live run lives", lambda: _lives(ground, var, live))
         yield Check("full disk: train says that the disk is full", lambda: _full(ground, var))
         yield Check("full disk: without a daemon: runs", lambda: _without_daemon(ground, var, ["runs"]))

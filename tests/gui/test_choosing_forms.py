@@ -136,6 +136,8 @@ def test_a_model_can_be_trained_on_with_any_parameters(
     qtbot: QtBot, context: Context, policies: list[Path]
 ) -> None:
     form = open_form(qtbot, context, CleanRLResumeForm, {"checkpoint": str(policies[0])})
+    # What lies under a closed heading goes with the form too.
+    assert all(part.window() is form.window() for part in (form.fixed, form.watch, form.tracking))
     assert form.how.count() == 1 and "training begins anew" in form.about.text()
     assert "learning_rate" in form.fields
     type_into(qtbot, form.total.editor, "2048")

@@ -132,7 +132,9 @@ def _inside(parameter: ParamSchema, value: float) -> bool:
 
 
 def _refusal(algo: str, parameter: ParamSchema, value: object) -> UserError:
-    return UserError(f"{algo} parameter '{parameter.name}' is {value!r:.80}, but must be {allowed(parameter)}.")
+    return UserError(
+        f"{algo} parameter '{parameter.name}' is {value!r:.80}, but must be {allowed(parameter)}."
+    )
 
 
 def allowed(parameter: ParamSchema) -> str:

@@ -190,9 +190,7 @@ class Verdict:
     """Whether the supervisor ended its process tree itself."""
 
 
-def judge(
-    run: RunRow, final: LifecycleEvent | None, code: int | None, folder: Path, stderr: Path
-) -> Verdict:
+def judge(run: RunRow, final: LifecycleEvent | None, code: int | None, folder: Path, stderr: Path) -> Verdict:
     """The verdict from the last event, the supervisor's exit code (if we are its parent) and its stderr."""
     if final is None:
         if run.stop_outcome is not None:

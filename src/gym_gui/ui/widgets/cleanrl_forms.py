@@ -225,15 +225,13 @@ class CleanRLResumeForm(ChoosingFrame[ResumeForm]):
         self._free_title = section_title("May differ")
         self._free_box = vbox(self._free)
         self.fixed = FactList()
-        self.fixed_section = Section("Stays as it was", lambda: self.fixed)
+        self.fixed_section = Section("Stays as it was", self.fixed)
         self.watch, self.tracking = WatchFields(run), TrackingFields(run)
-        self.watch_section = Section("Watch and keep", self._make_watch)
+        kept = column_of(self.watch, self.tracking, margins=(0, 0, 0, SPACE[2]), spacing=SPACE[2])
+        self.watch_section = Section("Watch and keep", kept)
         folded = folds(self.fixed_section, self.watch_section, *self.settings())
         fill(middle, self._free_title, self._free_box, folded)
         self.listen(self.watch, self.tracking)
-
-    def _make_watch(self) -> QWidget:
-        return column_of(self.watch, self.tracking, margins=(0, 0, 0, SPACE[2]), spacing=SPACE[2])
 
     def refresh(self) -> None:
         self._show_free()

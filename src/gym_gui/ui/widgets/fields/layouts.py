@@ -105,12 +105,13 @@ class ChoiceBox(QComboBox):
 class Section(QWidget):
     """A heading that opens and closes what is under it; closed, it says what is set there.
 
-    What is under it is made when it is opened for the first time: a form opens the sooner.
+    What is under it is made when it is opened for the first time: a form opens the sooner. What is there
+    already belongs to it from the beginning, and goes with it.
     """
 
-    def __init__(self, title: str, make: Callable[[], QWidget]) -> None:
+    def __init__(self, title: str, content: QWidget | Callable[[], QWidget]) -> None:
         super().__init__()
-        self._make = make
+        self._content = content
         self.body: QWidget | None = None
         self.summary = ""
         self._head = QPushButton()
@@ -128,6 +129,9 @@ class Section(QWidget):
             row.addWidget(part, stretch)
         self._head.toggled.connect(self._toggle)
         self._column = vbox(self._head, on=self, spacing=0)
+        if isinstance(content, QWidget):
+            self._put(content)
+            content.hide()
 
     def summarise(self, text: str) -> None:
         """What is set inside, for the closed heading."""
@@ -143,12 +147,18 @@ class Section(QWidget):
         self._head.setChecked(on)
 
     def _toggle(self, on: bool) -> None:
-        if self.body is None:
-            self.body = self._make()
-            self._column.addWidget(self.body)
-        self.body.setVisible(on)
+        body = self.body
+        if body is None:
+            assert not isinstance(self._content, QWidget)
+            body = self._put(self._content())
+        body.setVisible(on)
         self._summary.setText("" if on else self.summary)
         self._arrow.setText("▾" if on else "▸")
+
+    def _put(self, body: QWidget) -> QWidget:
+        self.body = body
+        self._column.addWidget(body)
+        return body
 
 
 class FactList(QWidget):
