@@ -22,7 +22,7 @@ from mosaic.trainer.doors import Context, streaming, unary
 from mosaic.trainer.engine import Engine
 from mosaic.trainer.listing import COLUMNS, MOST_RUNS, RunPage
 from mosaic.trainer.rows import RunRow, TransitionRow
-from mosaic.trainer.worker_service import WorkerService, stream_logs, stream_metrics
+from mosaic.trainer.worker_service import WorkerService
 
 _AS_STORED = (
     *("run_id", "run_name", "worker_type", "status", "outcome", "tags", "submitted_at", "started_at"),
@@ -201,18 +201,6 @@ class TrainerService(WorkerService):
                 if not rows:
                     await subscriber.wait()
         raise UnavailableError("The daemon is stopping.")
-
-    @streaming
-    async def StreamMetrics(
-        self, request: pb.StreamMetricsRequest, context: Context
-    ) -> AsyncIterator[pb.MetricBatch]:
-        async for batch in stream_metrics(self._engine, request, self._stop):
-            yield batch
-
-    @streaming
-    async def StreamLogs(self, request: pb.StreamLogsRequest, context: Context) -> AsyncIterator[pb.LogChunk]:
-        async for chunk in stream_logs(self._engine, request, self._stop):
-            yield chunk
 
 
 def _query(request: pb.ListRunsRequest) -> RunQuery:

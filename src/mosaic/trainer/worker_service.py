@@ -31,97 +31,12 @@ _RECORDS = 20_000
 Found = TypeVar("Found")
 
 
-async def stream_metrics(
-    engine: Engine, request: pb.StreamMetricsRequest, stop: asyncio.Event
-) -> AsyncIterator[pb.MetricBatch]:
-    """Scalars from the cursor on; with `follow` until the run has ended."""
-    run_id = engine.registry.resolve(request.run_id).run_id
-    reader = EventReader(engine.paths.run(run_id).run_dir, cursor=request.cursor or None)
-
-    async def look() -> pb.MetricBatch | None:
-        chunks = await asyncio.to_thread(reader.poll, _RECORDS)
-        return pb.MetricBatch(chunks=map(_chunk, chunks), cursor=reader.cursor()) if chunks else None
-
-    with engine.broker.subscribe(run_id) as subscriber:
-        async for batch in _follow(engine, subscriber, request.follow, stop, look, _METRICS_SECONDS):
-            yield batch
-
-
 def _chunk(chunk: ScalarChunk) -> pb.MetricChunk:
     series = [
         pb.Series(tag=tag, steps=one.steps, wall_times=one.wall_times, values=one.values)
         for tag, one in chunk.series.items()
     ]
     return pb.MetricChunk(source=chunk.source, purge_from=chunk.purge_from, series=series)
-
-
-async def stream_logs(
-    engine: Engine, request: pb.StreamLogsRequest, stop: asyncio.Event
-) -> AsyncIterator[pb.LogChunk]:
-    """Bytes of a log from the offset on; with `follow` until the run has ended."""
-    run_id, offset = engine.registry.resolve(request.run_id).run_id, request.offset
-    known = engine.paths.run_logs(run_id)
-    if request.stream not in known:
-        raise UserError(f"'{request.stream}' is not a log of a run: it is one of {', '.join(known)}.")
-
-    async def look() -> pb.LogChunk | None:
-        nonlocal offset
-        data = _read(known[request.stream], offset)
-        offset += len(data)
-        return pb.LogChunk(data=data, offset=offset) if data else None
-
-    with engine.broker.subscribe(run_id) as subscriber:
-        async for chunk in _follow(engine, subscriber, request.follow, stop, look, _LOGS_SECONDS):
-            yield chunk
-
-
-async def _stream_published(
-    engine: Engine, stream: str, request: pb.StreamPublishedRequest, stop: asyncio.Event
-) -> AsyncIterator[pb.PublishedBatch]:
-    """Items after the cursor, as far as they are kept; with `follow` until the run has ended."""
-    run_id, seen = engine.registry.resolve(request.run_id).run_id, request.since_seq
-    ring = engine.published.ring(run_id, stream)
-
-    async def look() -> pb.PublishedBatch | None:
-        nonlocal seen
-        batch = ring.since(seen)
-        seen = batch.items[-1].seq if batch is not None else seen
-        return batch
-
-    with ExitStack() as stack:
-        subscriber = stack.enter_context(engine.broker.subscribe(run_id))
-        stack.enter_context(engine.published.reading(run_id, subscriber))
-        if request.follow:
-            # One glance is not a reason for a worker to hurry.
-            stack.enter_context(engine.control.reading(run_id))
-        async for batch in _follow(engine, subscriber, request.follow, stop, look):
-            yield batch
-
-
-async def _follow(
-    engine: Engine,
-    subscriber: Subscriber,
-    follow: bool,
-    stop: asyncio.Event,
-    look: Callable[[], Awaitable[Found | None]],
-    seconds: float | None = None,
-) -> AsyncIterator[Found]:
-    """What `look` finds, until it finds nothing more; with `follow` until the run has ended as well.
-
-    It looks when the run has news, and every so many seconds.
-    """
-    while True:
-        # Asked first: what was written before the end is found after it.
-        ended = engine.registry.get(subscriber.run_id).status == RunStatus.TERM
-        found = await look()
-        if found is not None:
-            yield found
-        elif ended or not follow:
-            return
-        else:
-            await subscriber.wait(seconds)
-        if stop.is_set():
-            raise UnavailableError("The daemon is stopping.")
 
 
 def _read(path: Path, offset: int) -> bytes:
@@ -205,15 +120,96 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
     async def StreamRunSteps(
         self, request: pb.StreamPublishedRequest, context: Context
     ) -> AsyncIterator[pb.PublishedBatch]:
-        async for batch in _stream_published(self._engine, "steps", request, self._stop):
+        async for batch in self._stream_published("steps", request):
             yield batch
 
     @streaming
     async def StreamRunEpisodes(
         self, request: pb.StreamPublishedRequest, context: Context
     ) -> AsyncIterator[pb.PublishedBatch]:
-        async for batch in _stream_published(self._engine, "episodes", request, self._stop):
+        async for batch in self._stream_published("episodes", request):
             yield batch
+
+    async def _stream_published(
+        self, stream: str, request: pb.StreamPublishedRequest
+    ) -> AsyncIterator[pb.PublishedBatch]:
+        """Items after the cursor, as far as they are kept; with `follow` until the run has ended."""
+        engine, seen = self._engine, request.since_seq
+        run_id = engine.registry.resolve(request.run_id).run_id
+        ring = engine.published.ring(run_id, stream)
+
+        async def look() -> pb.PublishedBatch | None:
+            nonlocal seen
+            batch = ring.since(seen)
+            seen = batch.items[-1].seq if batch is not None else seen
+            return batch
+
+        with ExitStack() as stack:
+            subscriber = stack.enter_context(engine.broker.subscribe(run_id))
+            stack.enter_context(engine.published.reading(run_id, subscriber))
+            if request.follow:
+                # One glance is not a reason for a worker to hurry.
+                stack.enter_context(engine.control.reading(run_id))
+            async for batch in self._follow(subscriber, request.follow, look):
+                yield batch
+
+    @streaming
+    async def StreamMetrics(
+        self, request: pb.StreamMetricsRequest, context: Context
+    ) -> AsyncIterator[pb.MetricBatch]:
+        """Scalars from the cursor on; with `follow` until the run has ended."""
+        run_id = self._engine.registry.resolve(request.run_id).run_id
+        reader = EventReader(self._engine.paths.run(run_id).run_dir, cursor=request.cursor or None)
+
+        async def look() -> pb.MetricBatch | None:
+            chunks = await asyncio.to_thread(reader.poll, _RECORDS)
+            return pb.MetricBatch(chunks=map(_chunk, chunks), cursor=reader.cursor()) if chunks else None
+
+        with self._engine.broker.subscribe(run_id) as subscriber:
+            async for batch in self._follow(subscriber, request.follow, look, _METRICS_SECONDS):
+                yield batch
+
+    @streaming
+    async def StreamLogs(self, request: pb.StreamLogsRequest, context: Context) -> AsyncIterator[pb.LogChunk]:
+        """Bytes of a log from the offset on; with `follow` until the run has ended."""
+        run_id, offset = self._engine.registry.resolve(request.run_id).run_id, request.offset
+        known = self._engine.paths.run_logs(run_id)
+        if request.stream not in known:
+            raise UserError(f"'{request.stream}' is not a log of a run: it is one of {', '.join(known)}.")
+
+        async def look() -> pb.LogChunk | None:
+            nonlocal offset
+            data = _read(known[request.stream], offset)
+            offset += len(data)
+            return pb.LogChunk(data=data, offset=offset) if data else None
+
+        with self._engine.broker.subscribe(run_id) as subscriber:
+            async for chunk in self._follow(subscriber, request.follow, look, _LOGS_SECONDS):
+                yield chunk
+
+    async def _follow(
+        self,
+        subscriber: Subscriber,
+        follow: bool,
+        look: Callable[[], Awaitable[Found | None]],
+        seconds: float | None = None,
+    ) -> AsyncIterator[Found]:
+        """What `look` finds, until it finds nothing more; with `follow` until the run has ended as well.
+
+        It looks when the run has news, and every so many seconds.
+        """
+        while True:
+            # Asked first: what was written before the end is found after it.
+            ended = self._engine.registry.get(subscriber.run_id).status == RunStatus.TERM
+            found = await look()
+            if found is not None:
+                yield found
+            elif ended or not follow:
+                return
+            else:
+                await subscriber.wait(seconds)
+            if self._stop.is_set():
+                raise UnavailableError("The daemon is stopping.")
 
     async def _publish(
         self, stream: str, requests: AsyncIterator[pb.PublishRequest], context: Context
