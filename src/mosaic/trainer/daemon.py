@@ -37,7 +37,7 @@ from mosaic.contract.paths import VarPaths
 from mosaic.contract.process import ProcessIdentity, boot_id, grace_seconds
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 from mosaic.trainer import log
-from mosaic.trainer.doors import Door, TokenInterceptor
+from mosaic.trainer.doors import Door
 from mosaic.trainer.engine import Engine
 from mosaic.trainer.log import Code
 from mosaic.trainer.registry import Registry
@@ -182,8 +182,7 @@ class Daemon:
         engine = Engine(self._paths, registry, machine)
         service = TrainerService(engine, self._stop)
         unbound = DaemonAddress("", os.getpid(), __version__, secrets.token_hex(32), self._lock.holder.folder)
-        guard = TokenInterceptor(unbound, self._lock)
-        server = grpc.aio.server(interceptors=[guard, Door()], options=_SERVER_OPTIONS)
+        server = grpc.aio.server(interceptors=[Door(unbound, self._lock)], options=_SERVER_OPTIONS)
         pb_grpc.add_TrainerServiceServicer_to_server(service, server)
         health = health_aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(health, server)

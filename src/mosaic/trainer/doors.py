@@ -13,18 +13,10 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from mosaic.contract.connection import TOKEN_KEY, DaemonAddress
-from mosaic.contract.errors import (
-    ConflictError,
-    MosaicError,
-    NotFoundError,
-    StorageError,
-    UnavailableError,
-    UserError,
-)
+from mosaic.contract.errors import MosaicError, UserError
 from mosaic.contract.run_config import MOST_CONFIG_BYTES
 from mosaic.trainer import log
 from mosaic.trainer.log import Code
-from mosaic.trainer.storage import DamagedError
 
 if TYPE_CHECKING:
     from mosaic.trainer.daemon import DaemonLock
@@ -32,8 +24,11 @@ if TYPE_CHECKING:
 _OPEN_SERVICE = "/grpc.health.v1.Health/"
 
 
-class TokenInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """Refuses calls without the token, and those of somebody who has it from a copy of the folder."""
+class Door(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+    """Refuses calls without the token, and those of somebody who has it from a copy of the folder.
+
+    Unreadable messages come in as `Malformed`: gRPC would call them an error of the daemon.
+    """
 
     def __init__(self, address: DaemonAddress, lock: DaemonLock) -> None:
         ((_, self._expected),) = address.metadata()
@@ -41,13 +36,31 @@ class TokenInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
         handler = await continuation(details)
+        if handler is None:
+            return None
         given = dict(details.invocation_metadata).get(TOKEN_KEY)
         if given is None and details.method.startswith(_OPEN_SERVICE):
-            return handler
+            return _forgiving(handler)
         # A folder that was moved away is not ours to serve: what we write goes to where it was.
         if self._lock.at_home and given is not None and hmac.compare_digest(given, self._expected):
-            return handler
+            return _forgiving(handler)
         return _refuse(handler)
+
+
+class Malformed:
+    """Stands for a message that cannot be read."""
+
+
+def _forgiving(handler: Any) -> Any:
+    """The same handler, which gets `Malformed` for what it cannot read."""
+
+    def read_or_mark(data: bytes) -> Any:
+        try:
+            return handler.request_deserializer(data)
+        except (DecodeError, ValueError):
+            return Malformed()
+
+    return handler._replace(request_deserializer=read_or_mark)
 
 
 def _refuse(handler: Any) -> Any:
@@ -62,8 +75,6 @@ def _refuse(handler: Any) -> Any:
         await unary(request, context)
         yield
 
-    if handler is None:
-        return None
     make = (
         grpc.unary_stream_rpc_method_handler
         if handler.response_streaming
@@ -90,28 +101,6 @@ _MOST = {"tags": 1_000_000, "items": 20_000}
 _MOST_OTHERS = 1_000
 _MOST_NUMBER = 2**53
 _MAY_BE_NEGATIVE = frozenset({"priority"})
-
-
-class Malformed:
-    """Stands for a message that cannot be read."""
-
-
-class Door(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """Lets unreadable messages through as `Malformed`: gRPC would call them an error of the daemon."""
-
-    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
-        handler = await continuation(details)
-        if handler is None or handler.request_deserializer is None:
-            return handler
-        read = handler.request_deserializer
-
-        def read_or_mark(data: bytes) -> Any:
-            try:
-                return read(data)
-            except (DecodeError, ValueError):
-                return Malformed()
-
-        return handler._replace(request_deserializer=read_or_mark)
 
 
 def check(message: Message | Malformed) -> None:
@@ -154,17 +143,9 @@ Answer = TypeVar("Answer")
 class ForbiddenError(MosaicError):
     """The caller is not who it says it is."""
 
+    status = "PERMISSION_DENIED"
 
-_CODES: dict[type[MosaicError], grpc.StatusCode] = {
-    NotFoundError: grpc.StatusCode.NOT_FOUND,
-    UserError: grpc.StatusCode.INVALID_ARGUMENT,
-    # Rebuilt in a moment: the client asks again.
-    DamagedError: grpc.StatusCode.UNAVAILABLE,
-    ConflictError: grpc.StatusCode.FAILED_PRECONDITION,
-    StorageError: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    UnavailableError: grpc.StatusCode.UNAVAILABLE,
-    ForbiddenError: grpc.StatusCode.PERMISSION_DENIED,
-}
+
 _OF_VALUES = (OverflowError, RecursionError, UnicodeError)
 """What Python and SQLite raise for values that they cannot hold; those have come with the call."""
 _MOST_SAID = 2000
@@ -179,7 +160,7 @@ async def _abort(context: Context, method: str, error: Exception) -> None:
     """End the call with a code; an error that is not ours goes into the log with its traceback."""
     if isinstance(error, _OF_VALUES):
         error = UserError(f"The call has a value that cannot be stored ({type(error).__name__}): {error}.")
-    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), grpc.StatusCode.INTERNAL)
+    code = grpc.StatusCode[error.status if isinstance(error, MosaicError) else MosaicError.status]
     if code == grpc.StatusCode.INTERNAL:
         log.exception(Code.CALL_FAILED, method)
         await context.abort(code, "The daemon's log has the details.")

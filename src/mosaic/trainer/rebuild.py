@@ -24,7 +24,7 @@ from mosaic.contract.events import FINAL_EVENTS, EventKind, LifecycleReader, tai
 from mosaic.contract.fsm import Outcome, RunStatus
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig
-from mosaic.trainer.rows import RunRow, TransitionRow, encode, new_row
+from mosaic.trainer.rows import RunRow, TransitionRow, encode, new_row, with_notes
 from mosaic.trainer.supervisors import lock_is_held
 
 _RUN_ID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
@@ -198,9 +198,7 @@ def _read_record(paths: VarPaths, base: RunRow) -> FoundRun | None:
     if not history or any(entry.run_id != row.run_id for entry in history):
         return None
     if isinstance(notes, str):
-        metadata = row.config["metadata"]
-        ui = {**metadata["ui"], "notes": notes}
-        row = replace(row, config={**row.config, "metadata": {**metadata, "ui": ui}})
+        row = replace(row, config=with_notes(row.config, notes))
     return FoundRun(row, tuple(history), whole=True)
 
 

@@ -112,6 +112,12 @@ def encode(columns: Mapping[str, Any]) -> dict[str, Any]:
     return {name: json.dumps(value) if name in JSON_COLUMNS else value for name, value in columns.items()}
 
 
+def with_notes(config: Mapping[str, Any], notes: str) -> dict[str, Any]:
+    """A run's config with other notes."""
+    metadata = config["metadata"]
+    return {**config, "metadata": {**metadata, "ui": {**metadata["ui"], "notes": notes}}}
+
+
 def new_row(run_id: str, request_id: str, config: TrainRunConfig, reason: str, submitted_at: float) -> RunRow:
     """A run that has just been accepted; it gets its position and place when it is stored."""
     resources = config.resources

@@ -20,7 +20,7 @@ from mosaic.contract.run_config import MOST_CONFIG_BYTES
 from mosaic.contract.run_filter import BRIEF, RunQuery
 from mosaic.trainer.doors import Context, streaming, unary
 from mosaic.trainer.engine import Engine
-from mosaic.trainer.listing import COLUMNS, MOST_RUNS, RunPage
+from mosaic.trainer.listing import COLUMNS, MOST_RUNS
 from mosaic.trainer.rows import RunRow, TransitionRow
 from mosaic.trainer.worker_service import WorkerService
 
@@ -43,18 +43,8 @@ def run_message(engine: Engine, run: RunRow, history: Sequence[TransitionRow] = 
         headline_json=json.dumps(engine.live_headline(run.run_id) or run.headline),
         worker_json=json.dumps(run.worker),
         gpus=run.gpu_ids,
-        history=[transition_message(row) for row in history],
+        history=[pb.Transition(**vars(row)) for row in history],
     )
-
-
-def page_message(engine: Engine, page: RunPage) -> pb.ListRunsResponse:
-    """A page of a list."""
-    counts = [
-        pb.StateCount(status=status, outcome=outcome or "", runs=runs)
-        for (status, outcome), runs in page.counts.items()
-    ]
-    runs = [_listed(engine, run, page.ahead) for run in page.runs]
-    return pb.ListRunsResponse(runs=runs, next_cursor=page.next_cursor, counts=counts)
 
 
 def _listed(engine: Engine, run: dict[str, Any], ahead: Mapping[str, int]) -> pb.Run:
@@ -71,10 +61,6 @@ def _listed(engine: Engine, run: dict[str, Any], ahead: Mapping[str, int]) -> pb
     if newest is not None:
         run["headline_json"] = json.dumps(newest)
     return pb.Run(**{name: value for name, value in run.items() if value is not None})
-
-
-def transition_message(row: TransitionRow) -> pb.Transition:
-    return pb.Transition(**vars(row))
 
 
 _PAUSE_SECONDS = 20.0
@@ -97,8 +83,7 @@ class TrainerService(WorkerService):
 
     @unary
     async def CancelRun(self, request: pb.CancelRunRequest, context: Context) -> pb.Run:
-        run = self._engine.registry.resolve(request.run_id)
-        return run_message(self._engine, self._engine.cancel(run.run_id, request.reason))
+        return run_message(self._engine, self._engine.cancel(request.run_id, request.reason))
 
     @unary
     async def PauseRun(self, request: pb.PauseRunRequest, context: Context) -> pb.Run:
@@ -121,15 +106,14 @@ class TrainerService(WorkerService):
 
     @unary
     async def ReorderRun(self, request: pb.ReorderRunRequest, context: Context) -> pb.Run:
-        run = self._engine.registry.resolve(request.run_id)
         priority = request.priority if request.HasField("priority") else None
-        return run_message(self._engine, self._engine.reorder(run.run_id, priority, request.before_run_id))
+        run = self._engine.reorder(request.run_id, priority, request.before_run_id)
+        return run_message(self._engine, run)
 
     @unary
     async def LabelRun(self, request: pb.LabelRunRequest, context: Context) -> pb.Run:
-        run = self._engine.registry.resolve(request.run_id)
         labelled = self._engine.label(
-            run.run_id,
+            request.run_id,
             request.run_name if request.HasField("run_name") else None,
             list(request.tags.tags) if request.HasField("tags") else None,
             request.notes if request.HasField("notes") else None,
@@ -143,12 +127,17 @@ class TrainerService(WorkerService):
 
     @unary
     async def ListRuns(self, request: pb.ListRunsRequest, context: Context) -> pb.ListRunsResponse:
-        return page_message(self._engine, await self._engine.listing.page(_query(request)))
+        page = await self._engine.listing.page(_query(request))
+        counts = [
+            pb.StateCount(status=status, outcome=outcome or "", runs=runs)
+            for (status, outcome), runs in page.counts.items()
+        ]
+        runs = [_listed(self._engine, run, page.ahead) for run in page.runs]
+        return pb.ListRunsResponse(runs=runs, next_cursor=page.next_cursor, counts=counts)
 
     @unary
     async def DeleteRun(self, request: pb.DeleteRunRequest, context: Context) -> pb.DeleteRunResponse:
-        run = self._engine.registry.resolve(request.run_id)
-        return pb.DeleteRunResponse(freed_bytes=await self._engine.remove(run.run_id))
+        return pb.DeleteRunResponse(freed_bytes=await self._engine.remove(request.run_id))
 
     @unary
     async def GetHealth(self, request: pb.GetHealthRequest, context: Context) -> pb.Health:
@@ -186,12 +175,13 @@ class TrainerService(WorkerService):
                 rows = self._engine.registry.history(seen, run_id)
                 for row in rows:
                     seen = row.seq
-                    yield pb.RunUpdate(transition=transition_message(row))
+                    yield pb.RunUpdate(transition=pb.Transition(**vars(row)))
                 if request.headlines:
-                    for about, headline in subscriber.take_headlines().items():
+                    headlines, changed = subscriber.take()
+                    for about, headline in headlines.items():
                         message = pb.Headline(run_id=about, headline_json=json.dumps(headline))
                         yield pb.RunUpdate(headline=message)
-                    for about in subscriber.take_changed():
+                    for about in changed:
                         run = self._engine.registry.known(about)
                         if run is None:
                             yield pb.RunUpdate(removed=about)

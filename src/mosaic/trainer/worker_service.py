@@ -94,7 +94,7 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
             if run.pause_wanted != (run.status == RunStatus.PAUSE):
                 # A wish that was lost with a connection. One that is met is not repeated: a run that others
                 # have stopped meanwhile would go on.
-                channel.pause(run.pause_wanted)
+                channel.tell(pause=run.pause_wanted)
             while True:
                 messages = await channel.messages()
                 if self._stop.is_set():
@@ -223,7 +223,7 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
                 take_json(item.payload_json, "'payload_json'", MOST_CONFIG_BYTES)
             accepted += self._engine.published.add(request.run_id, stream, request.items)
             # Credits come back at once: a reader that lags loses items of its own, it holds up no worker.
-            self._engine.control.grant(request.run_id, len(request.items))
+            self._engine.control.tell(request.run_id, credits=len(request.items))
         return pb.PublishResponse(accepted=accepted)
 
     def _check(self, run_id: str, context: Context) -> None:
