@@ -24,7 +24,7 @@ from mosaic.contract.events import FINAL_EVENTS, EventKind, LifecycleReader, tai
 from mosaic.contract.fsm import Outcome, RunStatus
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig
-from mosaic.trainer.rows import RunRow, TransitionRow, encode, new_row, with_notes
+from mosaic.trainer.rows import RunRow, TransitionRow, insert, new_row, with_notes
 from mosaic.trainer.supervisors import lock_is_held
 
 _RUN_ID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
@@ -139,9 +139,7 @@ def _insert(connection: sqlite3.Connection, found: Sequence[FoundRun]) -> None:
     for one in ordered:
         run_id = one.row.run_id
         row = replace(one.row, position=positions[run_id], place=float(places.get(run_id, positions[run_id])))
-        columns = encode(vars(row))
-        names, marks = ", ".join(columns), ", ".join("?" * len(columns))
-        connection.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", list(columns.values()))
+        insert(connection, vars(row))
         unnumbered += [change for change in one.history if not _keeps_number(connection, change)]
     # Who watches must see as new what comes now, also where the numbers of removed runs are forgotten.
     (used,) = connection.execute("SELECT coalesce(max(seq), 0) FROM transitions").fetchone()

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from mosaic.contract.atomic import write_json
 from mosaic.contract.capabilities import find_worker
 from mosaic.contract.connection import FOLDER_VARIABLE, RUN_VARIABLE, SECRET_VARIABLE, folder_identity
@@ -141,11 +143,8 @@ def find(run_id: str, paths: VarPaths) -> ProcessIdentity | None:
 
 def reserved_gpus(pid: int) -> list[int]:
     """The GPUs that a supervisor was given when it was started."""
-    for entry in _environment_of(pid):
-        name, _, value = entry.partition(b"=")
-        if name.decode(errors="replace") == _RESERVED_VARIABLE:
-            return [int(part) for part in value.split(b",") if part]
-    return []
+    reserved = _environment_of(pid).get(_RESERVED_VARIABLE.encode(), b"")
+    return [int(part) for part in reserved.split(b",") if part]
 
 
 def end_leftovers(run_id: str, paths: VarPaths) -> list[int]:
@@ -166,28 +165,26 @@ def is_ours(supervisor: ProcessIdentity, run_id: str, paths: VarPaths) -> bool:
 
 def lives_elsewhere(run_id: str, paths: VarPaths) -> bool:
     """Whether the run has processes in another folder, which is a copy of ours or ours a copy of it."""
-    return any(_whose(int(entry), run_id, paths) is False for entry in os.listdir("/proc") if entry.isdigit())
+    return any(_whose(pid, run_id, paths) is False for pid in psutil.pids())
 
 
 def _processes_of(run_id: str, paths: VarPaths) -> Iterator[ProcessIdentity]:
     """Those with the run's name in their environment, and those with its mark, who may have none."""
     lock = paths.run(run_id).lock
     mark = family_mark(lock) if lock.exists() else None
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
+    for pid in psutil.pids():
         # Who it is comes first: should the pid change hands now, the signal finds nobody.
-        identity = ProcessIdentity.of(int(entry))
+        identity = ProcessIdentity.of(pid)
         if identity is None:
             continue
-        marked = mark is not None and wears_mark(identity.pid, mark)
-        if marked or _whose(identity.pid, run_id, paths):
+        marked = mark is not None and wears_mark(pid, mark)
+        if marked or _whose(pid, run_id, paths):
             yield identity
 
 
 def _whose(pid: int, run_id: str, paths: VarPaths) -> bool | None:
     """Whether a process of the run belongs to this folder; None for one that is not of the run."""
-    told = dict(entry.partition(b"=")[::2] for entry in _environment_of(pid))
+    told = _environment_of(pid)
     if told.get(RUN_VARIABLE.encode()) != run_id.encode():
         return None
     if FOLDER_VARIABLE.encode() in told:
@@ -196,8 +193,9 @@ def _whose(pid: int, run_id: str, paths: VarPaths) -> bool | None:
     return told.get(VAR_VARIABLE.encode()) == os.fsencode(paths.root)
 
 
-def _environment_of(pid: int) -> list[bytes]:
+def _environment_of(pid: int) -> dict[bytes, bytes]:
     try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
-        return []
+        return {}
+    return dict(entry.partition(b"=")[::2] for entry in entries)
