@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
-from mosaic.contract.errors import StorageError
 from mosaic.contract.outside import read_json
 
 MANIFEST_NAME = "analytics.json"
@@ -72,24 +71,6 @@ def kind_of(path: str) -> Kind:
         return _KIND_OF_SUFFIX[file.suffix]
     # A run of several trainings has such folders further down.
     return next((_KIND_OF_FOLDER[name] for name in file.parts[:-1] if name in _KIND_OF_FOLDER), "other")
-
-
-def read_manifest(run_dir: Path) -> dict[str, Any] | None:
-    """The run's manifest; None before there is one."""
-    path = run_dir / MANIFEST_NAME
-    try:
-        manifest = read_json(path)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StorageError(f"The manifest {path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise StorageError(
-            f"The manifest {path} is not valid JSON ({error}); delete it to see the run without it."
-        ) from error
-    if not isinstance(manifest, dict):
-        raise StorageError(f"The manifest {path} holds no JSON object; delete it to see the run without it.")
-    return manifest
 
 
 def read_losses(run_dir: Path) -> dict[str, dict[str, str]]:
