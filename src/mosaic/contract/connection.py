@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from mosaic.contract.atomic import write_json
 from mosaic.contract.process import ProcessIdentity, boot_id
@@ -75,15 +76,11 @@ class DaemonAddress:
     @classmethod
     def read(cls, path: Path) -> DaemonAddress | None:
         """The daemon that was last here; None also in a copied file. Whether it lives is another question."""
-        try:
-            given = json.loads(path.read_bytes())
-            found = cls(**{name: given[name] for name in ("address", "pid", "version", "token")})
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        folder = str(given.get("folder", ""))
-        if not isinstance(found.pid, int) or folder not in ("", folder_identity(path.parent)):
-            return None
-        return cls(found.address, found.pid, found.version, found.token, folder)
+        with contextlib.suppress(OSError):
+            found = _said(cls, path.read_bytes())
+            if found is not None and found.folder in ("", folder_identity(path.parent)):
+                return found
+        return None
 
 
 @dataclass(frozen=True)
@@ -118,16 +115,10 @@ class LockHolder:
     @classmethod
     def read(cls, path: Path) -> LockHolder | None:
         """Who held the lock last, whether it lives or not; None when nobody has said so."""
-        try:
-            with path.open("rb") as file:
-                given = json.loads(file.readline())
-            known: dict[str, Any] = {
-                field.name: given[field.name] for field in fields(cls) if field.name in given
-            }
-            found = cls(**known)
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        return found if isinstance(found.pid, int) and isinstance(found.start, int) else None
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            found = _said(cls, file.readline())
+            return found if found is not None and isinstance(found.start, int) else None
+        return None
 
     @classmethod
     def living(cls, path: Path) -> LockHolder | None:
@@ -136,3 +127,16 @@ class LockHolder:
         if found is None or found.boot != boot_id() or found.folder != folder_identity(path.parent):
             return None
         return found if ProcessIdentity(found.pid, found.start).alive() else None
+
+
+Daemon = TypeVar("Daemon", DaemonAddress, LockHolder)
+
+
+def _said(kind: type[Daemon], text: bytes) -> Daemon | None:
+    """What a daemon says of itself; None for anything else. Keys of other releases are passed over."""
+    try:
+        given = json.loads(text)
+        found = kind(**{one.name: given[one.name] for one in fields(kind) if one.name in given})
+    except (ValueError, TypeError):
+        return None
+    return found if isinstance(found.pid, int) else None

@@ -152,13 +152,14 @@ class Engine:
 
     def hear(self, run_id: str) -> None:
         """The run's supervisor has called: take in what its event file has got."""
-        attached = self.lifecycle.attached(run_id)
+        attached = self.lifecycle.attached.get(run_id)
         if attached is not None:
             attached.hear()
+            attached.look()
 
     def live_headline(self, run_id: str) -> dict[str, Any] | None:
         """The newest headline of a live run, from its events; None where the one in its row is the newest."""
-        attached = self.lifecycle.attached(run_id)
+        attached = self.lifecycle.attached.get(run_id)
         return (attached.headline or None) if attached is not None else None
 
     def waits_for(self, run_id: str, ahead: int) -> str | None:
