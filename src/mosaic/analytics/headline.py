@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -106,10 +106,9 @@ class SourceProgress:
     def update(self, chunk: ScalarChunk, wanted: tuple[str, ...]) -> None:
         """Takes in a chunk; of tags that begin with one of `wanted` the latest finite value is kept."""
         if chunk.purge_from is not None:
-            for part in (self.training, self.other, self.evaluation):
+            clocks, episodes = (self.training, self.other, self.evaluation), self.training_episodes
+            for part in (*clocks, episodes, self.evaluation_episodes):
                 part.purge(chunk.purge_from)
-            self.training_episodes.purge(chunk.purge_from)
-            self.evaluation_episodes.purge(chunk.purge_from)
         for tag, series in chunk.series.items():
             if not len(series):
                 continue
@@ -166,11 +165,6 @@ class Headline:
         shares = {name: _finite(share) for name, share in self.time_shares.items()}
         data["time_shares"] = {name: share for name, share in shares.items() if share is not None}
         return data
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Headline:
-        """The headline that `as_json` gave; keys of other versions are passed over."""
-        return cls(**{key: value for key, value in data.items() if key in cls.__dataclass_fields__})
 
 
 class HeadlineTracker:

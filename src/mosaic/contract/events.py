@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -112,11 +113,8 @@ class LifecycleReader:
 
 def last_event_seq(path: Path) -> int:
     """The number of the last event in the file, 0 when there is none. Ends a torn last line first."""
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError:
-        return 0
-    with path.open("rb+") as file:
+    with contextlib.suppress(FileNotFoundError), path.open("rb+") as file:
+        size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 1))
         if size and file.read(1) != b"\n":
             file.write(b"\n")

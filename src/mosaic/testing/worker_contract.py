@@ -35,7 +35,7 @@ from mosaic.contract.errors import ConflictError, UserError
 from mosaic.contract.events import FINAL_EVENTS, EventKind, LifecycleEvent, LifecycleReader
 from mosaic.contract.fsm import LIVE
 from mosaic.contract.paths import VAR_VARIABLE
-from mosaic.contract.process import ProcessIdentity, descendants, process_state
+from mosaic.contract.process import ProcessIdentity, process_state, tree_below
 
 Answer = TypeVar("Answer")
 
@@ -100,13 +100,14 @@ class LiveRuns:
     def tree(self, run: RunRecord) -> list[ProcessIdentity]:
         """The supervisor and all processes below it."""
         assert run.supervisor_pid is not None, "a run that trains has a supervisor"
-        found = map(ProcessIdentity.of, [run.supervisor_pid, *descendants(run.supervisor_pid)])
-        return [identity for identity in found if identity is not None]
+        supervisor = ProcessIdentity.of(run.supervisor_pid)
+        tree = [supervisor, *tree_below(run.supervisor_pid)]
+        return [one for one in tree if one is not None and one.alive()]
 
     def states(self, run: RunRecord) -> set[str | None]:
         """The kernel's letters for what the processes below the supervisor do."""
         assert run.supervisor_pid is not None, "a run that trains has a supervisor"
-        return {process_state(pid) for pid in descendants(run.supervisor_pid)}
+        return {process_state(one.pid) for one in tree_below(run.supervisor_pid)}
 
 
 def wait_for(look: Callable[[], Answer | None], what: str) -> Answer:

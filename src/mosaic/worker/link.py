@@ -40,12 +40,8 @@ class Allowance:
         """Held to look and to take; told of every change."""
         self._credits = 0
         self._window = 0
-        self._rate_hz = 0.0
-
-    @property
-    def rate_hz(self) -> float:
+        self.rate_hz = 0.0
         """At most so many items a second; 0 for no limit."""
-        return self._rate_hz
 
     def grant(self, credits: int) -> None:
         with self.changed:
@@ -55,7 +51,7 @@ class Allowance:
 
     def limit_rate(self, hertz: float) -> None:
         with self.changed:
-            self._rate_hz = hertz
+            self.rate_hz = hertz
             self.changed.notify_all()
 
     def take(self, wanted: int) -> int:

@@ -94,13 +94,11 @@ _HEAD_BYTES = 24
 class EventReader:
     """The scalars of all event files under `folder`, in pieces, as they come.
 
-    `behind` is True when the last poll stopped at its limit, so there is more to read at once. `problems`
-    says of each file that cannot be read on why; such a file is tried again when it changes.
+    `problems` says of each file that cannot be read on why; such a file is tried again when it changes.
     """
 
     def __init__(self, folder: Path, cursor: str | None = None) -> None:
         self.folder = folder
-        self.behind = False
         self.problems: dict[str, str] = {}
         self._positions = load_cursor(cursor) if cursor is not None else {}
         self._parser = EventParser()
@@ -113,7 +111,6 @@ class EventReader:
             scalars = Scalars(source)
             left -= self._read_source(files, scalars, left)
             chunks += scalars.filled()
-        self.behind = left <= 0
         return chunks
 
     def cursor(self) -> str:
