@@ -8,12 +8,11 @@ from pathlib import Path, PurePosixPath
 from typing import Literal
 
 from mosaic.contract.outside import read_json
-
-MANIFEST_NAME = "analytics.json"
-PROVENANCE_NAME = "provenance.json"
+from mosaic.contract.paths import RunPaths
 
 Kind = Literal["model", "checkpoint", "events", "video", "log", "manifest", "provenance", "other"]
 
+_KIND_OF_PATH: dict[str, Kind] = {"analytics.json": "manifest", "provenance.json": "provenance"}
 # Not `videos`: a recorder leaves notes of its own beside each film.
 _KIND_OF_FOLDER: dict[str, Kind] = {"checkpoints": "checkpoint", "logs": "log"}
 _KIND_OF_SUFFIX: dict[str, Kind] = {
@@ -61,10 +60,8 @@ def list_artifacts(run_dir: Path) -> list[Artifact]:
 def kind_of(path: str) -> Kind:
     """What the file at a path inside a run's folder is, by its place and name."""
     file = PurePosixPath(path)
-    if path == MANIFEST_NAME:
-        return "manifest"
-    if path == PROVENANCE_NAME:
-        return "provenance"
+    if path in _KIND_OF_PATH:
+        return _KIND_OF_PATH[path]
     if "tfevents" in file.name:
         return "events"
     if file.suffix in _KIND_OF_SUFFIX:
@@ -76,7 +73,7 @@ def kind_of(path: str) -> Kind:
 def read_losses(run_dir: Path) -> dict[str, dict[str, str]]:
     """What computes each loss of a run (`by` a kernel or torch) and `why`; nothing where that is not told."""
     try:
-        told = read_json(run_dir / PROVENANCE_NAME)["losses"]
+        told = read_json(RunPaths(run_dir).provenance)["losses"]
         return {name: {"by": str(loss["by"]), "why": str(loss["why"])} for name, loss in told.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}

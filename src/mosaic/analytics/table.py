@@ -6,14 +6,13 @@ import csv
 import io
 import math
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, fields
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from mosaic.analytics.event_files import ScalarChunk, Series
 
 
-@dataclass(frozen=True, slots=True)
-class MetricRow:
+class MetricRow(NamedTuple):
     """One point of one metric."""
 
     step: int
@@ -98,14 +97,13 @@ class MetricTable:
 
     def rows(self, tag: str | None = None) -> list[MetricRow]:
         """Every point, or those of one metric, by step and then by time."""
-        points = sorted(
-            (step, wall_time, source, name, value)
+        return sorted(
+            MetricRow(step, wall_time, source, name, value)
             for source, columns in self._sources.items()
             for name, series in columns.items()
             if tag is None or name == tag
             for step, wall_time, value in zip(series.steps, series.wall_times, series.values, strict=True)
         )
-        return [MetricRow(*point) for point in points]
 
     def series(self, tag: str) -> Series:
         """One metric from all sources, by step and then by time; empty when there is none of that name."""
@@ -123,8 +121,8 @@ class MetricTable:
         """One line for each point, under a line of names."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(column.name for column in fields(MetricRow))
-        writer.writerows(astuple(row) for row in self.rows())
+        writer.writerow(MetricRow._fields)
+        writer.writerows(self.rows())
         return out.getvalue()
 
     def as_json(self) -> dict[str, dict[str, dict[str, list[Any]]]]:

@@ -36,12 +36,10 @@ class Machine:
 
 def check_possible(resources: Resources, machine: Machine) -> None:
     """Refuse what this machine could never give."""
-    if resources.cpus > machine.cpus:
-        raise UserError(f"'resources.cpus' is {resources.cpus}, but this machine has {machine.cpus}.")
-    if (resources.memory_mb or 0) > machine.memory_mb:
-        raise UserError(
-            f"'resources.memory_mb' is {resources.memory_mb}, but this machine has {machine.memory_mb}."
-        )
+    for name in ("cpus", "memory_mb"):
+        wanted, there = getattr(resources, name) or 0, getattr(machine, name)
+        if wanted > there:
+            raise UserError(f"'resources.{name}' is {wanted}, but this machine has {there}.")
     gpus = resources.gpus
     if gpus.mandatory and gpus.requested > len(machine.gpus):
         raise UserError(

@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -71,23 +71,21 @@ def accept(
 def write_files(accepted: Accepted, run_id: str, paths: VarPaths) -> None:
     """The files that must be there before the run's row is; side by side, for the disk to sync at once."""
 
-    def write_secrets() -> None:
-        RunSecrets.write(paths.run_secrets(run_id), accepted.variables, accepted.secrets)
-        reach("submit.secrets")
+    def write(name: str, how: Callable[..., None], *what: Any) -> None:
+        how(*what)
+        reach(f"submit.{name}")
 
-    def write_config() -> None:
-        write_json(paths.run_config(run_id), accepted.config.as_json())
-        reach("submit.config")
-
-    def write_worker() -> None:
-        write_json(paths.worker_config(run_id), accepted.config.metadata.worker.config)
-        reach("submit.worker")
-
-    writes = [_WRITERS.submit(write) for write in (write_secrets, write_config, write_worker)]
+    config = accepted.config
+    files = (
+        ("secrets", RunSecrets.write, paths.run_secrets(run_id), accepted.variables, accepted.secrets),
+        ("config", write_json, paths.run_config(run_id), config.as_json()),
+        ("worker", write_json, paths.worker_config(run_id), config.metadata.worker.config),
+    )
+    writes = [_WRITERS.submit(write, *file) for file in files]
     # All of them end before an error of one is seen: what is removed then must not come back.
     wait(writes)
-    for write in writes:
-        write.result()
+    for written in writes:
+        written.result()
 
 
 def keep_logs(run_id: str, paths: VarPaths) -> None:

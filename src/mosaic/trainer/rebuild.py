@@ -219,9 +219,8 @@ def _advance(paths: VarPaths, found: FoundRun) -> FoundRun:
         started_at=row.started_at or started.ts,
         training_pid=pid if isinstance(pid, int) else None,
     )
-    return _with(
-        found, changed, *(TransitionRow(0, row.run_id, status, None, None, started.ts) for status in way)
-    )
+    changes = (TransitionRow(0, row.run_id, status, None, None, started.ts) for status in way)
+    return replace(found, row=changed, history=(*found.history, *changes))
 
 
 def _end(paths: VarPaths, found: FoundRun) -> FoundRun:
@@ -246,11 +245,8 @@ def _end(paths: VarPaths, found: FoundRun) -> FoundRun:
         exit_code=code if isinstance(code, int) else None,
         headline=headline if isinstance(headline, dict) else {},
     )
-    return _with(found, changed, TransitionRow(0, row.run_id, RunStatus.TERM, outcome, reason, at))
-
-
-def _with(found: FoundRun, row: RunRow, *changes: TransitionRow) -> FoundRun:
-    return replace(found, row=row, history=(*found.history, *changes))
+    change = TransitionRow(0, row.run_id, RunStatus.TERM, outcome, reason, at)
+    return replace(found, row=changed, history=(*found.history, change))
 
 
 def _config(paths: VarPaths, run_id: str) -> TrainRunConfig | None:

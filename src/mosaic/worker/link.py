@@ -8,7 +8,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -74,19 +73,14 @@ _PAUSE_SECONDS = 0.5
 _OPTIONS = (*CHANNEL_OPTIONS, ("grpc.max_reconnect_backoff_ms", 1000))
 
 
-@dataclass(frozen=True)
 class Connection:
     """A channel to one daemon process; `daemon` tells it from its predecessor on the same port."""
 
-    daemon: DaemonAddress | None
-    target: str
-    channel: grpc.Channel
-    stub: pb_grpc.TrainerServiceStub
-
-    @classmethod
-    def open(cls, daemon: DaemonAddress | None, target: str) -> Connection:
-        channel = grpc.insecure_channel(target, options=_OPTIONS)
-        return cls(daemon, target, channel, pb_grpc.TrainerServiceStub(channel))
+    def __init__(self, daemon: DaemonAddress | None, target: str) -> None:
+        self.daemon = daemon
+        self.target = target
+        self.channel = grpc.insecure_channel(target, options=_OPTIONS)
+        self.stub = pb_grpc.TrainerServiceStub(self.channel)
 
 
 class TrainerLink:
@@ -102,7 +96,7 @@ class TrainerLink:
         self._closed = threading.Event()
         self._changing = threading.Lock()
         self.allowance = Allowance()
-        self.connection = Connection.open(self._daemon(), target)
+        self.connection = Connection(self._daemon(), target)
 
     def close(self) -> None:
         with self._changing:
@@ -215,5 +209,5 @@ class TrainerLink:
             if daemon is None or self._closed.is_set():
                 return
             if (daemon, daemon.address) != (old.daemon, old.target):
-                self.connection = Connection.open(daemon, daemon.address)
+                self.connection = Connection(daemon, daemon.address)
                 old.channel.close()

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import stat
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,25 +32,15 @@ def find_event_files(folder: Path) -> dict[str, dict[str, Signature]]:
     They stand in the order they are to be read. Links are not followed; what cannot be listed is left out.
     """
     found: dict[str, dict[str, Signature]] = {}
-    waiting = [""]
-    while waiting:
-        place = waiting.pop()
-        try:
-            with os.scandir(folder / place) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError:
-            continue
-        for entry in entries:
-            path = f"{place}/{entry.name}" if place else entry.name
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name not in SKIPPED_FOLDERS:
-                    waiting.append(path)
-            elif "tfevents" in entry.name and entry.is_file(follow_symlinks=False):
-                try:
-                    status = entry.stat(follow_symlinks=False)
-                except OSError:
-                    continue
-                found.setdefault(place or ".", {})[path] = (status.st_size, status.st_mtime_ns)
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in SKIPPED_FOLDERS]
+        for name in sorted(name for name in names if "tfevents" in name):
+            path = os.path.join(place, name)
+            with contextlib.suppress(OSError):
+                status = os.lstat(path)
+                if stat.S_ISREG(status.st_mode):
+                    files = found.setdefault(os.path.relpath(place, folder), {})
+                    files[os.path.relpath(path, folder)] = (status.st_size, status.st_mtime_ns)
     return dict(sorted(found.items()))
 
 
