@@ -9,6 +9,7 @@ import shutil
 import struct
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
@@ -107,7 +108,7 @@ def file_doors(folder: Path, var: Path) -> list[Door]:
 def _event_doors(folder: Path, var: Path) -> list[Door]:
     path, tracked = folder / "events.jsonl", folder / "scalars"
     shutil.rmtree(tracked, ignore_errors=True)
-    with EventWriter(tracked) as writer:
+    with closing(EventWriter(tracked)) as writer:
         for step in range(6):
             writer.add_scalar("charts/episodic_return", float(step), step)
             writer.add_scalar("charts/SPS", 100.0, step)

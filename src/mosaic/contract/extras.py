@@ -41,7 +41,7 @@ PURPOSES = {
 }
 
 
-_SET_OF_MODULE = {
+SET_WITH = {
     **{name: name for name in ("dm_control", "envpool", "jax", "minigrid", "mujoco")},
     **dict.fromkeys(("ale_py", "cv2"), "atari"),
     **dict.fromkeys(("flax", "optax"), "jax"),
@@ -97,14 +97,9 @@ def require_extra(name: str, for_what: str) -> None:
         raise UserError(f"{for_what} needs the optional set '{name}': run `mosaic extras install {name}`.")
 
 
-def set_with(module: str) -> str:
-    """The optional set that brings a module; empty where none does."""
-    return _SET_OF_MODULE.get(module, "")
-
-
 def install_advice(module: str, python: str | None = None) -> str:
     """What installs a module that is missing here, or in another interpreter that a run was given."""
-    if python is None and (name := set_with(module)):
+    if python is None and (name := SET_WITH.get(module)):
         return f"run `mosaic extras install {name}`"
     return f"run `{python or sys.executable} -m pip install {module}`"
 

@@ -157,9 +157,3 @@ class FastLaneReader:
     def close(self) -> None:
         self._views.clear()
         self._segment.close()
-
-    def __enter__(self) -> FastLaneReader:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

@@ -51,31 +51,27 @@ class Broker:
     """The streams that are open now."""
 
     def __init__(self) -> None:
-        self._subscribers: set[Subscriber] = set()
-
-    @property
-    def streams(self) -> int:
-        return len(self._subscribers)
+        self.subscribers: set[Subscriber] = set()
 
     @contextmanager
     def subscribe(self, run_id: str = "") -> Iterator[Subscriber]:
         """A subscriber to one run, or to all."""
         subscriber = Subscriber(run_id)
-        self._subscribers.add(subscriber)
+        self.subscribers.add(subscriber)
         try:
             yield subscriber
         finally:
-            self._subscribers.discard(subscriber)
+            self.subscribers.discard(subscriber)
 
     def publish(self, run_id: str, headline: dict[str, Any] | None = None, changed: bool = False) -> None:
         """With `changed` the run has another name, place or the like, or is removed: of that no state change
         tells."""
-        for subscriber in self._subscribers:
+        for subscriber in self.subscribers:
             subscriber.notify(run_id, headline, changed)
 
     def wake_all(self) -> None:
         """Let every open stream look around, for the end of the daemon."""
-        for subscriber in self._subscribers:
+        for subscriber in self.subscribers:
             subscriber.notify(subscriber.run_id, None)
 
 

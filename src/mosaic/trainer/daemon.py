@@ -250,7 +250,8 @@ class Daemon:
             looked_at = time.monotonic()
             engine.lifecycle.check_silence()
             engine.lifecycle.keep_room()
-            busy = engine.lifecycle.busy or engine.broker.streams
+            # A run that lives or waits, or somebody who looks.
+            busy = engine.lifecycle.attached or engine.lifecycle.waits or engine.broker.subscribers
             if busy:
                 service.touched_at = time.monotonic()
             elif time.monotonic() - service.touched_at > self._idle_seconds:

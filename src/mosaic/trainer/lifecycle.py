@@ -45,11 +45,6 @@ class Lifecycle:
         self.attached: dict[str, AttachedRun] = {}
         self._next_schedule: asyncio.TimerHandle | None = None
 
-    @property
-    def busy(self) -> bool:
-        """Whether a run waits or lives."""
-        return bool(self.attached or self.waits)
-
     def schedule(self) -> None:
         """Start the next run that may start, and tell the others what they wait for.
 

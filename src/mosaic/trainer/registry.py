@@ -52,15 +52,12 @@ class Registry:
         """Told that `mend` has something to do."""
         self.mended = ""
         """What was rebuilt since we opened it first, in words."""
+        self.path = paths.database
         self._paths = paths
         self._tell = tell
         self._damage = ""
         self.room = JournalRoom(paths.database)
         self._open()
-
-    @property
-    def path(self) -> Path:
-        return self._paths.database
 
     def ask(self, question: Callable[[sqlite3.Connection], Row]) -> Row:
         """The answer to a question that reads by itself; a damaged database is rebuilt, and asked again."""
@@ -76,7 +73,7 @@ class Registry:
 
     def mend(self) -> bool:
         """Open the database anew when it was removed, replaced, emptied or found damaged; whether it was."""
-        path = self._paths.database
+        path = self.path
         replaced = _inode(path) != self._inodes[path]
         if not (replaced or is_empty(path) or self._damage):
             self._record_some()
@@ -90,7 +87,7 @@ class Registry:
         return True
 
     def _open(self) -> None:
-        path = self._paths.database
+        path = self.path
         for file in database_files(path):
             # A copy of the folder by hard links has the same file.
             part(file)
@@ -113,7 +110,7 @@ class Registry:
 
     def _rebuild(self) -> None:
         """Make the database anew beside the old one, and put it in its place when it is whole."""
-        path = self._paths.database
+        path = self.path
         new = path.with_name(f"{path.name}.new")
         remove_database(new)
         self._connection = open_database(new)

@@ -53,31 +53,16 @@ class LifecycleEmitter(LifecycleWriter):
         super().__init__(run_id, stdout, last_event_seq(events) if self._in_file else 0)
         self._keep_room()
 
-    def run_started(self, payload: Mapping[str, Any]) -> LifecycleEvent:
-        return self._say(EventKind.RUN_STARTED, payload)
-
     def heartbeat(self, payload: Mapping[str, Any]) -> LifecycleEvent | None:
         """None when it cannot be written: the daemon knows by the supervisor's calls that it lives."""
         if not self._keep_room() and payload.get("phase") == self._phase:
             return None
-        told = self._try_to_say(EventKind.HEARTBEAT, payload)
+        told = self.try_to_say(EventKind.HEARTBEAT, payload)
         self._phase = payload.get("phase") if told else self._phase
         return told
 
-    def checkpoint_saved(self, payload: Mapping[str, Any]) -> LifecycleEvent | None:
-        """None when it cannot be written."""
-        return self._try_to_say(EventKind.CHECKPOINT_SAVED, payload)
-
-    def run_completed(self, payload: Mapping[str, Any]) -> LifecycleEvent:
-        return self._say(EventKind.RUN_COMPLETED, payload)
-
-    def run_failed(self, payload: Mapping[str, Any]) -> LifecycleEvent:
-        return self._say(EventKind.RUN_FAILED, payload)
-
-    def run_cancelled(self, payload: Mapping[str, Any]) -> LifecycleEvent:
-        return self._say(EventKind.RUN_CANCELLED, payload)
-
-    def _say(self, event: EventKind, payload: Mapping[str, Any]) -> LifecycleEvent:
+    def say(self, event: EventKind, payload: Mapping[str, Any]) -> LifecycleEvent:
+        """Write the first or the last event, whenever that is possible."""
         deadline = time.monotonic() + _LAST_WORD_SECONDS
 
         def may_wait(error: OSError) -> bool:
@@ -85,7 +70,8 @@ class LifecycleEmitter(LifecycleWriter):
 
         return insist(lambda: self.write(event, payload), may_wait)
 
-    def _try_to_say(self, event: EventKind, payload: Mapping[str, Any]) -> LifecycleEvent | None:
+    def try_to_say(self, event: EventKind, payload: Mapping[str, Any]) -> LifecycleEvent | None:
+        """Write any other event; None when it cannot be written."""
         try:
             return self.write(event, payload)
         except OSError:
