@@ -7,7 +7,7 @@ import hmac
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, MutableSequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -152,10 +152,6 @@ _MOST_SAID = 2000
 """Letters of a sentence: what is longer does not fit into the end of a call."""
 
 
-class _Service(Protocol):
-    touched_at: float
-
-
 async def _abort(context: Context, method: str, error: Exception) -> None:
     """End the call with a code; an error that is not ours goes into the log with its traceback."""
     if isinstance(error, _OF_VALUES):
@@ -187,7 +183,7 @@ def unary(method: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[A
     """A call with one answer."""
 
     @functools.wraps(method)
-    async def guarded(self: _Service, request: Any, context: Context) -> Answer:
+    async def guarded(self: Any, request: Any, context: Context) -> Answer:
         self.touched_at = time.monotonic()
         try:
             return await method(self, _checked(request), context)
@@ -204,7 +200,7 @@ def streaming(method: Callable[..., AsyncIterator[Answer]]) -> Callable[..., Asy
     """A call with many answers."""
 
     @functools.wraps(method)
-    async def guarded(self: _Service, request: Any, context: Context) -> AsyncIterator[Answer]:
+    async def guarded(self: Any, request: Any, context: Context) -> AsyncIterator[Answer]:
         self.touched_at = time.monotonic()
         try:
             async for answer in method(self, _checked(request), context):

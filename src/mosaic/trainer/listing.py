@@ -199,28 +199,23 @@ class _Search:
     def _narrow(self) -> None:
         query = self._query
         # Of ended runs there are so many that it is quicker to go through all in the order that is wanted.
-        self._add_any("+status" if RunStatus.TERM in query.statuses else "status", query.statuses)
-        self._add_any("run_id", query.run_ids)
-        if query.outcomes:
-            self._where.append(f"(outcome IS NULL OR outcome IN ({marks(query.outcomes)}))")
-            self._values += query.outcomes
-        # Each list is one value: SQLite takes no expression of a thousand parts.
+        status = "+status" if RunStatus.TERM in query.statuses else "status"
+        # Each list of tags is one value: SQLite takes no expression of a thousand parts.
         unlike = "NOT EXISTS (SELECT 1 FROM json_each(?) WHERE value {} (SELECT value FROM json_each(tags)))"
-        for condition, value in (
-            (unlike.format("NOT IN"), json.dumps([*query.tags]) if query.tags else None),
-            (unlike.format("IN"), json.dumps([*query.without_tags]) if query.without_tags else None),
-            (f"{_whole('config', _ALGO)} = ?", query.algo or None),
-            (f"{_whole('config', _ENV)} = ?", query.env_id or None),
-            ("ended_at < ?", query.ended_before),
-        ):
-            if value is not None:
+        conditions: tuple[tuple[str, Sequence[Any]], ...] = (
+            (f"{status} IN ({marks(query.statuses)})", query.statuses),
+            (f"run_id IN ({marks(query.run_ids)})", query.run_ids),
+            (f"(outcome IS NULL OR outcome IN ({marks(query.outcomes)}))", query.outcomes),
+            (unlike.format("NOT IN"), query.tags and [json.dumps([*query.tags])]),
+            (unlike.format("IN"), query.without_tags and [json.dumps([*query.without_tags])]),
+            (f"{_whole('config', _ALGO)} = ?", query.algo and [query.algo]),
+            (f"{_whole('config', _ENV)} = ?", query.env_id and [query.env_id]),
+            ("ended_at < ?", [] if query.ended_before is None else [query.ended_before]),
+        )
+        for condition, values in conditions:
+            if values:
                 self._where.append(condition)
-                self._values.append(value)
-
-    def _add_any(self, column: str, wanted: Sequence[str]) -> None:
-        if wanted:
-            self._where.append(f"{column} IN ({marks(wanted)})")
-            self._values += wanted
+                self._values += values
 
     def _add_term(self, term: Term, function: str) -> None:
         if not term.name:

@@ -53,14 +53,8 @@ class FilePosition:
     read_to_end_at: Signature | None = None
 
 
-def dump_cursor(positions: dict[str, FilePosition]) -> str:
-    """The positions as compact JSON: path → [offset, head]."""
-    known = {path: [place.offset, place.head] for path, place in positions.items() if place.offset}
-    return json.dumps(known, separators=(",", ":"))
-
-
-def load_cursor(text: str) -> dict[str, FilePosition]:
-    """The positions that `dump_cursor` wrote; UserError when the text is something else."""
+def _load_cursor(text: str) -> dict[str, FilePosition]:
+    """The positions that `EventReader.cursor` gave; UserError when the text is something else."""
     try:
         entries = json.loads(text)
         return {path: FilePosition(*_checked(entry)) for path, entry in entries.items()}
@@ -92,7 +86,7 @@ class EventReader:
     def __init__(self, folder: Path, cursor: str | None = None) -> None:
         self.folder = folder
         self.problems: dict[str, str] = {}
-        self._positions = load_cursor(cursor) if cursor is not None else {}
+        self._positions = _load_cursor(cursor) if cursor is not None else {}
         self._parser = EventParser()
 
     def poll(self, max_records: int = 50_000) -> list[ScalarChunk]:
@@ -106,8 +100,9 @@ class EventReader:
         return chunks
 
     def cursor(self) -> str:
-        """Where reading stands: another reader of the same folder goes on from there."""
-        return dump_cursor(self._positions)
+        """Where reading stands, as path → [offset, head]: another reader of the folder goes on from there."""
+        known = {path: [place.offset, place.head] for path, place in self._positions.items() if place.offset}
+        return json.dumps(known, separators=(",", ":"))
 
     def _read_source(self, files: dict[str, Signature], scalars: Scalars, limit: int) -> int:
         for path in files:
