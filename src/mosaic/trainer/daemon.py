@@ -180,10 +180,10 @@ class Daemon:
         machine = Machine.detect()
         registry = Registry(self._paths, lambda doing: self._lock.tell(doing=doing))
         engine = Engine(self._paths, registry, machine)
-        service = TrainerService(engine, self._stop)
         unbound = DaemonAddress("", os.getpid(), __version__, secrets.token_hex(32), self._lock.holder.folder)
-        server = grpc.aio.server(interceptors=[Door(unbound, self._lock)], options=_SERVER_OPTIONS)
-        pb_grpc.add_TrainerServiceServicer_to_server(service, server)
+        door = Door(unbound, self._lock)
+        server = grpc.aio.server(interceptors=[door], options=_SERVER_OPTIONS)
+        pb_grpc.add_TrainerServiceServicer_to_server(TrainerService(engine, self._stop), server)
         health = health_aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(health, server)
         port = self._bind(server, registry)
@@ -210,7 +210,7 @@ class Daemon:
         await health.set("", health_pb2.HealthCheckResponse.SERVING)
         log.info(Code.DAEMON_SERVES, f"{address.address} pid {address.pid} version {__version__}")
         registry.on_damage = partial(loop.call_soon, self._mend, engine)
-        await self._run(engine, service, address)
+        await self._run(engine, door, address)
         engine.lifecycle.detach_all()
         # Unless it is that of another daemon, in a folder that replaced ours.
         told = DaemonAddress.read(self._paths.daemon_file)
@@ -238,7 +238,7 @@ class Daemon:
                     return int(server.add_insecure_port(f"127.0.0.1:{port}"))
         raise UserError("No free port is left on 127.0.0.1 for the daemon.")
 
-    async def _run(self, engine: Engine, service: TrainerService, address: DaemonAddress) -> None:
+    async def _run(self, engine: Engine, door: Door, address: DaemonAddress) -> None:
         looked_at = time.monotonic()
         while not self._stop.is_set():
             with contextlib.suppress(TimeoutError):
@@ -253,8 +253,8 @@ class Daemon:
             # A run that lives or waits, or somebody who looks.
             busy = engine.lifecycle.attached or engine.lifecycle.waits or engine.broker.subscribers
             if busy:
-                service.touched_at = time.monotonic()
-            elif time.monotonic() - service.touched_at > self._idle_seconds:
+                door.touched_at = time.monotonic()
+            elif time.monotonic() - door.touched_at > self._idle_seconds:
                 log.info(Code.DAEMON_STOPS, f"nothing to do for {self._idle_seconds:.0f} s")
                 self._stop.set()
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import hmac
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, MutableSequence
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -21,6 +20,7 @@ from mosaic.trainer.log import Code
 if TYPE_CHECKING:
     from mosaic.trainer.daemon import DaemonLock
 
+Context: TypeAlias = grpc.aio.ServicerContext
 _OPEN_SERVICE = "/grpc.health.v1.Health/"
 
 
@@ -33,34 +33,58 @@ class Door(grpc.aio.ServerInterceptor):  # type: ignore[misc]
     def __init__(self, address: DaemonAddress, lock: DaemonLock) -> None:
         ((_, self._expected),) = address.metadata()
         self._lock = lock
+        self.touched_at = time.monotonic()
+        """When somebody last called."""
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
         handler = await continuation(details)
         if handler is None:
             return None
         given = dict(details.invocation_metadata).get(TOKEN_KEY)
-        if given is None and details.method.startswith(_OPEN_SERVICE):
-            return _forgiving(handler)
+        is_open = details.method.startswith(_OPEN_SERVICE)
+        if given is None and is_open:
+            return handler
         # A folder that was moved away is not ours to serve: what we write goes to where it was.
         if self._lock.at_home and given is not None and hmac.compare_digest(given, self._expected):
-            return _forgiving(handler)
+            return handler if is_open else self._guard(handler, details.method.rpartition("/")[2])
         return _refuse(handler)
+
+    def _guard(self, handler: Any, method: str) -> Any:
+        """The same handler: what comes in is looked at first, and our errors become status codes."""
+        kind = next(one for one in ("unary_unary", "unary_stream", "stream_unary") if getattr(handler, one))
+        act = getattr(handler, kind)
+
+        def read_or_mark(data: bytes) -> Any:
+            try:
+                return handler.request_deserializer(data)
+            except (DecodeError, ValueError):
+                return Malformed()
+
+        async def answer(request: Any, context: Context) -> Any:
+            self.touched_at = time.monotonic()
+            try:
+                return await act(_checked(request), context)
+            except grpc.aio.AbortError:
+                raise
+            except Exception as error:
+                await _abort(context, method, error)
+
+        async def stream(request: Any, context: Context) -> AsyncIterator[Any]:
+            self.touched_at = time.monotonic()
+            try:
+                async for one in act(_checked(request), context):
+                    yield one
+            except (grpc.aio.AbortError, GeneratorExit):
+                raise
+            except Exception as error:
+                await _abort(context, method, error)
+
+        guarded = stream if handler.response_streaming else answer
+        return handler._replace(request_deserializer=read_or_mark, **{kind: guarded})
 
 
 class Malformed:
     """Stands for a message that cannot be read."""
-
-
-def _forgiving(handler: Any) -> Any:
-    """The same handler, which gets `Malformed` for what it cannot read."""
-
-    def read_or_mark(data: bytes) -> Any:
-        try:
-            return handler.request_deserializer(data)
-        except (DecodeError, ValueError):
-            return Malformed()
-
-    return handler._replace(request_deserializer=read_or_mark)
 
 
 def _refuse(handler: Any) -> Any:
@@ -136,10 +160,6 @@ def _check_one(name: str, value: Any) -> None:
         raise UserError(f"'{name}' is {value}: it must be 0 or more.")
 
 
-Context: TypeAlias = grpc.aio.ServicerContext
-Answer = TypeVar("Answer")
-
-
 class ForbiddenError(MosaicError):
     """The caller is not who it says it is."""
 
@@ -177,37 +197,3 @@ def _checked(request: Any) -> Any:
             yield message
 
     return one_by_one()
-
-
-def unary(method: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
-    """A call with one answer."""
-
-    @functools.wraps(method)
-    async def guarded(self: Any, request: Any, context: Context) -> Answer:
-        self.touched_at = time.monotonic()
-        try:
-            return await method(self, _checked(request), context)
-        except grpc.aio.AbortError:
-            raise
-        except Exception as error:
-            await _abort(context, method.__name__, error)
-        raise AssertionError("abort raises")
-
-    return guarded
-
-
-def streaming(method: Callable[..., AsyncIterator[Answer]]) -> Callable[..., AsyncIterator[Answer]]:
-    """A call with many answers."""
-
-    @functools.wraps(method)
-    async def guarded(self: Any, request: Any, context: Context) -> AsyncIterator[Answer]:
-        self.touched_at = time.monotonic()
-        try:
-            async for answer in method(self, _checked(request), context):
-                yield answer
-        except (grpc.aio.AbortError, GeneratorExit):
-            raise
-        except Exception as error:
-            await _abort(context, method.__name__, error)
-
-    return guarded

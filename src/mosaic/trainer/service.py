@@ -18,7 +18,7 @@ from mosaic.contract.outside import take_json
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.run_config import MOST_CONFIG_BYTES
 from mosaic.contract.run_filter import BRIEF, RunQuery
-from mosaic.trainer.doors import Context, streaming, unary
+from mosaic.trainer.doors import Context
 from mosaic.trainer.engine import Engine
 from mosaic.trainer.listing import COLUMNS, MOST_RUNS
 from mosaic.trainer.rows import RunRow, TransitionRow
@@ -73,7 +73,6 @@ class TrainerService(WorkerService):
         super().__init__(engine, stop)
         self._started_at = time.monotonic()
 
-    @unary
     async def SubmitRun(self, request: pb.SubmitRunRequest, context: Context) -> pb.Run:
         payload = take_json(request.config_json, "The run config", MOST_CONFIG_BYTES)
         if not request.request_id:
@@ -81,15 +80,12 @@ class TrainerService(WorkerService):
         run = self._engine.submit(payload, request.request_id, dict(request.environment))
         return run_message(self._engine, run)
 
-    @unary
     async def CancelRun(self, request: pb.CancelRunRequest, context: Context) -> pb.Run:
         return run_message(self._engine, self._engine.cancel(request.run_id, request.reason))
 
-    @unary
     async def PauseRun(self, request: pb.PauseRunRequest, context: Context) -> pb.Run:
         return await self._pause(request.run_id, wanted=True)
 
-    @unary
     async def ResumeRun(self, request: pb.ResumeRunRequest, context: Context) -> pb.Run:
         return await self._pause(request.run_id, wanted=False)
 
@@ -104,13 +100,11 @@ class TrainerService(WorkerService):
                 await subscriber.wait(deadline - time.monotonic())
         return run_message(engine, engine.registry.get(run.run_id))
 
-    @unary
     async def ReorderRun(self, request: pb.ReorderRunRequest, context: Context) -> pb.Run:
         priority = request.priority if request.HasField("priority") else None
         run = self._engine.reorder(request.run_id, priority, request.before_run_id)
         return run_message(self._engine, run)
 
-    @unary
     async def LabelRun(self, request: pb.LabelRunRequest, context: Context) -> pb.Run:
         labelled = self._engine.label(
             request.run_id,
@@ -120,12 +114,10 @@ class TrainerService(WorkerService):
         )
         return run_message(self._engine, labelled)
 
-    @unary
     async def GetRun(self, request: pb.GetRunRequest, context: Context) -> pb.Run:
         run = self._engine.registry.resolve(request.run_id)
         return run_message(self._engine, run, self._engine.registry.history(0, run.run_id))
 
-    @unary
     async def ListRuns(self, request: pb.ListRunsRequest, context: Context) -> pb.ListRunsResponse:
         page = await self._engine.listing.page(_query(request))
         counts = [
@@ -135,11 +127,9 @@ class TrainerService(WorkerService):
         runs = [_listed(self._engine, run, page.ahead) for run in page.runs]
         return pb.ListRunsResponse(runs=runs, next_cursor=page.next_cursor, counts=counts)
 
-    @unary
     async def DeleteRun(self, request: pb.DeleteRunRequest, context: Context) -> pb.DeleteRunResponse:
         return pb.DeleteRunResponse(freed_bytes=await self._engine.remove(request.run_id))
 
-    @unary
     async def GetHealth(self, request: pb.GetHealthRequest, context: Context) -> pb.Health:
         engine, machine = self._engine, self._engine.machine
         holders = engine.registry.holders()
@@ -161,12 +151,10 @@ class TrainerService(WorkerService):
             notices=engine.registry.notices(),
         )
 
-    @unary
     async def Shutdown(self, request: pb.ShutdownRequest, context: Context) -> pb.ShutdownResponse:
         self._stop.set()
         return pb.ShutdownResponse()
 
-    @streaming
     async def WatchRuns(self, request: pb.WatchRunsRequest, context: Context) -> AsyncIterator[pb.RunUpdate]:
         run_id = self._engine.registry.resolve(request.run_id).run_id if request.run_id else ""
         seen = request.since_seq

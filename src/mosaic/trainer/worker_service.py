@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -19,7 +18,7 @@ from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 from mosaic.contract.run_config import MOST_CONFIG_BYTES
 from mosaic.trainer.broker import Subscriber
-from mosaic.trainer.doors import Context, ForbiddenError, streaming, unary
+from mosaic.trainer.doors import Context, ForbiddenError
 from mosaic.trainer.engine import Engine
 
 _METRICS_SECONDS = 2.0
@@ -63,9 +62,7 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
     def __init__(self, engine: Engine, stop: asyncio.Event) -> None:
         self._engine = engine
         self._stop = stop
-        self.touched_at = time.monotonic()
 
-    @unary
     async def RegisterWorker(
         self, request: pb.RegisterWorkerRequest, context: Context
     ) -> pb.RegisterWorkerResponse:
@@ -77,13 +74,11 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
         self._engine.published.begin(request.run_id)
         return pb.RegisterWorkerResponse(session_token=token)
 
-    @unary
     async def Heartbeat(self, request: pb.HeartbeatRequest, context: Context) -> pb.HeartbeatResponse:
         self._check(request.run_id, context)
         self._engine.hear(request.run_id)
         return pb.HeartbeatResponse()
 
-    @streaming
     async def ControlStream(
         self, request: pb.ControlStreamRequest, context: Context
     ) -> AsyncIterator[pb.ControlMessage]:
@@ -104,26 +99,22 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
                 for message in messages:
                     yield message
 
-    @unary
     async def PublishRunSteps(
         self, requests: AsyncIterator[pb.PublishRequest], context: Context
     ) -> pb.PublishResponse:
         return await self._publish("steps", requests, context)
 
-    @unary
     async def PublishRunEpisodes(
         self, requests: AsyncIterator[pb.PublishRequest], context: Context
     ) -> pb.PublishResponse:
         return await self._publish("episodes", requests, context)
 
-    @streaming
     async def StreamRunSteps(
         self, request: pb.StreamPublishedRequest, context: Context
     ) -> AsyncIterator[pb.PublishedBatch]:
         async for batch in self._stream_published("steps", request):
             yield batch
 
-    @streaming
     async def StreamRunEpisodes(
         self, request: pb.StreamPublishedRequest, context: Context
     ) -> AsyncIterator[pb.PublishedBatch]:
@@ -153,7 +144,6 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
             async for batch in self._follow(subscriber, request.follow, look):
                 yield batch
 
-    @streaming
     async def StreamMetrics(
         self, request: pb.StreamMetricsRequest, context: Context
     ) -> AsyncIterator[pb.MetricBatch]:
@@ -169,7 +159,6 @@ class WorkerService(pb_grpc.TrainerServiceServicer):
             async for batch in self._follow(subscriber, request.follow, look, _METRICS_SECONDS):
                 yield batch
 
-    @streaming
     async def StreamLogs(self, request: pb.StreamLogsRequest, context: Context) -> AsyncIterator[pb.LogChunk]:
         """Bytes of a log from the offset on; with `follow` until the run has ended."""
         run_id, offset = self._engine.registry.resolve(request.run_id).run_id, request.offset
