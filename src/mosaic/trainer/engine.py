@@ -47,12 +47,12 @@ class Engine:
         if known is not None:
             return known
         run_id = str(ULID())
-        accepted = intake.accept(payload, run_id, self.paths, self.machine, caller)
+        config, held = intake.accept(payload, run_id, self.paths, self.machine, caller)
         reach("submit.checked")
         try:
-            intake.write_files(accepted, run_id, self.paths)
+            intake.write_files(config, held, run_id, self.paths)
             reach("submit.files")
-            run = self.registry.add(run_id, request_id, accepted.config, "waits for its turn")
+            run = self.registry.add(run_id, request_id, config, "waits for its turn")
         except (OSError, StorageError) as error:
             intake.remove_files(run_id, self.paths)
             if isinstance(error, DamagedError):

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +39,13 @@ class RunSecrets:
     """What waits in the run's file of mode 0600: the handshake secret, the user's own secrets, and what the
     run takes from its caller's environment."""
 
-    run_secret: str
     environment: Mapping[str, str]
     names: Sequence[str] = ()
     """Those of the environment that are secrets."""
+    run_secret: str = field(default_factory=lambda: secrets.token_hex(32))
 
-    @classmethod
-    def write(cls, path: Path, environment: Mapping[str, str], names: Sequence[str]) -> None:
-        run_secret = secrets.token_hex(32)
-        content = {"run_secret": run_secret, "environment": dict(environment), "names": list(names)}
-        write_json(path, content, mode=0o600)
+    def write(self, path: Path) -> None:
+        write_json(path, vars(self), mode=0o600)
 
     @classmethod
     def read(cls, path: Path) -> RunSecrets:
