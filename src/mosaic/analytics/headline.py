@@ -106,9 +106,10 @@ class SourceProgress:
     def update(self, chunk: ScalarChunk, wanted: tuple[str, ...]) -> None:
         """Takes in a chunk; of tags that begin with one of `wanted` the latest finite value is kept."""
         if chunk.purge_from is not None:
-            clocks, episodes = (self.training, self.other, self.evaluation), self.training_episodes
-            for part in (*clocks, episodes, self.evaluation_episodes):
+            for part in (self.training, self.other, self.evaluation):
                 part.purge(chunk.purge_from)
+            self.training_episodes.purge(chunk.purge_from)
+            self.evaluation_episodes.purge(chunk.purge_from)
         for tag, series in chunk.series.items():
             if not len(series):
                 continue
