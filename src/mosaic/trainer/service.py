@@ -10,6 +10,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, MutableSequence, Sequence
 from contextlib import ExitStack
 from dataclasses import fields
+from functools import partialmethod
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -118,15 +119,11 @@ class TrainerService(pb_grpc.TrainerServiceServicer):
     async def CancelRun(self, request: pb.CancelRunRequest, context: Context) -> pb.Run:
         return run_message(self._engine, self._engine.cancel(request.run_id, request.reason))
 
-    async def PauseRun(self, request: pb.PauseRunRequest, context: Context) -> pb.Run:
-        return await self._pause(request.run_id, wanted=True)
-
-    async def ResumeRun(self, request: pb.ResumeRunRequest, context: Context) -> pb.Run:
-        return await self._pause(request.run_id, wanted=False)
-
-    async def _pause(self, prefix: str, wanted: bool) -> pb.Run:
+    async def _pause(
+        self, wanted: bool, request: pb.PauseRunRequest | pb.ResumeRunRequest, context: Context
+    ) -> pb.Run:
         engine = self._engine
-        run = engine.registry.resolve(prefix)
+        run = engine.registry.resolve(request.run_id)
         other = RunStatus.EXEC if wanted else RunStatus.PAUSE
         deadline = time.monotonic() + _PAUSE_SECONDS
         with engine.broker.subscribe(run.run_id) as subscriber:
@@ -134,6 +131,9 @@ class TrainerService(pb_grpc.TrainerServiceServicer):
             while engine.registry.get(run.run_id).status == other and time.monotonic() < deadline:
                 await subscriber.wait(deadline - time.monotonic())
         return run_message(engine, engine.registry.get(run.run_id))
+
+    PauseRun = partialmethod(_pause, True)
+    ResumeRun = partialmethod(_pause, False)
 
     async def ReorderRun(self, request: pb.ReorderRunRequest, context: Context) -> pb.Run:
         priority = request.priority if request.HasField("priority") else None
@@ -251,30 +251,8 @@ class TrainerService(pb_grpc.TrainerServiceServicer):
                 for message in messages:
                     yield message
 
-    async def PublishRunSteps(
-        self, requests: AsyncIterator[pb.PublishRequest], context: Context
-    ) -> pb.PublishResponse:
-        return await self._publish("steps", requests, context)
-
-    async def PublishRunEpisodes(
-        self, requests: AsyncIterator[pb.PublishRequest], context: Context
-    ) -> pb.PublishResponse:
-        return await self._publish("episodes", requests, context)
-
-    async def StreamRunSteps(
-        self, request: pb.StreamPublishedRequest, context: Context
-    ) -> AsyncIterator[pb.PublishedBatch]:
-        async for batch in self._stream_published("steps", request):
-            yield batch
-
-    async def StreamRunEpisodes(
-        self, request: pb.StreamPublishedRequest, context: Context
-    ) -> AsyncIterator[pb.PublishedBatch]:
-        async for batch in self._stream_published("episodes", request):
-            yield batch
-
     async def _stream_published(
-        self, stream: str, request: pb.StreamPublishedRequest
+        self, stream: str, request: pb.StreamPublishedRequest, context: Context
     ) -> AsyncIterator[pb.PublishedBatch]:
         """Items after the cursor, as far as they are kept; with `follow` until the run has ended."""
         engine, seen = self._engine, request.since_seq
@@ -295,6 +273,9 @@ class TrainerService(pb_grpc.TrainerServiceServicer):
                 stack.enter_context(engine.control.reading(run_id))
             async for batch in self._follow(subscriber, request.follow, look):
                 yield batch
+
+    StreamRunSteps = partialmethod(_stream_published, "steps")
+    StreamRunEpisodes = partialmethod(_stream_published, "episodes")
 
     async def StreamMetrics(
         self, request: pb.StreamMetricsRequest, context: Context
@@ -366,6 +347,9 @@ class TrainerService(pb_grpc.TrainerServiceServicer):
             # Credits come back at once: a reader that lags loses items of its own, it holds up no worker.
             self._engine.control.tell(request.run_id, credits=len(request.items))
         return pb.PublishResponse(accepted=accepted)
+
+    PublishRunSteps = partialmethod(_publish, "steps")
+    PublishRunEpisodes = partialmethod(_publish, "episodes")
 
     def _check(self, run_id: str, context: Context) -> None:
         if not self._engine.is_session(run_id, _credential(context)):
