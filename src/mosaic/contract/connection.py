@@ -46,10 +46,10 @@ CHANNEL_OPTIONS = (
 )
 
 
-def folder_identity(folder: Path) -> str:
-    """What tells a folder from its copies: device and inode. Empty when there is no such folder."""
+def identity_of(path: Path) -> str:
+    """What tells a folder or a file from its copies: device and inode. Empty when there is none."""
     try:
-        found = folder.stat()
+        found = path.stat()
     except OSError:
         return ""
     return f"{found.st_dev:x}-{found.st_ino:x}"
@@ -78,7 +78,7 @@ class DaemonAddress:
         """The daemon that was last here; None also in a copied file. Whether it lives is another question."""
         with contextlib.suppress(OSError):
             found = _said(cls, path.read_bytes())
-            if found is not None and found.folder in ("", folder_identity(path.parent)):
+            if found is not None and found.folder in ("", identity_of(path.parent)):
                 return found
         return None
 
@@ -124,7 +124,7 @@ class LockHolder:
     def living(cls, path: Path) -> LockHolder | None:
         """The daemon that holds this very lock now. A copy of the file names the daemon of the original."""
         found = cls.read(path)
-        if found is None or found.boot != boot_id() or found.folder != folder_identity(path.parent):
+        if found is None or found.boot != boot_id() or found.folder != identity_of(path.parent):
             return None
         return found if ProcessIdentity(found.pid, found.start).alive() else None
 

@@ -113,15 +113,13 @@ def is_callers(name: str) -> bool:
 
 def callers_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """What a run takes from the environment of its caller; a UserError names one that cannot be sent."""
-    found = {name: value for name, value in environment.items() if is_callers(name)}
-    for name, value in found.items():
-        _check_variable(name, value)
-    return found
+    return {name: _sendable(name, value) for name, value in environment.items() if is_callers(name)}
 
 
-def _check_variable(name: str, value: str) -> None:
+def _sendable(name: str, value: str) -> str:
     if not is_text(value):
         raise UserError(f"The variable {name} is not text in UTF-8: correct it, or unset it.")
+    return value
 
 
 def declared_variables(environment: Mapping[str, str]) -> list[str]:
@@ -326,8 +324,7 @@ def _found(caller: Mapping[str, str], variable: str, place: str) -> str:
             f"'{place}' is a secret, which is kept no longer than its run lives, and the variable {variable} "
             f"is not set here: set {variable}, or give '{place}' again."
         )
-    _check_variable(variable, value)
-    return value
+    return _sendable(variable, value)
 
 
 def _is_known(name: str, value: object) -> bool:

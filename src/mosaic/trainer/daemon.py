@@ -29,7 +29,7 @@ from mosaic.contract.connection import (
     DEFAULT_PORT,
     DaemonAddress,
     LockHolder,
-    folder_identity,
+    identity_of,
 )
 from mosaic.contract.errors import StorageError, UserError
 from mosaic.contract.machine import Machine
@@ -58,7 +58,7 @@ class DaemonLock:
         self._paths = paths
         self._folder = folder
         self._file = file
-        identity, own = folder_identity(paths.trainer), ProcessIdentity.of(os.getpid())
+        identity, own = identity_of(paths.trainer), ProcessIdentity.of(os.getpid())
         origin = _origin(LockHolder.read(paths.daemon_lock), identity)
         start = own.start if own is not None else 0
         self.holder = LockHolder(os.getpid(), start, boot_id(), identity, str(paths.root), copied_from=origin)
@@ -84,7 +84,7 @@ class DaemonLock:
     @property
     def at_home(self) -> bool:
         """Whether the path still leads to the folder that we serve."""
-        return folder_identity(self._paths.trainer) == self.holder.folder
+        return identity_of(self._paths.trainer) == self.holder.folder
 
     def close(self) -> None:
         os.close(self._file)
@@ -136,7 +136,7 @@ def _origin(earlier: LockHolder | None, identity: str) -> str:
     if earlier.folder == identity:
         return earlier.copied_from
     original = VarPaths(Path(earlier.root)).trainer
-    return earlier.root if folder_identity(original) == earlier.folder else ""
+    return earlier.root if identity_of(original) == earlier.folder else ""
 
 
 def who_holds(paths: VarPaths) -> str:

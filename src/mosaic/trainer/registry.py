@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, TypeVar
 
 from mosaic.contract.atomic import part
+from mosaic.contract.connection import identity_of
 from mosaic.contract.errors import ConflictError, NotFoundError, StorageError, UserError
 from mosaic.contract.fsm import LIVE, STARTED, Outcome, RunStatus, check_transition
 from mosaic.contract.paths import VarPaths
@@ -74,14 +74,14 @@ class Registry:
     def mend(self) -> bool:
         """Open the database anew when it was removed, replaced, emptied or found damaged; whether it was."""
         path = self.path
-        replaced = _inode(path) != self._inodes[path]
+        replaced = identity_of(path) != self._identities[path]
         if not (replaced or is_empty(path) or self._damage):
             self._record_some()
             return False
         self._connection.close()
-        for file, inode in self._inodes.items():
+        for file, ours in self._identities.items():
             # What is left of ours beside another file would be taken for a part of that.
-            if replaced and file != path and _inode(file) == inode:
+            if replaced and file != path and identity_of(file) == ours:
                 file.unlink(missing_ok=True)
         self._open()
         return True
@@ -106,7 +106,7 @@ class Registry:
         self._damage = ""
         self._unrecorded = self.run_ids() - runs_beside(self._paths, "record")
         self.room.take()
-        self._inodes = {file: _inode(file) for file in database_files(path)}
+        self._identities = {file: identity_of(file) for file in database_files(path)}
 
     def _rebuild(self) -> None:
         """Make the database anew beside the old one, and put it in its place when it is whole."""
@@ -361,11 +361,3 @@ class Registry:
         self._damage = f"The run database is damaged: {error}."
         self.on_damage()
         return DamagedError(f"The run database is damaged and is being rebuilt ({error}): ask again.")
-
-
-def _inode(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

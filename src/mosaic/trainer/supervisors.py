@@ -20,7 +20,7 @@ import psutil
 
 from mosaic.contract.atomic import write_json
 from mosaic.contract.capabilities import find_worker
-from mosaic.contract.connection import FOLDER_VARIABLE, RUN_VARIABLE, SECRET_VARIABLE, folder_identity
+from mosaic.contract.connection import FOLDER_VARIABLE, RUN_VARIABLE, SECRET_VARIABLE, identity_of
 from mosaic.contract.paths import VAR_VARIABLE, RunPaths, VarPaths
 from mosaic.contract.process import ProcessIdentity, family_mark, wears_mark
 from mosaic.contract.secrets import HIDDEN_VARIABLE, is_callers, referred
@@ -99,7 +99,7 @@ def _environment(
     if wished is None or (reserved and wished not in _NO_GPUS):
         environment[_GPU_VARIABLE] = reserved
     environment[_RESERVED_VARIABLE] = reserved
-    environment |= {VAR_VARIABLE: str(paths.root), FOLDER_VARIABLE: folder_identity(paths.trainer)}
+    environment |= {VAR_VARIABLE: str(paths.root), FOLDER_VARIABLE: identity_of(paths.trainer)}
     environment |= {RUN_VARIABLE: run_id, SECRET_VARIABLE: held.run_secret}
     environment[HIDDEN_VARIABLE] = ",".join(held.names)
     optional = {
@@ -185,7 +185,7 @@ def _whose(pid: int, run_id: str, paths: VarPaths) -> bool | None:
     if told.get(RUN_VARIABLE.encode()) != run_id.encode():
         return None
     if FOLDER_VARIABLE.encode() in told:
-        return told[FOLDER_VARIABLE.encode()] == folder_identity(paths.trainer).encode()
+        return told[FOLDER_VARIABLE.encode()] == identity_of(paths.trainer).encode()
     # Runs that an earlier release has started know their folder by its name only.
     return told.get(VAR_VARIABLE.encode()) == os.fsencode(paths.root)
 
