@@ -42,14 +42,13 @@ class Door(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             return None
         given = dict(details.invocation_metadata).get(TOKEN_KEY)
         is_open = details.method.startswith(_OPEN_SERVICE)
-        if given is None and is_open:
-            return handler
         # A folder that was moved away is not ours to serve: what we write goes to where it was.
-        if self._lock.at_home and given is not None and hmac.compare_digest(given, self._expected):
-            return handler if is_open else self._guard(handler, details.method.rpartition("/")[2])
-        return _refuse(handler)
+        known = self._lock.at_home and given is not None and hmac.compare_digest(given, self._expected)
+        if is_open and (given is None or known):
+            return handler
+        return self._guard(handler, details.method.rpartition("/")[2], refused=not known)
 
-    def _guard(self, handler: Any, method: str) -> Any:
+    def _guard(self, handler: Any, method: str, refused: bool) -> Any:
         """The same handler: what comes in is looked at first, and our errors become status codes."""
         kind = next(one for one in ("unary_unary", "unary_stream", "stream_unary") if getattr(handler, one))
         act = getattr(handler, kind)
@@ -60,51 +59,37 @@ class Door(grpc.aio.ServerInterceptor):  # type: ignore[misc]
             except (DecodeError, ValueError):
                 return Malformed()
 
-        async def answer(request: Any, context: Context) -> Any:
+        async def enter(request: Any, context: Context) -> Any:
+            if refused:
+                told = "The call lacks the token of this daemon and folder."
+                await context.abort(grpc.StatusCode.UNAUTHENTICATED, told)
             self.touched_at = time.monotonic()
+            return _checked(request)
+
+        async def answer(request: Any, context: Context) -> Any:
             try:
-                return await act(_checked(request), context)
+                return await act(await enter(request, context), context)
             except grpc.aio.AbortError:
                 raise
             except Exception as error:
                 await _abort(context, method, error)
 
         async def stream(request: Any, context: Context) -> AsyncIterator[Any]:
-            self.touched_at = time.monotonic()
             try:
-                async for one in act(_checked(request), context):
+                async for one in act(await enter(request, context), context):
                     yield one
             except (grpc.aio.AbortError, GeneratorExit):
                 raise
             except Exception as error:
                 await _abort(context, method, error)
 
+        read = None if refused else read_or_mark
         guarded = stream if handler.response_streaming else answer
-        return handler._replace(request_deserializer=read_or_mark, **{kind: guarded})
+        return handler._replace(request_deserializer=read, **{kind: guarded})
 
 
 class Malformed:
     """Stands for a message that cannot be read."""
-
-
-def _refuse(handler: Any) -> Any:
-    """The same kind of handler, which refuses the call."""
-
-    async def unary(request: Any, context: grpc.aio.ServicerContext) -> None:
-        await context.abort(
-            grpc.StatusCode.UNAUTHENTICATED, "The call lacks the token of this daemon and folder."
-        )
-
-    async def stream(request: Any, context: grpc.aio.ServicerContext) -> Any:
-        await unary(request, context)
-        yield
-
-    make = (
-        grpc.unary_stream_rpc_method_handler
-        if handler.response_streaming
-        else grpc.unary_unary_rpc_method_handler
-    )
-    return make(stream if handler.response_streaming else unary)
 
 
 _LONGEST = {
