@@ -171,7 +171,7 @@ class AttachedRun:
             self._later(RETRY_SECONDS, lambda: self._tell_end(code))
 
 
-_STDERR_LINES = 3
+_STDERR_LINES, _STDERR_LETTERS = 3, 4096
 
 
 @dataclass(frozen=True)
@@ -209,7 +209,7 @@ def judge(run: RunRow, final: LifecycleEvent | None, code: int | None, stderr: P
 
 def _gone(code: int | None, stderr: Path) -> str:
     lines = [line.strip() for line in last_lines(stderr)[-_STDERR_LINES:]]
-    last = f": {' | '.join(lines)}" if lines else ""
+    last = f": {' | '.join(lines)[-_STDERR_LETTERS:]}" if lines else ""
     return f"the supervisor ended without a word ({_how(code)}){last}"
 
 
