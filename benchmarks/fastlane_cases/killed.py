@@ -7,6 +7,7 @@ import random
 import signal
 import tempfile
 import time
+from contextlib import closing
 from pathlib import Path
 
 from tables import Row
@@ -39,7 +40,7 @@ def _kill_writers(wanted: int) -> Row:
     while len(waits) < wanted:
         kills += 1
         run_id = f"{RUN_ID}-{kills}"
-        with segment_of(run_id) as path, FastLaneReader(path) as reader:
+        with segment_of(run_id) as path, closing(FastLaneReader(path)) as reader:
             with process(publish_forever, path, LARGE, 0.0) as writer:
                 wait_for_frame(reader)
                 assert reader.status(0).state == "live"

@@ -6,6 +6,7 @@ import os
 import random
 import signal
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,7 @@ def _read_many(shape: tuple[int, int, int], wanted: int) -> Row:
     began = time.monotonic()
     with (
         segment_of(RUN_ID) as path,
-        FastLaneReader(path) as reader,
+        closing(FastLaneReader(path)) as reader,
         process(publish_forever, path, shape, FULL_SPEED) as writer,
         apart_from(writer),
     ):
@@ -73,7 +74,7 @@ def stopped(short: bool) -> list[Row]:
     published = frames(LARGE)
     with (
         segment_of(RUN_ID) as path,
-        FastLaneReader(path) as reader,
+        closing(FastLaneReader(path)) as reader,
         process(publish_forever, path, LARGE, FULL_SPEED) as writer,
     ):
         wait_for_frame(reader)
@@ -106,7 +107,7 @@ def _timed_read(reader: FastLaneReader) -> tuple[Frame | None, float]:
 
 
 def _fresh_read(path: Path) -> tuple[Frame | None, float]:
-    with FastLaneReader(path) as reader:
+    with closing(FastLaneReader(path)) as reader:
         return _timed_read(reader)
 
 
@@ -116,7 +117,7 @@ def latency(short: bool) -> list[Row]:
     ages, naps = [], []
     with (
         segment_of(RUN_ID) as path,
-        FastLaneReader(path) as reader,
+        closing(FastLaneReader(path)) as reader,
         process(publish_forever, path, SIZES[1], 0.005),
     ):
         wait_for_frame(reader)

@@ -9,6 +9,7 @@ import shutil
 import struct
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,7 +24,7 @@ from cleanrl_worker.config.policy_files import each_policy, find_policy
 from fuzz_doors.configs import RUN_ID
 from fuzz_doors.knocking import Door
 from fuzz_doors.shapes import as_text, damaged, json_texts, json_values, mutated, numbers, texts
-from mosaic.analytics.artifacts import list_artifacts, read_manifest
+from mosaic.analytics.artifacts import list_artifacts
 from mosaic.analytics.eval_summary import EvalScores, read_eval_summary
 from mosaic.analytics.event_files import EventReader, EventWriter
 from mosaic.analytics.event_files.format import field, frame, varint
@@ -107,7 +108,7 @@ def file_doors(folder: Path, var: Path) -> list[Door]:
 def _event_doors(folder: Path, var: Path) -> list[Door]:
     path, tracked = folder / "events.jsonl", folder / "scalars"
     shutil.rmtree(tracked, ignore_errors=True)
-    with EventWriter(tracked) as writer:
+    with closing(EventWriter(tracked)) as writer:
         for step in range(6):
             writer.add_scalar("charts/episodic_return", float(step), step)
             writer.add_scalar("charts/SPS", 100.0, step)
@@ -137,7 +138,7 @@ def _event_doors(folder: Path, var: Path) -> list[Door]:
         run = RunPaths(folder / "run")
         run.run_dir.mkdir(exist_ok=True)
         (run.run_dir / name).write_bytes(data)
-        for read in (read_manifest, read_eval_summary, list_artifacts):
+        for read in (read_eval_summary, list_artifacts):
             with contextlib.suppress(MosaicError):
                 read(run.run_dir)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import os
 import time
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -49,7 +50,7 @@ segment = Segment(Path(os.environ["CLEANRL_FASTLANE_SEGMENT"]))
 writers = [claim(segment) for _ in range(options.slots)]
 pictures = [moving_picture(number) for number in range(VARIETY)]
 step, began = 0, time.monotonic()
-with EventWriter(Path("runs", f"frames__{options.seed}")) as events:
+with closing(EventWriter(Path("runs", f"frames__{options.seed}"))) as events:
     while step < options.total_timesteps:
         for place, writer in enumerate(writers):
             writer.steps[0] = step

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 import random
+from contextlib import closing
 from pathlib import Path
 
 from mosaic.analytics.event_files.writer import EventWriter
@@ -21,7 +22,7 @@ parser.add_argument("--seed", type=int)
 options = parser.parse_args()
 
 chance = random.Random(options.seed)
-with EventWriter(Path("runs", f"curve__{options.seed}")) as writer:
+with closing(EventWriter(Path("runs", f"curve__{options.seed}"))) as writer:
     for step in range(options.total_timesteps):
         rise = 500 * (1 - math.exp(-4 * step / options.total_timesteps))
         writer.add_scalar("charts/episodic_return", rise + chance.gauss(0, 20), step)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mosaic.analytics.artifacts import Artifact, list_artifacts, read_losses, read_manifest
-from mosaic.contract.errors import MosaicError
+from mosaic.analytics.artifacts import Artifact, list_artifacts, read_losses
 
 LAYOUT = {
     "analytics.json": "manifest",
@@ -43,19 +42,6 @@ def test_each_file_gets_its_kind(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_gone_holds_nothing(tmp_path: Path) -> None:
     assert list_artifacts(tmp_path / "gone") == []
-    assert read_manifest(tmp_path / "gone") is None
-
-
-def test_a_manifest_is_read(tmp_path: Path) -> None:
-    (tmp_path / "analytics.json").write_text('{"artifacts": {}}')
-    assert read_manifest(tmp_path) == {"artifacts": {}}
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "null", '{"a": 1'])
-def test_a_broken_manifest_is_named(tmp_path: Path, text: str) -> None:
-    (tmp_path / "analytics.json").write_text(text)
-    with pytest.raises(MosaicError, match=r"analytics\.json"):
-        read_manifest(tmp_path)
 
 
 def test_the_room_needs_nothing_heavy() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 import struct
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -33,7 +34,7 @@ from mosaic.analytics.event_files.format import frame
 )
 def test_what_is_written_is_read(tmp_path: Path, rows: list[tuple[str, float, int]]) -> None:
     shutil.rmtree(tmp_path)
-    with EventWriter(tmp_path) as writer:
+    with closing(EventWriter(tmp_path)) as writer:
         for tag, value, step in rows + rows:
             writer.add_scalar(tag, value, step)
     reader = EventReader(tmp_path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from mosaic.contract.errors import UserError
 @pytest.mark.parametrize("ours", [True, False])
 def test_a_file_cut_at_any_byte_loses_and_doubles_nothing(tmp_path: Path, ours: bool) -> None:
     if ours:
-        with EventWriter(tmp_path / "made", purge_step=1) as writer:
+        with closing(EventWriter(tmp_path / "made", purge_step=1)) as writer:
             for step in (1, 200, 70000):
                 writer.add_scalar("a", float(step), step)
         whole = writer.path.read_bytes()
@@ -50,13 +51,13 @@ def test_a_purge_opens_a_chunk_of_its_own(tmp_path: Path) -> None:
 
 def test_a_purge_without_new_points_is_told(tmp_path: Path) -> None:
     reader = EventReader(tmp_path)
-    with EventWriter(tmp_path, purge_step=40):
+    with closing(EventWriter(tmp_path, purge_step=40)):
         pass
     assert reader.poll() == [ScalarChunk(".", purge_from=40)]
 
 
 def test_reading_goes_on_from_a_cursor(tmp_path: Path) -> None:
-    with EventWriter(tmp_path / "x") as writer:
+    with closing(EventWriter(tmp_path / "x")) as writer:
         rows = []
         cursor: str | None = None
         for step in range(20):
@@ -81,17 +82,14 @@ def test_a_malformed_cursor_is_the_users_mistake(tmp_path: Path, cursor: str) ->
 
 
 def test_a_large_file_comes_in_pieces(tmp_path: Path) -> None:
-    with EventWriter(tmp_path) as writer:
+    with closing(EventWriter(tmp_path)) as writer:
         for step in range(1000):
             writer.add_scalar("a", step, step)
     reader = EventReader(tmp_path)
     sizes, rows = [], []
-    while True:
-        piece = collect(reader.poll(max_records=300))
+    while piece := collect(reader.poll(max_records=300)):
         rows += piece
         sizes.append(len(piece))
-        if not reader.behind:
-            break
     assert max(sizes) <= 300
     assert [step for _, _, step, _ in rows] == list(range(1000))
 
@@ -99,10 +97,13 @@ def test_a_large_file_comes_in_pieces(tmp_path: Path) -> None:
 def test_files_and_folders_that_appear_later_are_found(tmp_path: Path) -> None:
     reader = EventReader(tmp_path / "run")
     assert reader.poll() == []
-    with EventWriter(tmp_path / "run" / "deep" / "er") as writer:
+    with closing(EventWriter(tmp_path / "run" / "deep" / "er")) as writer:
         writer.add_scalar("a", 1, 1)
     assert collect(reader.poll()) == [("deep/er", "a", 1, 1)]
-    with EventWriter(tmp_path / "run" / "deep" / "er") as second, EventWriter(tmp_path / "run") as third:
+    with (
+        closing(EventWriter(tmp_path / "run" / "deep" / "er")) as second,
+        closing(EventWriter(tmp_path / "run")) as third,
+    ):
         second.add_scalar("a", 2, 2)
         third.add_scalar("b", 3, 3)
     assert collect(reader.poll()) == [(".", "b", 3, 3), ("deep/er", "a", 2, 2)]
@@ -110,7 +111,7 @@ def test_files_and_folders_that_appear_later_are_found(tmp_path: Path) -> None:
 
 def test_folders_of_others_and_links_are_left_alone(tmp_path: Path) -> None:
     for name in ("run/wandb/x", "run/checkpoints", "run/videos", "run/bridge", "elsewhere"):
-        with EventWriter(tmp_path / name) as writer:
+        with closing(EventWriter(tmp_path / name)) as writer:
             writer.add_scalar("a", 1, 1)
     (tmp_path / "run" / "link").symlink_to(tmp_path / "elsewhere")
     (tmp_path / "run" / "tfevents.link").symlink_to(writer.path)
@@ -146,7 +147,7 @@ def test_a_corrupt_record_stops_its_file_only(tmp_path: Path, damage: str) -> No
     else:
         broken[12:] = bytes(len(broken) - 12)
     (tmp_path / NAME).write_bytes(VERSION + scalar("a", 1, 1) + bytes(broken) + scalar("a", 2, 2))
-    with EventWriter(tmp_path / "fine") as writer:
+    with closing(EventWriter(tmp_path / "fine")) as writer:
         writer.add_scalar("b", 1, 1)
     reader = EventReader(tmp_path)
     assert collect(reader.poll()) == [(".", "a", 1, 1), ("fine", "b", 1, 1)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import resource
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def points(accumulator: EventAccumulator, tag: str) -> list[tuple[int, float]]:
 
 
 def test_event_accumulator_reads_scalars(tmp_path: Path) -> None:
-    with EventWriter(tmp_path) as writer:
+    with closing(EventWriter(tmp_path)) as writer:
         for step in (0, 1, 127, 128, 300, 2**40):
             writer.add_scalar("charts/SPS", step / 2, step)
         writer.add_scalar("größe/" + "x" * 300, -1.5, 7)
@@ -37,7 +38,7 @@ def test_event_accumulator_reads_scalars(tmp_path: Path) -> None:
 
 
 def test_the_file_is_named_and_begins_as_tensorboard_expects(tmp_path: Path) -> None:
-    with EventWriter(tmp_path / "new" / "folder", purge_step=12) as writer:
+    with closing(EventWriter(tmp_path / "new" / "folder", purge_step=12)) as writer:
         path = writer.path
     assert path.parent == tmp_path / "new" / "folder"
     assert path.name.startswith("events.out.tfevents.")
@@ -47,10 +48,10 @@ def test_the_file_is_named_and_begins_as_tensorboard_expects(tmp_path: Path) -> 
 
 
 def test_event_accumulator_drops_what_is_purged(tmp_path: Path) -> None:
-    with EventWriter(tmp_path) as writer:
+    with closing(EventWriter(tmp_path)) as writer:
         for step in range(10):
             writer.add_scalar("a", 1.0, step)
-    with EventWriter(tmp_path, purge_step=5) as writer:
+    with closing(EventWriter(tmp_path, purge_step=5)) as writer:
         writer.add_scalar("a", 2.0, 5)
     assert points(load(tmp_path), "a") == [(0, 1.0), (1, 1.0), (2, 1.0), (3, 1.0), (4, 1.0), (5, 2.0)]
 
@@ -64,7 +65,7 @@ def test_later_files_of_a_folder_sort_behind_earlier_ones(tmp_path: Path) -> Non
 
 
 def test_text_reaches_the_text_plugin(tmp_path: Path) -> None:
-    with EventWriter(tmp_path) as writer:
+    with closing(EventWriter(tmp_path)) as writer:
         writer.add_text("hyperparameters", "|seed|\n|1|ü" * 100)
     accumulator = load(tmp_path)
     (event,) = accumulator.Tensors("hyperparameters/text_summary")
@@ -76,7 +77,7 @@ def test_odd_numbers_are_written_not_refused(tmp_path: Path) -> None:
     odd: list[Any] = [np.float32(0.5), np.int64(3), np.array(4.0), True]
     values = [math.nan, math.inf, -math.inf, 1e300, -1e300, *odd]
     step: Any = np.int64(1000)
-    with EventWriter(tmp_path) as writer:
+    with closing(EventWriter(tmp_path)) as writer:
         for value in values:
             writer.add_scalar("a", value, step)
         writer.add_scalar("a", 1.0, -1)
@@ -89,7 +90,7 @@ def test_odd_numbers_are_written_not_refused(tmp_path: Path) -> None:
 
 
 def test_a_value_that_is_no_number_leaves_the_file_whole(tmp_path: Path) -> None:
-    with EventWriter(tmp_path) as writer:
+    with closing(EventWriter(tmp_path)) as writer:
         writer.add_scalar("a", 1.0, 1)
         with pytest.raises((TypeError, ValueError)):
             writer.add_scalar("a", "high", 2)  # type: ignore[arg-type]

@@ -152,8 +152,6 @@ def test_numbers_that_are_none_reach_json_as_null() -> None:
         assert json.loads(json.dumps(raw.as_json(), allow_nan=False))["time_shares"] == {"b": 0.5}
 
 
-def test_json_goes_there_and_back() -> None:
+def test_json_has_all_of_it() -> None:
     headline = Headline(7, 10, 1.5, 2.5, 3.5, 4, 0.7, "training", {"rollout": 0.5})
-    data = json.loads(json.dumps(headline.as_json()))
-    assert Headline.from_json(data) == headline
-    assert Headline.from_json({**data, "of_a_later_version": 1}) == headline
+    assert Headline(**json.loads(json.dumps(headline.as_json()))) == headline

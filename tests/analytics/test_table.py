@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import math
+from contextlib import closing
 from pathlib import Path
 
 from mosaic.analytics.event_files import EventReader, EventWriter, ScalarChunk, Series
@@ -13,13 +14,13 @@ from mosaic.analytics.table import MetricTable
 
 
 def make_resumed_run(folder: Path) -> MetricTable:
-    with EventWriter(folder / "x") as writer:
+    with closing(EventWriter(folder / "x")) as writer:
         for step in range(6):
             writer.add_scalar("a", 1.0, step)
         writer.add_scalar("gone", 1.0, 5)
-    with EventWriter(folder / "x", purge_step=4) as writer:
+    with closing(EventWriter(folder / "x", purge_step=4)) as writer:
         writer.add_scalar("a", 2.0, 4)
-    with EventWriter(folder / "y") as writer:
+    with closing(EventWriter(folder / "y")) as writer:
         writer.add_scalar("a", 9.0, 5)
         writer.add_scalar("b", math.nan, 5)
     return MetricTable(EventReader(folder).poll())
@@ -37,7 +38,7 @@ def test_purged_points_are_gone(tmp_path: Path) -> None:
 
 def test_a_table_grows_with_each_poll(tmp_path: Path) -> None:
     reader, table = EventReader(tmp_path), MetricTable()
-    with EventWriter(tmp_path) as writer:
+    with closing(EventWriter(tmp_path)) as writer:
         for step in range(3):
             writer.add_scalar("a", step, step)
             writer.flush()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mosaic.contract.connection import DaemonAddress, LockHolder, folder_identity
+from mosaic.contract.connection import DaemonAddress, LockHolder, identity_of
 from mosaic.contract.process import ProcessIdentity, boot_id
 
 ADDRESS = DaemonAddress("127.0.0.1:50055", 4321, "0.1.0", "t0ken")
@@ -31,7 +31,7 @@ def test_calls_carry_the_token_and_the_folder() -> None:
 def test_a_copied_file_means_no_daemon(tmp_path: Path) -> None:
     for name in ("original", "copy"):
         (tmp_path / name).mkdir()
-    bound = replace(ADDRESS, folder=folder_identity(tmp_path / "original"))
+    bound = replace(ADDRESS, folder=identity_of(tmp_path / "original"))
     for name in ("original", "copy"):
         bound.write(tmp_path / name / "daemon.json")
     assert DaemonAddress.read(tmp_path / "original" / "daemon.json") == bound
@@ -41,7 +41,7 @@ def test_a_copied_file_means_no_daemon(tmp_path: Path) -> None:
 def _own_lock(folder: Path) -> LockHolder:
     own = ProcessIdentity.of(os.getpid())
     assert own is not None
-    return LockHolder(own.pid, own.start, boot_id(), folder_identity(folder), str(folder))
+    return LockHolder(own.pid, own.start, boot_id(), identity_of(folder), str(folder))
 
 
 def _write(holder: LockHolder, path: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from mosaic.contract.process import ProcessIdentity, boot_id, descendants, process_state
+from mosaic.contract.process import ProcessIdentity, boot_id, process_state, tree_below
 
 
 @pytest.fixture
@@ -90,20 +90,24 @@ def test_a_name_with_brackets_and_spaces_changes_nothing() -> None:
         assert process.stdout is not None
         process.stdout.readline()
         assert identity_of(process).alive()
-        assert process.pid in descendants(os.getpid())
+        assert process.pid in below(os.getpid())
         process.communicate()
 
 
-def test_descendants_are_all_below_with_parents_first() -> None:
+def below(pid: int) -> list[int]:
+    return [one.pid for one in tree_below(pid)]
+
+
+def test_a_tree_is_all_below_with_parents_first() -> None:
     code = "sh -c 'sleep 600 & echo $!; wait' & echo $!; wait"
     with subprocess.Popen(["sh", "-c", code], stdout=subprocess.PIPE, start_new_session=True) as top:
         assert top.stdout is not None
         middle, bottom = sorted(int(top.stdout.readline()) for _ in range(2))
-        below = descendants(top.pid)
-        assert set(below) == {middle, bottom}
-        parents = {pid: set(descendants(pid)) for pid in below}
-        assert all(below.index(child) > below.index(pid) for pid in below for child in parents[pid])
-        assert descendants(bottom if not parents[bottom] else middle) == []
+        found = below(top.pid)
+        assert set(found) == {middle, bottom}
+        parents = {pid: set(below(pid)) for pid in found}
+        assert all(found.index(child) > found.index(pid) for pid in found for child in parents[pid])
+        assert below(bottom if not parents[bottom] else middle) == []
         os.killpg(top.pid, signal.SIGKILL)
 
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ def segment_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def reader(segment_file: Path) -> Iterator[FastLaneReader]:
-    with FastLaneReader(segment_file) as reader:
+    with closing(FastLaneReader(segment_file)) as reader:
         yield reader
 
 
@@ -111,7 +112,7 @@ def test_a_writer_stopped_in_mid_frame_leaves_a_whole_frame_to_read(
             time.sleep(0.01)
             process.send_signal(signal.SIGSTOP)
             os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-            with FastLaneReader(segment_file) as fresh:
+            with closing(FastLaneReader(segment_file)) as fresh:
                 frame = fresh.read(0)
                 assert frame is not None and (frame.pixels == frame.pixels[0, 0, 0]).all()
                 assert fresh.status(0).state == "stale"

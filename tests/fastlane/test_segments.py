@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -42,7 +43,7 @@ def test_the_mode_says_which_slots_are_shown(mode: str, shown: range) -> None:
 
 
 def test_a_run_started_again_gets_a_new_segment() -> None:
-    with FastLaneReader(create_segment("RUN", "grid")) as old:
+    with closing(FastLaneReader(create_segment("RUN", "grid"))) as old:
         create_segment("RUN", "grid")
         assert old.ended
 
@@ -84,7 +85,7 @@ def test_a_region_cut_off_later_is_refused_and_not_fatal() -> None:
     base = slots.entry(0)
     segment.words[base + layout.REGION] = layout.pack_region(1 << 20, 1 << 20)
     segment.words[base + layout.NEWEST] = 1
-    with FastLaneReader(path) as reader, pytest.raises(SegmentError, match="cut short"):
+    with closing(FastLaneReader(path)) as reader, pytest.raises(SegmentError, match="cut short"):
         reader.read(0)
 
 

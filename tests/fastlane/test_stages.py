@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
 
 from cleanrl_worker.config.live import LiveFrames, LiveSettings
@@ -37,7 +38,7 @@ def test_a_swapped_environment_keeps_its_slot_and_may_have_pictures_of_another_s
     used: set[int] = set()
     deadline = time.monotonic() + 90
     try:
-        with FastLaneReader(segment_path("RUN")) as reader:
+        with closing(FastLaneReader(segment_path("RUN"))) as reader:
             while any(size[-1:] != [512] for size in sizes.values()):
                 assert time.monotonic() < deadline and process.poll() is None, (
                     tmp_path / "stderr"

@@ -14,7 +14,7 @@ import pytest
 
 from mosaic.client import Client, RunRecord
 from mosaic.client.daemon import find_daemon, stop_daemon
-from mosaic.contract.connection import DaemonAddress, folder_identity
+from mosaic.contract.connection import DaemonAddress, identity_of
 from mosaic.contract.events import tail_events
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.process import ProcessIdentity
@@ -141,7 +141,7 @@ def test_the_daemon_refuses_who_has_its_token_from_another_folder(client: Client
     assert address is not None
     with grpc.insecure_channel(address.address) as channel:
         stub = pb_grpc.TrainerServiceStub(channel)
-        for folder in ("", folder_identity(tmp_path)):
+        for folder in ("", identity_of(tmp_path)):
             stranger = replace(address, folder=folder).metadata()
             with pytest.raises(grpc.RpcError) as refused:
                 stub.ListRuns(pb.ListRunsRequest(), timeout=10, metadata=stranger)

@@ -12,13 +12,15 @@ import pytest
 
 from mosaic.client import Client, RunRecord
 from mosaic.contract.errors import ConflictError
-from mosaic.contract.process import descendants, process_state
+from mosaic.contract.process import process_state, tree_below
 from support.runs import end, long_config, script_config, wait_for_status
 
 
 def _states(run: RunRecord) -> set[str | None]:
     assert run.training_pid is not None
-    return {process_state(pid) for pid in [run.training_pid, *descendants(run.training_pid)]}
+    return {
+        process_state(pid) for pid in [run.training_pid, *(one.pid for one in tree_below(run.training_pid))]
+    }
 
 
 def _steps(client: Client, run: RunRecord) -> int:
@@ -69,7 +71,7 @@ def test_a_paused_run_is_still_paused_after_a_kill_of_the_daemon(client: Client)
 
 def _send(run: RunRecord, number: signal.Signals) -> None:
     assert run.training_pid is not None
-    for pid in [run.training_pid, *descendants(run.training_pid)]:
+    for pid in [run.training_pid, *(one.pid for one in tree_below(run.training_pid))]:
         os.kill(pid, number)
 
 

@@ -13,10 +13,11 @@ from cleanrl_worker.algorithms.ppo import Args
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.kit.args import Bounds
 from cleanrl_worker.kit.describe import read_hint
-from cleanrl_worker.schemas import ParamSchema, algorithms, check_params, load_schema
+from cleanrl_worker.schemas import algorithms, check_params, load_schema
 from cleanrl_worker.schemas.check import allowed, check_value
 from cleanrl_worker.schemas.model import SCHEMAS_FILE
 from cleanrl_worker.tools.generate_schemas import generate
+from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError
 
 

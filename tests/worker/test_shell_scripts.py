@@ -12,7 +12,7 @@ import pytest
 
 from conftest import RunMosaic
 from mosaic.client import Client, RunHeadline, RunRecord, train_config
-from mosaic.contract.process import ProcessIdentity, descendants, process_state
+from mosaic.contract.process import ProcessIdentity, process_state, tree_below
 from support.runs import end, wait_for_status
 
 
@@ -171,7 +171,10 @@ def test_cancel_ends_the_whole_tree_and_lets_a_training_write_its_checkpoint(
     while not client.get(run.run_id).headline.get("step"):
         assert time.monotonic() < deadline, "it does not train"
         time.sleep(0.1)
-    tree = [ProcessIdentity.of(pid) for pid in [run.training_pid, *descendants(run.training_pid)]]
+    tree = [
+        ProcessIdentity.of(pid)
+        for pid in [run.training_pid, *(one.pid for one in tree_below(run.training_pid))]
+    ]
     assert len(tree) >= 4
     end(client, run)
     run = client.get(run.run_id)
@@ -187,7 +190,7 @@ def test_a_paused_script_stands_still_with_its_children(client: Client, submit: 
     run = wait_for_status(client, run.run_id, "EXEC")
     assert run.training_pid is not None
     client.pause(run.run_id)
-    pids = [run.training_pid, *descendants(run.training_pid)]
+    pids = [run.training_pid, *(one.pid for one in tree_below(run.training_pid))]
     assert len(pids) == 2
     assert {process_state(pid) for pid in pids} == {"T"}
     client.resume(run.run_id)

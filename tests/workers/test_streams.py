@@ -20,7 +20,7 @@ import pytest
 from mosaic.client import Client, PublishedItem, RunRecord
 from mosaic.contract.connection import SECRET_VARIABLE, WORKER_KEY, DaemonAddress
 from mosaic.contract.proto import trainer_pb2 as pb
-from mosaic.testing.live_runs import LiveRuns, wait_for
+from mosaic.testing.worker_contract import LiveRuns, wait_for
 from mosaic.worker.link import TrainerLink
 from mosaic.worker.publisher import StepPublisher
 from mosaic.worker.telemetry import Introduction

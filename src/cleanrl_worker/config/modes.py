@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from cleanrl_worker.schemas.check import check_value
-from cleanrl_worker.schemas.model import ParamSchema
+from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError, closest
 
 TRAIN, RESUME, POLICY_EVAL, INTERACTIVE = "train", "resume_training", "policy_eval", "interactive"

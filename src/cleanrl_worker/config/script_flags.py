@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from cleanrl_worker.schemas.check import WORDS, check_value
-from cleanrl_worker.schemas.model import ParamSchema, ParamType
+from mosaic.contract.capabilities import ParamSchema, ParamType
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.secrets import referred
 

@@ -12,7 +12,8 @@ from typing import Any
 
 from cleanrl_worker.kit.args import RUNTIME_FIELDS, Bounds
 from cleanrl_worker.kit.spec import AlgorithmSpec
-from cleanrl_worker.schemas.model import AlgoSchema, ParamSchema
+from cleanrl_worker.schemas.model import AlgoSchema
+from mosaic.contract.capabilities import ParamSchema
 
 KINDS = ("bool", "int", "float", "str")
 

@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 from cleanrl_worker.kit.describe import field_texts, parameters_of
 from cleanrl_worker.schemas.check import check_values
-from cleanrl_worker.schemas.model import ParamSchema
+from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError
 
 ArgsT = TypeVar("ArgsT")

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from cleanrl_worker.schemas.check import check_params
-from cleanrl_worker.schemas.model import AlgoSchema, ParamSchema, algorithms, load_schema
+from cleanrl_worker.schemas.model import AlgoSchema, algorithms, load_schema
 
-__all__ = ["AlgoSchema", "ParamSchema", "algorithms", "check_params", "load_schema"]
+__all__ = ["AlgoSchema", "algorithms", "check_params", "load_schema"]

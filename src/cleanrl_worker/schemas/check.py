@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from cleanrl_worker.schemas.model import ParamSchema, algorithms, load_schema
+from cleanrl_worker.schemas.model import algorithms, load_schema
+from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError, closest
 
 Value = bool | int | float | str | None

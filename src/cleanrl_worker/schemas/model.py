@@ -13,35 +13,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY, find_algorithm_file, is_path
 from mosaic.contract.atomic import write_json
+from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError
 from mosaic.contract.paths import resolve_var
 from mosaic.worker.environment import surroundings
-
-ParamType = Literal["bool", "int", "float", "str"]
-
-
-@dataclass(frozen=True)
-class ParamSchema:
-    """One parameter; `optional` ones may be null, `runtime_only` ones are filled in by the run itself."""
-
-    name: str
-    type: ParamType
-    default: bool | int | float | str | None
-    help: str
-    choices: tuple[bool | int | float | str, ...] | None = None
-    minimum: float | None = None
-    maximum: float | None = None
-    optional: bool = False
-    runtime_only: bool = False
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> ParamSchema:
-        choices = data.get("choices")
-        return cls(**{**data, "choices": None if choices is None else tuple(choices)})
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from cleanrl_worker.config.shell_scripts import describe_script, is_shell_script
 from cleanrl_worker.config.trust import require_trusted_algorithm
 from cleanrl_worker.config.worker_config import parse_worker_config
 from cleanrl_worker.curriculum.schedule import PRESETS
-from cleanrl_worker.schemas import ParamSchema, algorithms, load_schema
+from cleanrl_worker.schemas import algorithms, load_schema
 from cleanrl_worker.schemas.environments import check_fit, find_environment, load_environments
 from cleanrl_worker.schemas.spaces import describe_for_people
 from cleanrl_worker.supervisor.inspection import inspect
-from mosaic.contract.capabilities import CheckpointFacts, EnvironmentFacts, PolicyFacts
+from mosaic.contract.capabilities import CheckpointFacts, EnvironmentFacts, ParamSchema, PolicyFacts
 from mosaic.contract.errors import UntrustedModuleError, UserError
 
 _FIELD_FLAGS = ("total_timesteps", "seed", "cuda", "track", "wandb_project_name", "wandb_entity")

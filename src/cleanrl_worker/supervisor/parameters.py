@@ -9,8 +9,9 @@ from typing import Any
 from cleanrl_worker.config.modes import MODE_SETTINGS
 from cleanrl_worker.config.shell_scripts import names_environment
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
-from cleanrl_worker.schemas import ParamSchema, load_schema
+from cleanrl_worker.schemas import load_schema
 from cleanrl_worker.supervisor.plan import RuntimeSummary
+from mosaic.contract.capabilities import ParamSchema
 
 DEFAULT, CONFIG, CLI, CHECKPOINT = "default", "config", "cli", "checkpoint"
 

@@ -22,6 +22,7 @@ from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.headline import EVALUATING, STARTING, TRAINING, HeadlineTracker
 from mosaic.contract.atomic import drop_spare, insist, is_full, keep_spare
 from mosaic.contract.errors import StorageError
+from mosaic.contract.events import EventKind
 from mosaic.contract.paths import RunPaths
 from mosaic.contract.phases import WAITING_FOR_SPACE, is_waiting, read_phase, set_waiting
 from mosaic.fastlane.layout import START_PHASES
@@ -117,7 +118,7 @@ class Reporter:
         self._stall: dict[str, Any] | None = None
 
     def started(self, payload: Mapping[str, Any]) -> None:
-        self._emitter.run_started({**payload, "phase": self._phase() or STARTING})
+        self._emitter.say(EventKind.RUN_STARTED, {**payload, "phase": self._phase() or STARTING})
         self._nudge()
 
     def beat(self, paused: bool = False, at_once: bool = False) -> float | None:
@@ -246,7 +247,8 @@ class Reporter:
         if not newest or newest == self._saved:
             return False
         step = int(newest[0].stem.removeprefix("step-"))
-        if self._emitter.checkpoint_saved({"path": str(newest[0]), "step": step}) is None:
+        saved = {"path": str(newest[0]), "step": step}
+        if self._emitter.try_to_say(EventKind.CHECKPOINT_SAVED, saved) is None:
             return False
         self._saved = newest
         return True
@@ -262,13 +264,8 @@ class Reporter:
         return time.monotonic() - self._told_at >= HEARTBEAT_SECONDS
 
     def _say_last(self, status: str, payload: dict[str, Any]) -> None:
-        say = {
-            "completed": self._emitter.run_completed,
-            "cancelled": self._emitter.run_cancelled,
-            "failed": self._emitter.run_failed,
-        }[status]
         try:
-            say(payload)
+            self._emitter.say(EventKind(f"run_{status}"), payload)
         except OSError as error:
             reason = payload.get("cause") or f"the run was {status}"
             raise StorageError(

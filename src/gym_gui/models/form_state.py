@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 
-from mosaic.contract.capabilities import BoundedParameter, Parameter
+from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError
 
 Value = bool | int | float | str | None
@@ -154,20 +154,19 @@ class Field:
         return cls(name, kind, None, help, label, (), minimum, maximum, True, placeholder)
 
     @classmethod
-    def of(cls, parameter: Parameter) -> Field:
+    def of(cls, parameter: ParamSchema) -> Field:
         """The field of an algorithm's parameter."""
-        bounded = parameter if isinstance(parameter, BoundedParameter) else None
         large = isinstance(parameter.default, int) and parameter.default >= 10_000
         return cls(
             name=parameter.name,
             kind="count" if parameter.type == "int" and large else parameter.type,
             default=parameter.default,
             help=parameter.help,
-            choices=tuple(bounded.choices or ()) if bounded else (),
-            minimum=bounded.minimum if bounded else None,
-            maximum=bounded.maximum if bounded else None,
-            optional=bounded.optional if bounded else parameter.default is None,
-            placeholder="none" if bounded and bounded.optional else "",
+            choices=parameter.choices or (),
+            minimum=parameter.minimum,
+            maximum=parameter.maximum,
+            optional=parameter.optional,
+            placeholder="none" if parameter.optional else "",
         )
 
 

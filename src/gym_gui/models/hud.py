@@ -9,7 +9,7 @@ from gym_gui.models.form_choices import Requirement
 from gym_gui.models.words import is_evaluation, number, sentence, start_phase, steps
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
-from mosaic.contract.extras import install_advice, set_with
+from mosaic.contract.extras import SET_WITH, install_advice
 from mosaic.fastlane.grid import Metrics
 from mosaic.fastlane.layout import IMPORTING, MAKING, START_PHASES, lacking_package
 from mosaic.fastlane.reader import SlotStatus
@@ -119,7 +119,7 @@ def _seconds(run: RunRecord, now: float | None) -> float:
 
 def _lacking(run: RunRecord, package: str) -> Absence:
     title = f"The picture needs the package '{package}', which is not installed."
-    name = set_with(package)
+    name = SET_WITH.get(package, "")
     if run.python is not None or not name:
         return Absence(title, f"{sentence(install_advice(package, run.python))}, then it comes by itself.")
     needs = Requirement(name, f"The picture of {run.worker_config.get('env_id')}")

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
-from mosaic.contract.errors import StorageError
 from mosaic.contract.outside import read_json
-
-MANIFEST_NAME = "analytics.json"
-PROVENANCE_NAME = "provenance.json"
+from mosaic.contract.paths import RunPaths
 
 Kind = Literal["model", "checkpoint", "events", "video", "log", "manifest", "provenance", "other"]
 
+_KIND_OF_PATH: dict[str, Kind] = {"analytics.json": "manifest", "provenance.json": "provenance"}
 # Not `videos`: a recorder leaves notes of its own beside each film.
 _KIND_OF_FOLDER: dict[str, Kind] = {"checkpoints": "checkpoint", "logs": "log"}
 _KIND_OF_SUFFIX: dict[str, Kind] = {
@@ -62,10 +60,8 @@ def list_artifacts(run_dir: Path) -> list[Artifact]:
 def kind_of(path: str) -> Kind:
     """What the file at a path inside a run's folder is, by its place and name."""
     file = PurePosixPath(path)
-    if path == MANIFEST_NAME:
-        return "manifest"
-    if path == PROVENANCE_NAME:
-        return "provenance"
+    if path in _KIND_OF_PATH:
+        return _KIND_OF_PATH[path]
     if "tfevents" in file.name:
         return "events"
     if file.suffix in _KIND_OF_SUFFIX:
@@ -74,28 +70,10 @@ def kind_of(path: str) -> Kind:
     return next((_KIND_OF_FOLDER[name] for name in file.parts[:-1] if name in _KIND_OF_FOLDER), "other")
 
 
-def read_manifest(run_dir: Path) -> dict[str, Any] | None:
-    """The run's manifest; None before there is one."""
-    path = run_dir / MANIFEST_NAME
-    try:
-        manifest = read_json(path)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StorageError(f"The manifest {path} cannot be read: {error.strerror}.") from error
-    except ValueError as error:
-        raise StorageError(
-            f"The manifest {path} is not valid JSON ({error}); delete it to see the run without it."
-        ) from error
-    if not isinstance(manifest, dict):
-        raise StorageError(f"The manifest {path} holds no JSON object; delete it to see the run without it.")
-    return manifest
-
-
 def read_losses(run_dir: Path) -> dict[str, dict[str, str]]:
     """What computes each loss of a run (`by` a kernel or torch) and `why`; nothing where that is not told."""
     try:
-        told = read_json(run_dir / PROVENANCE_NAME)["losses"]
+        told = read_json(RunPaths(run_dir).provenance)["losses"]
         return {name: {"by": str(loss["by"]), "why": str(loss["why"])} for name, loss in told.items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return {}

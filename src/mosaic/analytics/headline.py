@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -166,11 +166,6 @@ class Headline:
         shares = {name: _finite(share) for name, share in self.time_shares.items()}
         data["time_shares"] = {name: share for name, share in shares.items() if share is not None}
         return data
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Headline:
-        """The headline that `as_json` gave; keys of other versions are passed over."""
-        return cls(**{key: value for key, value in data.items() if key in cls.__dataclass_fields__})
 
 
 class HeadlineTracker:

@@ -6,14 +6,12 @@ import csv
 import io
 import math
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 from mosaic.analytics.event_files import ScalarChunk, Series
 
 
-@dataclass(frozen=True, slots=True)
-class MetricRow:
+class MetricRow(NamedTuple):
     """One point of one metric."""
 
     step: int
@@ -21,31 +19,6 @@ class MetricRow:
     source: str
     tag: str
     value: float
-
-
-@dataclass(frozen=True, slots=True)
-class Span:
-    """From where to where a source reaches."""
-
-    first_step: int
-    last_step: int
-    first_time: float
-    last_time: float
-
-    @classmethod
-    def of(cls, columns: Iterable[Series]) -> Span:
-        """The span of columns that are not empty."""
-        filled = list(columns)
-        return cls(
-            min(series.steps[0] for series in filled),
-            max(series.steps[-1] for series in filled),
-            min(series.wall_times[0] for series in filled),
-            max(series.wall_times[-1] for series in filled),
-        )
-
-    def starts_over_after(self, other: Span) -> bool:
-        """Whether it was written after the other, from about 0 on; one that goes on begins near its end."""
-        return self.first_time >= other.last_time and 2 * self.first_step <= other.last_step
 
 
 class MetricTable:
@@ -87,25 +60,29 @@ class MetricTable:
         A script of several phases counts each of them from 0, in a folder of its own: one that starts over
         after another has ended follows it. Sources that are written side by side begin together.
         """
-        spans = {source: Span.of(columns.values()) for source, columns in self._sources.items() if columns}
+        filled = {source: columns.values() for source, columns in self._sources.items() if columns}
+        starts = {source: min(one.wall_times[0] for one in columns) for source, columns in filled.items()}
         found: dict[str, int] = {}
-        begin, before = 0, None
-        for source, span in sorted(spans.items(), key=lambda item: item[1].first_time):
-            if before is not None and span.starts_over_after(before):
-                begin += before.last_step
-            found[source], before = begin, span
+        begin, last_step, last_time = 0, 0, math.inf
+        for source in sorted(filled, key=starts.__getitem__):
+            first_step = min(one.steps[0] for one in filled[source])
+            # One that goes on begins near the end of the other, one that starts over at about 0.
+            if starts[source] >= last_time and 2 * first_step <= last_step:
+                begin += last_step
+            found[source] = begin
+            last_step = max(one.steps[-1] for one in filled[source])
+            last_time = max(one.wall_times[-1] for one in filled[source])
         return found
 
     def rows(self, tag: str | None = None) -> list[MetricRow]:
         """Every point, or those of one metric, by step and then by time."""
-        points = sorted(
-            (step, wall_time, source, name, value)
+        return sorted(
+            MetricRow(step, wall_time, source, name, value)
             for source, columns in self._sources.items()
             for name, series in columns.items()
             if tag is None or name == tag
             for step, wall_time, value in zip(series.steps, series.wall_times, series.values, strict=True)
         )
-        return [MetricRow(*point) for point in points]
 
     def series(self, tag: str) -> Series:
         """One metric from all sources, by step and then by time; empty when there is none of that name."""
@@ -123,8 +100,8 @@ class MetricTable:
         """One line for each point, under a line of names."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(column.name for column in fields(MetricRow))
-        writer.writerows(astuple(row) for row in self.rows())
+        writer.writerow(MetricRow._fields)
+        writer.writerows(self.rows())
         return out.getvalue()
 
     def as_json(self) -> dict[str, dict[str, dict[str, list[Any]]]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mosaic.cli import values
 from mosaic.cli.parser import Parser, flag, number, repeated
-from mosaic.contract.capabilities import Parameter, WorkerCatalog, discover_workers
+from mosaic.contract.capabilities import ParamSchema, WorkerCatalog, discover_workers
 
 
 def train_parser(argv: Sequence[str]) -> Parser:
@@ -294,7 +294,7 @@ def _add_typed(parser: Parser, group: argparse._ArgumentGroup, words: Sequence[s
             group.add_argument(*names, dest="set", action=ParameterAction, nargs=0, help=argparse.SUPPRESS)
 
 
-def _explain(parameter: Parameter) -> str:
+def _explain(parameter: ParamSchema) -> str:
     default = parameter.default
     if isinstance(default, bool):
         default = "on" if default else "off"

@@ -22,11 +22,8 @@ from mosaic.contract.errors import (
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 
-_KINDS: dict[grpc.StatusCode, type[MosaicError]] = {
-    grpc.StatusCode.INVALID_ARGUMENT: UserError,
-    grpc.StatusCode.NOT_FOUND: NotFoundError,
-    grpc.StatusCode.FAILED_PRECONDITION: ConflictError,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: StorageError,
+_KINDS = {
+    grpc.StatusCode[kind.status]: kind for kind in (UserError, NotFoundError, ConflictError, StorageError)
 }
 
 # The daemon went away in the middle of the call or before it, or came back with another token.

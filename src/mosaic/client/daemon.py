@@ -23,7 +23,7 @@ from mosaic.contract.connection import (
 )
 from mosaic.contract.errors import MosaicError, UnavailableError, UserError
 from mosaic.contract.paths import VarPaths
-from mosaic.contract.process import ProcessIdentity, is_stopped
+from mosaic.contract.process import ProcessIdentity, process_state
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 
@@ -57,7 +57,7 @@ def living_pid(paths: VarPaths) -> int | None:
 def find_daemon(paths: VarPaths) -> DaemonAddress | None:
     """The daemon that serves this var folder now, or None; one that stands still is an UnavailableError."""
     pid, address = living_pid(paths), DaemonAddress.read(paths.daemon_file)
-    if pid is not None and is_stopped(pid):
+    if pid is not None and process_state(pid) == "T":
         raise UnavailableError(
             f"The daemon of {paths.root} (pid {pid}) was stopped by a signal: "
             f"`kill -CONT {pid}` lets it go on."

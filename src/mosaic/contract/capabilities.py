@@ -9,7 +9,7 @@ from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 from mosaic.contract.errors import NotFoundError, UserError, closest
 
@@ -17,6 +17,29 @@ EVALUATES, RESUMES = "policy_eval", "resume_training"
 """What `extras.mode` says of a run that plays a policy, and of one that goes on from a checkpoint."""
 NO_ENVIRONMENT = "none"
 """Stands for the environment of a script that names none."""
+
+
+ParamType = Literal["bool", "int", "float", "str"]
+
+
+@dataclass(frozen=True)
+class ParamSchema:
+    """One parameter; `optional` ones may be null, `runtime_only` ones are filled in by the run itself."""
+
+    name: str
+    type: ParamType
+    default: bool | int | float | str | None
+    help: str
+    choices: tuple[bool | int | float | str, ...] | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    optional: bool = False
+    runtime_only: bool = False
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> ParamSchema:
+        choices = data.get("choices")
+        return cls(**{**data, "choices": None if choices is None else tuple(choices)})
 
 
 @dataclass(frozen=True)
@@ -27,9 +50,6 @@ class WorkerCapabilities:
     display_name: str
     cli_module: str
     """Run as `python -m <cli_module> --config …` by the daemon."""
-    requires_live_telemetry: bool = False
-    provides_fast_analytics: bool = False
-    supports_policy_load: bool = False
     tracks_wandb: bool = False
     """Whether `extras.track_wandb` in its config tracks a run with Weights & Biases."""
     secrets: tuple[str, ...] = ()
@@ -59,9 +79,6 @@ class WorkerCapabilities:
             extras = {"track_wandb": True, **extras}
         return {**config, "extras": extras}
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 class WorkerCatalog(Protocol):
     """What a worker can train, for clients that build or check a config."""
@@ -72,7 +89,7 @@ class WorkerCatalog(Protocol):
     def knows(self, algo: str) -> bool:
         """Whether `algo` is one of them, or a script or module that the worker can run."""
 
-    def parameters(self, algo: str) -> Sequence[Parameter]:
+    def parameters(self, algo: str) -> Sequence[ParamSchema]:
         """The parameters of one of its algorithms; of a foreign script those that can be told."""
 
     def default_timesteps(self, algo: str) -> int | None:
@@ -209,35 +226,6 @@ class FormCatalog(WorkerCatalog, Protocol):
 
     def curricula(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """Curricula by name: the stages, each with `env_id` and perhaps `steps` or `condition`."""
-
-
-class Parameter(Protocol):
-    """One parameter of an algorithm."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def type(self) -> str: ...
-    @property
-    def default(self) -> Any: ...
-    @property
-    def help(self) -> str: ...
-    @property
-    def runtime_only(self) -> bool: ...
-
-
-@runtime_checkable
-class BoundedParameter(Parameter, Protocol):
-    """A parameter that tells what it may be."""
-
-    @property
-    def choices(self) -> Sequence[Any] | None: ...
-    @property
-    def minimum(self) -> float | None: ...
-    @property
-    def maximum(self) -> float | None: ...
-    @property
-    def optional(self) -> bool: ...
 
 
 ENTRY_POINT_GROUP = "mosaic.workers"

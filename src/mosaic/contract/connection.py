@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from mosaic.contract.atomic import write_json
-from mosaic.contract.outside import parse_json, read_json
+from mosaic.contract.outside import parse_json
 from mosaic.contract.process import ProcessIdentity, boot_id
 
 PROTO_VERSION = "MOSAIC/1.0"
@@ -46,10 +47,10 @@ CHANNEL_OPTIONS = (
 )
 
 
-def folder_identity(folder: Path) -> str:
-    """What tells a folder from its copies: device and inode. Empty when there is no such folder."""
+def identity_of(path: Path) -> str:
+    """What tells a folder or a file from its copies: device and inode. Empty when there is none."""
     try:
-        found = folder.stat()
+        found = path.stat()
     except OSError:
         return ""
     return f"{found.st_dev:x}-{found.st_ino:x}"
@@ -76,15 +77,11 @@ class DaemonAddress:
     @classmethod
     def read(cls, path: Path) -> DaemonAddress | None:
         """The daemon that was last here; None also in a copied file. Whether it lives is another question."""
-        try:
-            given = read_json(path)
-            found = cls(**{name: given[name] for name in ("address", "pid", "version", "token")})
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        folder = str(given.get("folder", ""))
-        if not isinstance(found.pid, int) or folder not in ("", folder_identity(path.parent)):
-            return None
-        return cls(found.address, found.pid, found.version, found.token, folder)
+        with contextlib.suppress(OSError):
+            found = _said(cls, path.read_bytes())
+            if found is not None and found.folder in ("", identity_of(path.parent)):
+                return found
+        return None
 
 
 @dataclass(frozen=True)
@@ -119,21 +116,28 @@ class LockHolder:
     @classmethod
     def read(cls, path: Path) -> LockHolder | None:
         """Who held the lock last, whether it lives or not; None when nobody has said so."""
-        try:
-            with path.open("rb") as file:
-                given = parse_json(file.readline())
-            known: dict[str, Any] = {
-                field.name: given[field.name] for field in fields(cls) if field.name in given
-            }
-            found = cls(**known)
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        return found if isinstance(found.pid, int) and isinstance(found.start, int) else None
+        with contextlib.suppress(OSError), path.open("rb") as file:
+            found = _said(cls, file.readline())
+            return found if found is not None and isinstance(found.start, int) else None
+        return None
 
     @classmethod
     def living(cls, path: Path) -> LockHolder | None:
         """The daemon that holds this very lock now. A copy of the file names the daemon of the original."""
         found = cls.read(path)
-        if found is None or found.boot != boot_id() or found.folder != folder_identity(path.parent):
+        if found is None or found.boot != boot_id() or found.folder != identity_of(path.parent):
             return None
         return found if ProcessIdentity(found.pid, found.start).alive() else None
+
+
+Daemon = TypeVar("Daemon", DaemonAddress, LockHolder)
+
+
+def _said(kind: type[Daemon], text: bytes) -> Daemon | None:
+    """What a daemon says of itself; None for anything else. Keys of other releases are passed over."""
+    try:
+        given = parse_json(text)
+        found = kind(**{one.name: given[one.name] for one in fields(kind) if one.name in given})
+    except (ValueError, TypeError):
+        return None
+    return found if isinstance(found.pid, int) else None

@@ -9,16 +9,21 @@ class MosaicError(Exception):
     """Base of all our errors. Its text is one sentence meant for a person."""
 
     exit_code = 1
+    status = "INTERNAL"
+    """The gRPC status with which the daemon ends a call that meets this error."""
 
 
 class UserError(MosaicError):
     """The input is wrong: nothing was started and nothing was written."""
 
     exit_code = 2
+    status = "INVALID_ARGUMENT"
 
 
 class NotFoundError(UserError):
     """The thing that was named does not exist."""
+
+    status = "NOT_FOUND"
 
 
 class UntrustedModuleError(UserError):
@@ -32,15 +37,20 @@ class UntrustedModuleError(UserError):
 class ConflictError(MosaicError):
     """The request is right, but not in the state the thing is in."""
 
+    status = "FAILED_PRECONDITION"
+
 
 class StorageError(MosaicError):
     """A file or folder cannot be read or written: full, missing or forbidden, which the user can change."""
 
     exit_code = 2
+    status = "RESOURCE_EXHAUSTED"
 
 
 class UnavailableError(MosaicError):
     """The trainer daemon cannot be reached."""
+
+    status = "UNAVAILABLE"
 
 
 def is_text(value: str) -> bool:

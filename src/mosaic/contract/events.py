@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import time
@@ -39,13 +40,7 @@ class LifecycleEvent:
     payload: Mapping[str, Any]
 
     def to_line(self) -> bytes:
-        fields = {
-            "event": self.event.value,
-            "run_id": self.run_id,
-            "seq": self.seq,
-            "ts": round(self.ts, 3),
-            "payload": self.payload,
-        }
+        fields = {**vars(self), "ts": round(self.ts, 3)}
         return json.dumps(fields, allow_nan=False, separators=(",", ":")).encode() + b"\n"
 
     @classmethod
@@ -70,24 +65,20 @@ class LifecycleWriter:
     def __init__(self, run_id: str, descriptor: int, last_seq: int = 0) -> None:
         self._run_id = run_id
         self._descriptor = descriptor
-        self._seq = last_seq
-        self._torn = False
-
-    @property
-    def last_seq(self) -> int:
+        self.last_seq = last_seq
         """The number of the newest event."""
-        return self._seq
+        self._torn = False
 
     def write(self, event: EventKind, payload: Mapping[str, Any]) -> LifecycleEvent:
         """Append one event; it is on disk when this returns."""
-        made = LifecycleEvent(event, self._run_id, self._seq + 1, time.time(), payload)
+        made = LifecycleEvent(event, self._run_id, self.last_seq + 1, time.time(), payload)
         # After a write that failed half-way (a full disk), the next event must not share its line.
         line = b"\n" * self._torn + made.to_line()
         self._torn = True
         while line:
             line = line[os.write(self._descriptor, line) :]
         self._torn = False
-        self._seq = made.seq
+        self.last_seq = made.seq
         if os.path.isfile(f"/proc/self/fd/{self._descriptor}"):
             os.fsync(self._descriptor)
         return made
@@ -122,11 +113,8 @@ class LifecycleReader:
 
 def last_event_seq(path: Path) -> int:
     """The number of the last event in the file, 0 when there is none. Ends a torn last line first."""
-    try:
-        size = path.stat().st_size
-    except FileNotFoundError:
-        return 0
-    with path.open("rb+") as file:
+    with contextlib.suppress(FileNotFoundError), path.open("rb+") as file:
+        size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - 1))
         if size and file.read(1) != b"\n":
             file.write(b"\n")

@@ -41,19 +41,13 @@ PURPOSES = {
 }
 
 
-_SET_OF_MODULE = {
+SET_WITH = {
+    **{name: name for name in ("dm_control", "envpool", "jax", "minigrid", "mujoco")},
+    **dict.fromkeys(("ale_py", "cv2"), "atari"),
+    **dict.fromkeys(("flax", "optax"), "jax"),
     "Box2D": "box2d",
-    "ale_py": "atari",
     "av": "video",
-    "cv2": "atari",
-    "dm_control": "dm_control",
-    "envpool": "envpool",
-    "flax": "jax",
     "imageio": "mujoco",
-    "jax": "jax",
-    "minigrid": "minigrid",
-    "mujoco": "mujoco",
-    "optax": "jax",
     "pygame": "classic",
     "shimmy": "dm_control",
 }
@@ -103,14 +97,9 @@ def require_extra(name: str, for_what: str) -> None:
         raise UserError(f"{for_what} needs the optional set '{name}': run `mosaic extras install {name}`.")
 
 
-def set_with(module: str) -> str:
-    """The optional set that brings a module; empty where none does."""
-    return _SET_OF_MODULE.get(module, "")
-
-
 def install_advice(module: str, python: str | None = None) -> str:
     """What installs a module that is missing here, or in another interpreter that a run was given."""
-    if python is None and (name := set_with(module)):
+    if python is None and (name := SET_WITH.get(module)):
         return f"run `mosaic extras install {name}`"
     return f"run `{python or sys.executable} -m pip install {module}`"
 
@@ -203,33 +192,27 @@ _SYSTEM = {
     "libX11": "libx11-6",
     "libX11-xcb": "libx11-xcb1",
     "libdbus-1": "libdbus-1-3",
-    "libfontconfig": "libfontconfig1",
     "libfreetype": "libfreetype6",
     "libglib-2.0": "libglib2.0-0",
     "libgssapi_krb5": "libgssapi-krb5-2",
     "libgthread-2.0": "libglib2.0-0",
-    "libwayland-client": "libwayland-client0",
-    "libwayland-cursor": "libwayland-cursor0",
-    "libwayland-egl": "libwayland-egl1",
-    "libxcb": "libxcb1",
-    "libxcb-cursor": "libxcb-cursor0",
-    "libxcb-glx": "libxcb-glx0",
     "libxcb-icccm": "libxcb-icccm4",
-    "libxcb-image": "libxcb-image0",
-    "libxcb-keysyms": "libxcb-keysyms1",
-    "libxcb-randr": "libxcb-randr0",
-    "libxcb-render": "libxcb-render0",
-    "libxcb-render-util": "libxcb-render-util0",
-    "libxcb-shape": "libxcb-shape0",
-    "libxcb-shm": "libxcb-shm0",
-    "libxcb-sync": "libxcb-sync1",
-    "libxcb-util": "libxcb-util1",
-    "libxcb-xfixes": "libxcb-xfixes0",
-    "libxcb-xinerama": "libxcb-xinerama0",
-    "libxcb-xkb": "libxcb-xkb1",
-    "libxkbcommon": "libxkbcommon0",
     "libxkbcommon-x11": "libxkbcommon-x11-0",
-    "libzstd": "libzstd1",
+    **{
+        name: f"{name}0"
+        for name in (
+            *("libxcb-cursor", "libxcb-glx", "libxcb-image", "libxcb-randr", "libxcb-render"),
+            *("libxcb-render-util", "libxcb-shape", "libxcb-shm", "libxcb-xfixes", "libxcb-xinerama"),
+            *("libwayland-client", "libwayland-cursor", "libxkbcommon"),
+        )
+    },
+    **{
+        name: f"{name}1"
+        for name in (
+            *("libxcb", "libxcb-keysyms", "libxcb-sync", "libxcb-util", "libxcb-xkb"),
+            *("libwayland-egl", "libfontconfig", "libzstd"),
+        )
+    },
 }
 _MODULES = ("QtCore", "QtGui", "QtSvg", "QtWidgets")
 

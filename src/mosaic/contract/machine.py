@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from dataclasses import dataclass
 
@@ -36,12 +37,10 @@ class Machine:
 
 def check_possible(resources: Resources, machine: Machine) -> None:
     """Refuse what this machine could never give."""
-    if resources.cpus > machine.cpus:
-        raise UserError(f"'resources.cpus' is {resources.cpus}, but this machine has {machine.cpus}.")
-    if (resources.memory_mb or 0) > machine.memory_mb:
-        raise UserError(
-            f"'resources.memory_mb' is {resources.memory_mb}, but this machine has {machine.memory_mb}."
-        )
+    for name in ("cpus", "memory_mb"):
+        wanted, there = getattr(resources, name) or 0, getattr(machine, name)
+        if wanted > there:
+            raise UserError(f"'resources.{name}' is {wanted}, but this machine has {there}.")
     gpus = resources.gpus
     if gpus.mandatory and gpus.requested > len(machine.gpus):
         raise UserError(
@@ -54,13 +53,10 @@ def _find_gpus() -> tuple[int, ...]:
     """The GPUs that NVML finds; none where there is no NVIDIA driver."""
     import pynvml
 
-    try:
+    with contextlib.suppress(pynvml.NVMLError):
         pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return ()
-    try:
-        return tuple(range(pynvml.nvmlDeviceGetCount()))
-    except pynvml.NVMLError:
-        return ()
-    finally:
-        pynvml.nvmlShutdown()
+        try:
+            return tuple(range(pynvml.nvmlDeviceGetCount()))
+        finally:
+            pynvml.nvmlShutdown()
+    return ()

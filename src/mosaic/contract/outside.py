@@ -7,7 +7,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ def bytes_text(count: float) -> str:
 MOST_DEPTH = 64
 """Lists and objects within each other: what recurses over them must not run out of stack."""
 MOST_VALUES = 1_000_000
-_TOO_DEEP = f"it is nested too deep: {MOST_DEPTH} levels at most can be taken"
+_TOO_DEEP = f"is nested too deep: {MOST_DEPTH} levels at most can be taken"
 _LARGEST = 2**63 - 1
 """The largest whole number that the database and the wire can hold."""
 _LARGEST_FILE = 64 * 2**20
@@ -59,7 +59,7 @@ def parse_json(text: str | bytes) -> Any:
     try:
         value = json.loads(text)
     except RecursionError:
-        raise ValueError(_TOO_DEEP) from None
+        raise ValueError(f"it {_TOO_DEEP}") from None
     problem = _problem(value)
     if problem is not None:
         raise ValueError(f"it {problem}")
@@ -73,7 +73,7 @@ def take_json(text: str, what: str, most: int) -> Any:
     try:
         value = json.loads(text)
     except RecursionError:
-        raise UserError(f"{what} {_TOO_DEEP[3:]}.") from None
+        raise UserError(f"{what} {_TOO_DEEP}.") from None
     except ValueError as error:
         raise UserError(f"{what} is not JSON: {error}.") from None
     check_plain(value, what)
@@ -85,6 +85,15 @@ def check_plain(value: Any, what: str) -> None:
     problem = _problem(value, _ANY_PROBLEM)
     if problem is not None:
         raise UserError(f"{what} {problem}.")
+
+
+def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """What stands in lists and objects, with its place: names, and numbers as texts."""
+    if isinstance(value, Mapping | list | tuple):
+        for key, item in value.items() if isinstance(value, Mapping) else enumerate(value):
+            yield from leaves(item, (*path, str(key)))
+    else:
+        yield path, value
 
 
 def too_large(what: str, size: int, most: int) -> str:
@@ -103,7 +112,7 @@ def _problem(value: Any, bad: re.Pattern[str] = _HALF_CHARACTER) -> str | None:
     while layer:
         depth += 1
         if depth > MOST_DEPTH:
-            return f"is nested too deep: {MOST_DEPTH} levels at most can be taken"
+            return _TOO_DEEP
         if len(layer) > MOST_VALUES:
             return f"has more than {MOST_VALUES:,} values: put large data into a file"
         below: list[Any] = []

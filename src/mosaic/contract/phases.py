@@ -44,11 +44,8 @@ def announce_phase(run_dir: Path, number: int, text: str) -> None:
     plain = " ".join(text.split())[:_LONGEST_TEXT]
     line = json.dumps({"phase": number, "text": plain, "at": time.time()})
     try:
-        handle = os.open(run_dir / _NAME, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
-        try:
-            os.write(handle, f"{line}\n".encode())
-        finally:
-            os.close(handle)
+        with (run_dir / _NAME).open("ab", buffering=0) as file:
+            file.write(f"{line}\n".encode())
     except OSError as error:
         raise StorageError(f"{run_dir / _NAME} cannot be written: {error.strerror}.") from error
 

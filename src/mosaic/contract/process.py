@@ -75,25 +75,14 @@ def process_state(pid: int) -> str | None:
     return fields[0] if fields else None
 
 
-def is_stopped(pid: int) -> bool:
-    """Whether a process stands still by SIGSTOP: it answers when it goes on."""
-    return process_state(pid) == "T"
-
-
-def descendants(pid: int) -> list[int]:
-    """All processes below `pid`, parents before children."""
-    return [identity.pid for identity in tree_below(pid)]
-
-
 def tree_below(pid: int) -> list[ProcessIdentity]:
-    """The same with their start times, so that a signal to one of them finds no stranger."""
+    """All processes below `pid`, parents before children; a signal to one of them finds no stranger."""
     children: dict[int, list[ProcessIdentity]] = {}
-    for entry in os.listdir("/proc"):
-        if entry.isdigit():
-            fields = _stat_fields(int(entry))
-            if fields is not None:
-                identity = ProcessIdentity(int(entry), int(fields[19]))
-                children.setdefault(int(fields[1]), []).append(identity)
+    for entry in filter(str.isdigit, os.listdir("/proc")):
+        fields = _stat_fields(int(entry))
+        if fields is not None:
+            identity = ProcessIdentity(int(entry), int(fields[19]))
+            children.setdefault(int(fields[1]), []).append(identity)
     found: list[ProcessIdentity] = []
     queue = [pid]
     while queue:

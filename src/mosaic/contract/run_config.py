@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.fsm import MOST_PRIORITY
-from mosaic.contract.outside import check_plain, too_large
+from mosaic.contract.outside import check_plain, leaves, too_large
 
 MOST_CONFIG_BYTES = 1_000_000
 LONGEST_NAME = 200
@@ -72,19 +72,10 @@ class Schedule(_Part):
 
 def _finite(value: dict[str, Any]) -> dict[str, Any]:
     """JSON has no NaN: stored and read again it would be null, which means something else."""
-    for path, number in _numbers(value):
-        if not math.isfinite(number):
-            raise ValueError(f"'{path}' is {number}, and only finite numbers can be stored")
+    for path, leaf in leaves(value):
+        if isinstance(leaf, float) and not math.isfinite(leaf):
+            raise ValueError(f"'{'.'.join(path)}' is {leaf}, and only finite numbers can be stored")
     return value
-
-
-def _numbers(value: Any, path: str = "") -> Iterator[tuple[str, float]]:
-    if isinstance(value, float):
-        yield path, value
-    elif isinstance(value, Mapping | list):
-        items = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for key, item in items:
-            yield from _numbers(item, f"{path}.{key}" if path else str(key))
 
 
 FreeForm = Annotated[dict[str, Any], AfterValidator(_finite)]
@@ -106,7 +97,11 @@ class Metadata(_Part):
 
 
 def _few_tags(tags: list[str]) -> list[str]:
-    _check_amount(tags)
+    if len(tags) > MOST_TAGS:
+        raise ValueError(f"a run has at most {MOST_TAGS} tags, not {len(tags):,}")
+    longest = max(tags, key=len, default="")
+    if len(longest) > LONGEST_TAG:
+        raise ValueError(f"a tag has at most {LONGEST_TAG} letters, '{longest:.20}…' has {len(longest):,}")
     return tags
 
 
@@ -180,19 +175,17 @@ def checked_tags(tags: Sequence[str]) -> list[str]:
         if not tag or "," in tag:
             raise UserError(f"'{tag:.40}' cannot be a tag: write a word, and commas only between tags.")
     try:
-        _check_amount(kept)
+        return _few_tags(kept)
     except ValueError as error:
         raise UserError(f"These tags cannot be kept: {error}.") from None
-    return kept
 
 
 def checked_notes(notes: str) -> str:
     """Notes as they are kept; a UserError says that they are too long."""
     try:
-        _check_length(notes.strip())
+        return _check_length(notes.strip())
     except ValueError as error:
         raise UserError(f"These notes cannot be kept: {error}.") from None
-    return notes.strip()
 
 
 def config_text(config: Mapping[str, Any]) -> str:
@@ -204,17 +197,10 @@ def config_text(config: Mapping[str, Any]) -> str:
     return text
 
 
-def _check_amount(tags: Sequence[str]) -> None:
-    if len(tags) > MOST_TAGS:
-        raise ValueError(f"a run has at most {MOST_TAGS} tags, not {len(tags):,}")
-    longest = max(tags, key=len, default="")
-    if len(longest) > LONGEST_TAG:
-        raise ValueError(f"a tag has at most {LONGEST_TAG} letters, '{longest:.20}…' has {len(longest):,}")
-
-
-def _check_length(notes: str) -> None:
+def _check_length(notes: str) -> str:
     if len(notes) > LONGEST_NOTES:
         raise ValueError(f"notes have at most {LONGEST_NOTES:,} letters, not {len(notes):,}")
+    return notes
 
 
 def fill_in(config: TrainRunConfig, variables: Mapping[str, str]) -> TrainRunConfig:

@@ -86,7 +86,9 @@ class Term:
 
     @cached_property
     def number(self) -> float | None:
-        return parse_number(self.value)
+        """`400`, `1e-3`, `10k`, `2.5M`, `90%`; times in seconds: `30s`, `5min`, `2h`, `1d`; else None."""
+        found = _NUMBER.fullmatch(self.value)
+        return float(found[1]) * _UNITS.get((found[2] or "").lower(), 1) if found else None
 
     @property
     def problem(self) -> str:
@@ -117,12 +119,6 @@ class Term:
         return {"=": same, "!=": not same, ">": greater, ">=": greater or same}.get(
             self.how, not greater and (not same or self.how == "<=")
         )
-
-
-def parse_number(text: str) -> float | None:
-    """`400`, `1e-3`, `10k`, `2.5M`, `90%`; times in seconds: `30s`, `5min`, `2h`, `1d`; None for words."""
-    found = _NUMBER.fullmatch(text)
-    return float(found[1]) * _UNITS.get((found[2] or "").lower(), 1) if found else None
 
 
 def parse_terms(text: str) -> tuple[Term, ...]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.contract.errors import UserError, closest, is_text
-from mosaic.contract.outside import check_plain
+from mosaic.contract.outside import check_plain, leaves
 
 _PREFIXED = re.compile(
     r"(?<![\w-])(?:sk-|hf_|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|npm_|pypi-|dckr_pat_|gsk_|r8_)([\w-]{16,})"
@@ -61,11 +61,6 @@ def has_known_shape(text: str) -> bool:
         return True
     users = [found[1] for found in _USER.finditer(text)]
     return any((":" in user and "${" not in user) or _dense(user) for user in users)
-
-
-def has_credentials(address: str) -> bool:
-    """Whether an address, such as that of a proxy, names a user."""
-    return _USER.search(address) is not None
 
 
 def _named_so(name: str, text: str) -> bool:
@@ -118,15 +113,13 @@ def is_callers(name: str) -> bool:
 
 def callers_variables(environment: Mapping[str, str]) -> dict[str, str]:
     """What a run takes from the environment of its caller; a UserError names one that cannot be sent."""
-    found = {name: value for name, value in environment.items() if is_callers(name)}
-    for name, value in found.items():
-        _check_variable(name, value)
-    return found
+    return {name: _sendable(name, value) for name, value in environment.items() if is_callers(name)}
 
 
-def _check_variable(name: str, value: str) -> None:
+def _sendable(name: str, value: str) -> str:
     if not is_text(value):
         raise UserError(f"The variable {name} is not text in UTF-8: correct it, or unset it.")
+    return value
 
 
 def declared_variables(environment: Mapping[str, str]) -> list[str]:
@@ -147,8 +140,8 @@ def referred(value: object) -> str | None:
 
 def references_in(value: Any, path: Place = ()) -> Iterator[tuple[Place, str]]:
     """Where a value stands for a variable, and for which."""
-    for place, text in _texts(value, path):
-        name = referred(text)
+    for place, leaf in leaves(value, path):
+        name = referred(leaf)
         if name is not None:
             yield place, name
 
@@ -275,7 +268,8 @@ class _Lifting:
             if has_known_shape(name):
                 raise UserError("A secret is declared by the name of its setting, but a value was given.")
             if not caller.get(name):
-                names = {_name(path) for path, _ in _texts(_at(self._config, _FREE[0]), ())}
+                settings = leaves(_at(self._config, _FREE[0]))
+                names = {_name(path) for path, value in settings if isinstance(value, str)}
                 hint = closest(name, sorted({*names, *self._variables})) or ": correct it, or leave it out."
                 raise UserError(
                     f"'{name}' is declared a secret, but is neither a setting nor a variable here{hint}"
@@ -304,8 +298,9 @@ class _Lifting:
                 if not (name in self._referred and (name in self._values or referred(value) == name))
             }
         repeated = [value for value in self._values.values() if len(value) >= _LEAST_REPEATED]
-        for path, text in _texts({key: config[key] for key in config if key not in ("secrets", "plain")}, ()):
-            if any(_ends_with(path, name) for name in self._plain) or referred(text) is not None:
+        for path, text in leaves({key: config[key] for key in config if key not in ("secrets", "plain")}):
+            plain = not isinstance(text, str) or any(_ends_with(path, name) for name in self._plain)
+            if plain or referred(text) is not None:
                 continue
             if looks_secret(_name(path), text) or any(value in text for value in repeated):
                 name, place = _name(path), _shown(path)
@@ -331,13 +326,12 @@ def _found(caller: Mapping[str, str], variable: str, place: str) -> str:
             f"'{place}' is a secret, which is kept no longer than its run lives, and the variable {variable} "
             f"is not set here: set {variable}, or give '{place}' again."
         )
-    _check_variable(variable, value)
-    return value
+    return _sendable(variable, value)
 
 
 def _is_known(name: str, value: object) -> bool:
     if _plain(name).endswith(("http_proxy", "https_proxy")):
-        return isinstance(value, str) and has_credentials(value)
+        return isinstance(value, str) and _USER.search(value) is not None
     return name.upper() in DECLARED_VARIABLES
 
 
@@ -362,15 +356,6 @@ def _ends_with(path: Place, name: str) -> bool:
     """Whether a name or dotted path means this place."""
     parts = tuple(_plain(name).split("."))
     return tuple(map(_plain, path[-len(parts) :])) == parts
-
-
-def _texts(value: Any, path: Place) -> Iterator[tuple[Place, str]]:
-    if isinstance(value, str):
-        yield path, value
-    elif isinstance(value, Mapping | list | tuple):
-        items = value.items() if isinstance(value, Mapping) else enumerate(value)
-        for key, item in items:
-            yield from _texts(item, (*path, str(key)))
 
 
 def _at(value: Any, path: Place) -> Any:

@@ -39,23 +39,12 @@ TABLE = PAGE
 FIXED_BYTES = TABLE + SLOTS * SLOT_BYTES
 
 # A slot's entry, in words of eight bytes.
-OWNER_PID = 0
-OWNER_START = 1
-VIEWER_MARK = 2
-STEPS = 3
-NEWEST = 4
-REGION = 5
-PICTURE = 6
-REASON = 7
-STATE = 29
-DRAWN = 30
-DRAWN_OUTSIDE = 31
+OWNER_PID, OWNER_START, VIEWER_MARK, STEPS, NEWEST, REGION, PICTURE, REASON = range(8)
+STATE, DRAWN, DRAWN_OUTSIDE = range(29, 32)
 REASON_BYTES = (STATE - REASON) * WORD
 
 # What `PICTURE` says.
-NOTHING_YET = 0
-HAS_PICTURE = 1
-NO_PICTURE = 2
+NOTHING_YET, HAS_PICTURE, NO_PICTURE = range(3)
 
 # What `DRAWN` says of a state that cannot be drawn outside; else it is the number of the newest drawn one.
 NOT_DRAWABLE = 2**64 - 1
@@ -63,16 +52,8 @@ NOT_DRAWABLE = 2**64 - 1
 # Frame number n fills buffer n % DEPTH; its sequence is 2n - 1 while it is written, and 2n when it is whole.
 DEPTH = 3
 FRAME_HEAD = 512
-SEQUENCE = 0
-WIDTH = 1
-HEIGHT = 2
-CHANNELS = 3
-CHECKSUM = 4
-TAKEN_AT = 5
-LAST_REWARD = 6
-ROLLING_RETURN = 7
-STEP_RATE = 8
-MISSION = 9
+SEQUENCE, WIDTH, HEIGHT, CHANNELS, CHECKSUM = range(5)
+TAKEN_AT, LAST_REWARD, ROLLING_RETURN, STEP_RATE, MISSION = range(5, 10)
 MISSION_BYTES = FRAME_HEAD - MISSION * WORD
 
 MODES = ("off", "single", "grid")

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mosaic.fastlane import layout, slots
 from mosaic.fastlane.segment import Segment
 
@@ -45,11 +43,7 @@ class _SlotView:
     """What a reader knows of one slot."""
 
     def __init__(self) -> None:
-        self.region = 0
-        self.bytes: Any = None
-        self.words: Any = None
-        self.floats: Any = None
-        self.pixels: Any = None
+        self.region: slots.Region | None = None
         self.seen = 0
         self.taken_at = 0.0
         self.asked_at = -1.0
@@ -65,10 +59,6 @@ class FastLaneReader:
         self._views: dict[int, _SlotView] = {}
         self.retries = 0
         """How often a frame changed while it was read."""
-
-    @property
-    def mode(self) -> str:
-        return self._segment.mode
 
     @property
     def ended(self) -> bool:
@@ -101,34 +91,30 @@ class FastLaneReader:
     def _take(self, base: int, view: _SlotView, number: int) -> Frame | None:
         """A copy of frame `number`, or None when it was written over meanwhile."""
         held = self._segment.words[base + layout.REGION]
-        offset, size = layout.unpack_region(held)
-        if view.region != held:
-            region = self._segment.map(offset, size)
-            view.bytes = memoryview(region)
-            view.words = view.bytes.cast("Q")
-            view.floats = memoryview(region).cast("B").cast("d")
-            view.pixels = np.frombuffer(region, np.uint8)
-            view.region = held
-        start = (number % layout.DEPTH) * layout.frame_stride(size)
+        region = view.region
+        if region is None or region.held != held:
+            region = view.region = slots.Region(self._segment, held)
+        stride = layout.frame_stride(len(region.bytes))
+        start = (number % layout.DEPTH) * stride
         head = start // layout.WORD
-        if view.words[head + layout.SEQUENCE] != 2 * number:
+        if region.words[head + layout.SEQUENCE] != 2 * number:
             return None
         height, width, channels = (
-            view.words[head + field] for field in (layout.HEIGHT, layout.WIDTH, layout.CHANNELS)
+            region.words[head + field] for field in (layout.HEIGHT, layout.WIDTH, layout.CHANNELS)
         )
         length = height * width * channels
-        if length > layout.frame_stride(size) - layout.FRAME_HEAD:
+        if length > stride - layout.FRAME_HEAD:
             return None
         payload = start + layout.FRAME_HEAD
-        pixels = view.pixels[payload : payload + length].copy()
-        checksum = view.words[head + layout.CHECKSUM]
+        pixels = region.pixels[payload : payload + length].copy()
+        checksum = region.words[head + layout.CHECKSUM]
         taken_at, reward, rolling, rate = (
-            view.floats[head + field]
+            region.floats[head + field]
             for field in (layout.TAKEN_AT, layout.LAST_REWARD, layout.ROLLING_RETURN, layout.STEP_RATE)
         )
         words_at = start + layout.MISSION * layout.WORD
-        mission = bytes(view.bytes[words_at : words_at + layout.MISSION_BYTES])
-        if view.words[head + layout.SEQUENCE] != 2 * number or zlib.crc32(pixels) != checksum:
+        mission = bytes(region.bytes[words_at : words_at + layout.MISSION_BYTES])
+        if region.words[head + layout.SEQUENCE] != 2 * number or zlib.crc32(pixels) != checksum:
             return None
         picture = pixels.reshape(height, width, channels)
         return Frame(picture, number, taken_at, reward, rolling, rate, layout.unpack_text(mission))
@@ -169,12 +155,5 @@ class FastLaneReader:
         return layout.unpack_text(bytes(self._segment.bytes[start : start + layout.REASON_BYTES]))
 
     def close(self) -> None:
-        for view in self._views.values():
-            view.bytes = view.words = view.floats = view.pixels = None
+        self._views.clear()
         self._segment.close()
-
-    def __enter__(self) -> FastLaneReader:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

@@ -132,8 +132,7 @@ class Segment:
     @property
     def phase(self) -> str:
         """How far the training side has come: one of `START_PHASES` or `first steps`; empty if untold."""
-        first = layout.TABLE // layout.WORD + layout.STEPS
-        if any(self.words[first :: layout.SLOT_BYTES // layout.WORD]):
+        if any(self.column(layout.STEPS)):
             return layout.FIRST_STEPS
         told = self.words[layout.HEAD_PHASE // layout.WORD]
         return layout.START_PHASES[told - 1] if 0 < told <= len(layout.START_PHASES) else ""
@@ -147,8 +146,17 @@ class Segment:
     @property
     def steps(self) -> int:
         """Steps of all environments, also of those that have no slot."""
-        first = layout.TABLE // layout.WORD + layout.STEPS
-        return sum(self.words[first :: layout.SLOT_BYTES // layout.WORD]) + self.unseen_steps[0]
+        return sum(self.column(layout.STEPS)) + self.unseen_steps[0]
+
+    def column(self, word: int) -> memoryview:
+        """The same word of every slot's entry."""
+        return self.words[layout.TABLE // layout.WORD + word :: layout.SLOT_BYTES // layout.WORD]
+
+    def watched(self, now: float) -> int:
+        """How many slots somebody looks at now."""
+        first = layout.TABLE // layout.WORD + layout.VIEWER_MARK
+        marks = self.floats[first :: layout.SLOT_BYTES // layout.WORD]
+        return sum(mark > now - layout.WATCHED_SECONDS for mark in marks)
 
     @property
     def ended(self) -> bool:
@@ -168,15 +176,16 @@ class Segment:
             os.close(handle)
 
     def grow(self, size: int) -> int:
-        """Append a region of whole pages and give its offset; called while `locked`."""
-        end = os.fstat(self._handle).st_size
-        try:
-            os.posix_fallocate(self._handle, end, size)
-        except OSError as error:
-            raise SegmentError(
-                f"There is no room for a frame in {self.path.parent}: {error.strerror}."
-            ) from error
-        return end
+        """Append a region of whole pages; gives the word for it."""
+        with self.locked():
+            end = os.fstat(self._handle).st_size
+            try:
+                os.posix_fallocate(self._handle, end, size)
+            except OSError as error:
+                raise SegmentError(
+                    f"There is no room for a frame in {self.path.parent}: {error.strerror}."
+                ) from error
+        return layout.pack_region(end, size)
 
     def map(self, offset: int, size: int) -> mmap.mmap:
         """A region; one that lies beyond the file's end is refused, as touching it would be fatal."""

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from mosaic.fastlane import layout
 from mosaic.fastlane.segment import Segment
@@ -49,6 +51,18 @@ def _stat_fields(pid: int) -> list[str] | None:
 def entry(slot: int) -> int:
     """The first word of a slot's entry."""
     return (layout.TABLE + slot * layout.SLOT_BYTES) // layout.WORD
+
+
+class Region:
+    """What a word of a slot's entry points to, in sight; `held` is that word."""
+
+    def __init__(self, segment: Segment, held: int) -> None:
+        self.held = held
+        mapped = segment.map(*layout.unpack_region(held))
+        self.bytes: Any = memoryview(mapped)
+        self.words: Any = self.bytes.cast("Q")
+        self.floats: Any = self.bytes.cast("d")
+        self.pixels: Any = np.frombuffer(mapped, np.uint8)
 
 
 def owner_of(segment: Segment, slot: int) -> Owner | None:

@@ -50,14 +50,13 @@ class StateSlot:
         self.slot = slot
         self.segment = segment
         self._base = slots.entry(slot)
-        self._region = 0
-        self._bytes: Any = None
-        self._words: Any = None
+        self._region: slots.Region | None = None
 
     @property
     def number(self) -> int:
         """How many states there have been; the newest may still be on its way."""
-        return (self._words[_SEQUENCE] + 1) // 2 if self._map() else 0
+        region = self._map()
+        return 0 if region is None else (int(region.words[_SEQUENCE]) + 1) // 2
 
     @property
     def drawn(self) -> int:
@@ -80,48 +79,44 @@ class StateSlot:
     def write(self, state: State) -> int:
         """Leave a state, in place of the one before it; its number."""
         data = state.pack()
-        self._make_room(_HEAD_BYTES + len(data))
+        region = self._room_for(_HEAD_BYTES + len(data))
         number = self.number + 1
-        self._words[_SEQUENCE] = 2 * number - 1
-        self._bytes[_HEAD_BYTES : _HEAD_BYTES + len(data)] = data
-        self._words[_LENGTH] = len(data)
-        self._words[_CHECKSUM] = zlib.crc32(data)
-        self._words[_SEQUENCE] = 2 * number
+        region.words[_SEQUENCE] = 2 * number - 1
+        region.bytes[_HEAD_BYTES : _HEAD_BYTES + len(data)] = data
+        region.words[_LENGTH] = len(data)
+        region.words[_CHECKSUM] = zlib.crc32(data)
+        region.words[_SEQUENCE] = 2 * number
         return number
 
     def read(self) -> tuple[int, State] | None:
         """The newest state and its number; None when there is none that is whole and was not drawn."""
-        if not self._map():
+        region = self._map()
+        if region is None:
             return None
-        sequence = self._words[_SEQUENCE]
+        sequence = region.words[_SEQUENCE]
         if sequence % 2 or sequence // 2 == self.drawn:
             return None
-        data = bytes(self._bytes[_HEAD_BYTES : _HEAD_BYTES + self._words[_LENGTH]])
-        checksum = self._words[_CHECKSUM]
-        if self._words[_SEQUENCE] != sequence or zlib.crc32(data) != checksum:
+        data = bytes(region.bytes[_HEAD_BYTES : _HEAD_BYTES + region.words[_LENGTH]])
+        checksum = region.words[_CHECKSUM]
+        if region.words[_SEQUENCE] != sequence or zlib.crc32(data) != checksum:
             return None
         return sequence // 2, State.unpack(data)
 
-    def _make_room(self, size: int) -> None:
-        if self._map() and len(self._bytes) >= size:
-            return
-        number = self.number
-        pages = (2 * size + layout.PAGE - 1) // layout.PAGE * layout.PAGE
-        with self.segment.locked():
-            offset = self.segment.grow(pages)
-        self.segment.words[self._base + layout.STATE] = layout.pack_region(offset, pages)
-        self._map()
-        self._words[_SEQUENCE] = 2 * number
+    def _room_for(self, size: int) -> slots.Region:
+        region = self._map()
+        if region is None or len(region.bytes) < size:
+            number, held = self.number, self.segment.grow(-(-2 * size // layout.PAGE) * layout.PAGE)
+            region = self._region = slots.Region(self.segment, held)
+            self.segment.words[self._base + layout.STATE] = held
+            region.words[_SEQUENCE] = 2 * number
+        return region
 
-    def _map(self) -> bool:
-        """Have the region in sight, which may be a new one; False when there is none yet."""
+    def _map(self) -> slots.Region | None:
+        """The region in sight, which may be a new one; None when there is none yet."""
         held = self.segment.words[self._base + layout.STATE]
-        if held != self._region:
-            offset, size = layout.unpack_region(held)
-            self._bytes = memoryview(self.segment.map(offset, size))
-            self._words = self._bytes.cast("Q")
-            self._region = held
-        return bool(held)
+        if held and (self._region is None or self._region.held != held):
+            self._region = slots.Region(self.segment, held)
+        return self._region
 
 
 def drawer_of(segment: Segment) -> slots.Owner | None:

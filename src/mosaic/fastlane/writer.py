@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
 import time
 import zlib
 from typing import Any
@@ -20,8 +19,7 @@ class SlotWriter:
         self.slot = slot
         self._segment = segment
         self._base = slots.entry(slot)
-        self._map: mmap.mmap | None = None
-        self._region = 0
+        self._region: slots.Region | None = None
 
     @property
     def mark(self) -> Any:
@@ -47,28 +45,28 @@ class SlotWriter:
         if pixels.ndim == 2:
             pixels = pixels[:, :, None]
         height, width, channels = pixels.shape
-        stride = self._room_for(pixels.nbytes)
+        region = self._room_for(pixels.nbytes)
+        stride = layout.frame_stride(len(region.bytes))
         words, base = self._segment.words, self._base
         number = words[base + layout.NEWEST] + 1
         start = (number % layout.DEPTH) * stride
         head = start // layout.WORD
-        self._words[head + layout.SEQUENCE] = 2 * number - 1
+        region.words[head + layout.SEQUENCE] = 2 * number - 1
         flat = pixels.reshape(-1)
         payload = start + layout.FRAME_HEAD
-        self._pixels[payload : payload + flat.size] = flat
-        self._words[head + layout.WIDTH] = width
-        self._words[head + layout.HEIGHT] = height
-        self._words[head + layout.CHANNELS] = channels
-        self._words[head + layout.CHECKSUM] = zlib.crc32(flat.data)
-        self._floats[head + layout.TAKEN_AT] = time.monotonic()
-        self._floats[head + layout.LAST_REWARD] = last_reward
-        self._floats[head + layout.ROLLING_RETURN] = rolling_return
-        self._floats[head + layout.STEP_RATE] = step_rate_hz
+        region.pixels[payload : payload + flat.size] = flat
+        region.words[head + layout.WIDTH] = width
+        region.words[head + layout.HEIGHT] = height
+        region.words[head + layout.CHANNELS] = channels
+        region.words[head + layout.CHECKSUM] = zlib.crc32(flat.data)
+        region.floats[head + layout.TAKEN_AT] = time.monotonic()
+        region.floats[head + layout.LAST_REWARD] = last_reward
+        region.floats[head + layout.ROLLING_RETURN] = rolling_return
+        region.floats[head + layout.STEP_RATE] = step_rate_hz
         words_at = start + layout.MISSION * layout.WORD
-        self._bytes[words_at : words_at + layout.MISSION_BYTES] = layout.pack_text(
-            mission, layout.MISSION_BYTES
-        )
-        self._words[head + layout.SEQUENCE] = 2 * number
+        text = layout.pack_text(mission, layout.MISSION_BYTES)
+        region.bytes[words_at : words_at + layout.MISSION_BYTES] = text
+        region.words[head + layout.SEQUENCE] = 2 * number
         words[base + layout.NEWEST] = number
         words[base + layout.PICTURE] = layout.HAS_PICTURE
 
@@ -83,35 +81,14 @@ class SlotWriter:
         self._segment.bytes[start : start + layout.REASON_BYTES] = text
         self._segment.words[self._base + layout.PICTURE] = layout.NO_PICTURE
 
-    def _room_for(self, frame_bytes: int) -> int:
-        """The distance between frames in a region that is large enough, which may be a new one."""
+    def _room_for(self, frame_bytes: int) -> slots.Region:
+        """A region that is large enough, which may be a new one."""
         held = self._segment.words[self._base + layout.REGION]
-        offset, size = layout.unpack_region(held)
+        _, size = layout.unpack_region(held)
         if size == 0 or layout.frame_stride(size) < layout.FRAME_HEAD + frame_bytes:
             # At least twice the old one, so that frames that grow and grow leave little behind.
-            size = max(layout.region_size(frame_bytes), 2 * size)
-            with self._segment.locked():
-                offset = self._segment.grow(size)
-            held = layout.pack_region(offset, size)
+            held = self._segment.grow(max(layout.region_size(frame_bytes), 2 * size))
             self._segment.words[self._base + layout.REGION] = held
-        if self._map is None or self._region != held:
-            self._map = self._segment.map(offset, size)
-            self._region = held
-            self._bytes = memoryview(self._map)
-            self._words = self._bytes.cast("Q")
-            self._floats = memoryview(self._map).cast("B").cast("d")
-            self._pixels = np.frombuffer(self._map, np.uint8)
-        return layout.frame_stride(size)
-
-
-def total_steps(segment: Segment) -> int:
-    """Steps of all environments together, those that show nothing too."""
-    first = slots.entry(0) + layout.STEPS
-    return int(np.frombuffer(segment.bytes, np.uint64)[first :: layout.SLOT_BYTES // layout.WORD].sum())
-
-
-def watched_slots(segment: Segment, now: float) -> int:
-    """How many slots somebody looks at now."""
-    first = slots.entry(0) + layout.VIEWER_MARK
-    marks = np.frombuffer(segment.bytes, np.float64)[first :: layout.SLOT_BYTES // layout.WORD]
-    return int((marks > now - layout.WATCHED_SECONDS).sum())
+        if self._region is None or self._region.held != held:
+            self._region = slots.Region(self._segment, held)
+        return self._region

@@ -22,6 +22,7 @@ from mosaic.trainer import log
 from mosaic.trainer.log import Code
 from mosaic.trainer.rows import RunRow
 from mosaic.trainer.storage import RETRY_SECONDS
+from mosaic.worker.causes import last_lines
 
 HANDSHAKE_SECONDS = 60.0
 SILENCE_SECONDS = 150.0
@@ -82,14 +83,13 @@ class AttachedRun:
             self._pidfd = None
 
     def hear(self) -> None:
-        """The supervisor has called: it lives, whether it can write or not."""
+        """The supervisor lives, whether it can write or not: the silence counts anew from here."""
         self._heard_at = time.monotonic()
-        self.look()
 
     def look(self) -> None:
         """Take in what the supervisor has written since the last look."""
         for event in self._reader.poll():
-            self._heard_at = time.monotonic()
+            self.hear()
             self._queue(event)
         try:
             self._take_pending()
@@ -100,10 +100,6 @@ class AttachedRun:
     def silent_for(self) -> float:
         """Seconds since the event file grew or the supervisor called; sleep of the machine does not count."""
         return time.monotonic() - self._heard_at
-
-    def excuse(self) -> None:
-        """Count the silence anew from here."""
-        self._heard_at = time.monotonic()
 
     def ask_to_end(self) -> None:
         """Cancel: the supervisor ends its tree, and is killed when it does not manage to."""
@@ -175,7 +171,7 @@ class AttachedRun:
             self._later(RETRY_SECONDS, lambda: self._tell_end(code))
 
 
-_STDERR_BYTES = 4096
+_STDERR_LINES, _STDERR_LETTERS = 3, 4096
 
 
 @dataclass(frozen=True)
@@ -214,8 +210,8 @@ def judge(run: RunRow, final: LifecycleEvent | None, code: int | None, folder: P
 def _gone(code: int | None, folder: Path, stderr: Path) -> str:
     if not folder.is_dir():
         return f"the run's folder {folder} was removed before the run had ended ({_how(code)})"
-    lines = _tail(stderr)
-    last = f": {' | '.join(lines)}" if lines else ""
+    lines = [line.strip() for line in last_lines(stderr)[-_STDERR_LINES:]]
+    last = f": {' | '.join(lines)[-_STDERR_LETTERS:]}" if lines else ""
     return f"the supervisor ended without a word ({_how(code)}){last}"
 
 
@@ -225,14 +221,3 @@ def _how(code: int | None) -> str:
     if code < 0:
         return f"killed by {signal.Signals(-code).name}"
     return f"exit code {code}"
-
-
-def _tail(path: Path, lines: int = 3) -> list[str]:
-    """The last lines of a log that say something."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - _STDERR_BYTES))
-            text = file.read().decode(errors="replace")
-    except OSError:
-        return []
-    return [line.strip() for line in text.splitlines() if line.strip()][-lines:]

@@ -32,12 +32,10 @@ class Subscriber:
                 self._changed[run_id] = None
             self._wake.set()
 
-    def take_changed(self) -> list[str]:
-        taken, self._changed = list(self._changed), {}
-        return taken
-
-    def take_headlines(self) -> dict[str, dict[str, Any]]:
-        taken, self._headlines = self._headlines, {}
+    def take(self) -> tuple[dict[str, dict[str, Any]], list[str]]:
+        """The headlines and the changed runs since the last time."""
+        taken = self._headlines, list(self._changed)
+        self._headlines, self._changed = {}, {}
         return taken
 
     async def wait(self, seconds: float | None = None) -> None:
@@ -53,31 +51,27 @@ class Broker:
     """The streams that are open now."""
 
     def __init__(self) -> None:
-        self._subscribers: set[Subscriber] = set()
-
-    @property
-    def streams(self) -> int:
-        return len(self._subscribers)
+        self.subscribers: set[Subscriber] = set()
 
     @contextmanager
     def subscribe(self, run_id: str = "") -> Iterator[Subscriber]:
         """A subscriber to one run, or to all."""
         subscriber = Subscriber(run_id)
-        self._subscribers.add(subscriber)
+        self.subscribers.add(subscriber)
         try:
             yield subscriber
         finally:
-            self._subscribers.discard(subscriber)
+            self.subscribers.discard(subscriber)
 
     def publish(self, run_id: str, headline: dict[str, Any] | None = None, changed: bool = False) -> None:
         """With `changed` the run has another name, place or the like, or is removed: of that no state change
         tells."""
-        for subscriber in self._subscribers:
+        for subscriber in self.subscribers:
             subscriber.notify(run_id, headline, changed)
 
     def wake_all(self) -> None:
         """Let every open stream look around, for the end of the daemon."""
-        for subscriber in self._subscribers:
+        for subscriber in self.subscribers:
             subscriber.notify(subscriber.run_id, None)
 
 
@@ -97,20 +91,12 @@ class ControlChannel:
         self._rate: float | None = None
         self._wake.set()
 
-    def pause(self, wanted: bool) -> None:
-        self._pause = wanted
-        self._wake.set()
-
-    def grant(self, credits: int) -> None:
+    def tell(self, pause: bool | None = None, credits: int = 0, rate: float | None = None) -> None:
+        """Leave a wish, more credits or another rate; without any the channel is only woken."""
+        self._pause = self._pause if pause is None else pause
         # A worker that does not listen must not find more than a window when it does.
         self._credits = min(self._credits + credits, CREDIT_WINDOW)
-        self._wake.set()
-
-    def limit_rate(self, hertz: float) -> None:
-        self._rate = hertz
-        self._wake.set()
-
-    def wake(self) -> None:
+        self._rate = self._rate if rate is None else rate
         self._wake.set()
 
     async def messages(self) -> list[pb.ControlMessage]:
@@ -140,13 +126,12 @@ class Control:
 
     @contextmanager
     def connect(self, run_id: str) -> Iterator[ControlChannel]:
-        channel = ControlChannel()
-        channel.limit_rate(self._rate(run_id))
-        older = self._channels.get(run_id)
+        channel, older = ControlChannel(), self._channels.get(run_id)
+        channel.tell(rate=self._rate(run_id))
         self._channels[run_id] = channel
         if older is not None:
             # It waits for messages that will not come: let it see that it is replaced.
-            older.wake()
+            older.tell()
         try:
             yield channel
         finally:
@@ -156,14 +141,12 @@ class Control:
     def is_current(self, run_id: str, channel: ControlChannel) -> bool:
         return self._channels.get(run_id) is channel
 
-    def pause(self, run_id: str, wanted: bool) -> None:
+    def tell(
+        self, run_id: str, pause: bool | None = None, credits: int = 0, rate: float | None = None
+    ) -> None:
         """Tell the worker now; one that is not connected learns it when it comes."""
         if run_id in self._channels:
-            self._channels[run_id].pause(wanted)
-
-    def grant(self, run_id: str, credits: int) -> None:
-        if run_id in self._channels:
-            self._channels[run_id].grant(credits)
+            self._channels[run_id].tell(pause, credits, rate)
 
     @contextmanager
     def reading(self, run_id: str) -> Iterator[None]:
@@ -179,15 +162,15 @@ class Control:
         self._readers[run_id] += change
         if not self._readers[run_id]:
             del self._readers[run_id]
-        if self._rate(run_id) != before and run_id in self._channels:
-            self._channels[run_id].limit_rate(self._rate(run_id))
+        if self._rate(run_id) != before:
+            self.tell(run_id, rate=self._rate(run_id))
 
     def _rate(self, run_id: str) -> float:
         return 0.0 if self._readers[run_id] else UNWATCHED_RATE_HZ
 
     def wake_all(self) -> None:
         for channel in self._channels.values():
-            channel.wake()
+            channel.tell()
 
 
 STREAMS = ("steps", "episodes")

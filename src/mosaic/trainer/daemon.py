@@ -29,7 +29,7 @@ from mosaic.contract.connection import (
     DEFAULT_PORT,
     DaemonAddress,
     LockHolder,
-    folder_identity,
+    identity_of,
 )
 from mosaic.contract.errors import StorageError, UserError
 from mosaic.contract.machine import Machine
@@ -37,7 +37,7 @@ from mosaic.contract.paths import VarPaths
 from mosaic.contract.process import ProcessIdentity, boot_id, grace_seconds
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 from mosaic.trainer import log
-from mosaic.trainer.doors import Door, TokenInterceptor
+from mosaic.trainer.doors import Door
 from mosaic.trainer.engine import Engine
 from mosaic.trainer.log import Code
 from mosaic.trainer.registry import Registry
@@ -58,7 +58,7 @@ class DaemonLock:
         self._paths = paths
         self._folder = folder
         self._file = file
-        identity, own = folder_identity(paths.trainer), ProcessIdentity.of(os.getpid())
+        identity, own = identity_of(paths.trainer), ProcessIdentity.of(os.getpid())
         origin = _origin(LockHolder.read(paths.daemon_lock), identity)
         start = own.start if own is not None else 0
         self.holder = LockHolder(os.getpid(), start, boot_id(), identity, str(paths.root), copied_from=origin)
@@ -84,7 +84,7 @@ class DaemonLock:
     @property
     def at_home(self) -> bool:
         """Whether the path still leads to the folder that we serve."""
-        return folder_identity(self._paths.trainer) == self.holder.folder
+        return identity_of(self._paths.trainer) == self.holder.folder
 
     def close(self) -> None:
         os.close(self._file)
@@ -136,7 +136,7 @@ def _origin(earlier: LockHolder | None, identity: str) -> str:
     if earlier.folder == identity:
         return earlier.copied_from
     original = VarPaths(Path(earlier.root)).trainer
-    return earlier.root if folder_identity(original) == earlier.folder else ""
+    return earlier.root if identity_of(original) == earlier.folder else ""
 
 
 def who_holds(paths: VarPaths) -> str:
@@ -180,11 +180,10 @@ class Daemon:
         machine = Machine.detect()
         registry = Registry(self._paths, lambda doing: self._lock.tell(doing=doing))
         engine = Engine(self._paths, registry, machine)
-        service = TrainerService(engine, self._stop)
         unbound = DaemonAddress("", os.getpid(), __version__, secrets.token_hex(32), self._lock.holder.folder)
-        guard = TokenInterceptor(unbound, self._lock)
-        server = grpc.aio.server(interceptors=[guard, Door()], options=_SERVER_OPTIONS)
-        pb_grpc.add_TrainerServiceServicer_to_server(service, server)
+        door = Door(unbound, self._lock)
+        server = grpc.aio.server(interceptors=[door], options=_SERVER_OPTIONS)
+        pb_grpc.add_TrainerServiceServicer_to_server(TrainerService(engine, self._stop), server)
         health = health_aio.HealthServicer()
         health_pb2_grpc.add_HealthServicer_to_server(health, server)
         port = self._bind(server, registry)
@@ -211,7 +210,7 @@ class Daemon:
         await health.set("", health_pb2.HealthCheckResponse.SERVING)
         log.info(Code.DAEMON_SERVES, f"{address.address} pid {address.pid} version {__version__}")
         registry.on_damage = partial(loop.call_soon, self._mend, engine)
-        await self._run(engine, service, address)
+        await self._run(engine, door, address)
         engine.lifecycle.detach_all()
         # Unless it is that of another daemon, in a folder that replaced ours.
         told = DaemonAddress.read(self._paths.daemon_file)
@@ -239,7 +238,7 @@ class Daemon:
                     return int(server.add_insecure_port(f"127.0.0.1:{port}"))
         raise UserError("No free port is left on 127.0.0.1 for the daemon.")
 
-    async def _run(self, engine: Engine, service: TrainerService, address: DaemonAddress) -> None:
+    async def _run(self, engine: Engine, door: Door, address: DaemonAddress) -> None:
         looked_at = time.monotonic()
         while not self._stop.is_set():
             with contextlib.suppress(TimeoutError):
@@ -251,10 +250,11 @@ class Daemon:
             looked_at = time.monotonic()
             engine.lifecycle.check_silence()
             engine.lifecycle.keep_room()
-            busy = engine.lifecycle.busy or engine.broker.streams
+            # A run that lives or waits, or somebody who looks.
+            busy = engine.lifecycle.attached or engine.lifecycle.waits or engine.broker.subscribers
             if busy:
-                service.touched_at = time.monotonic()
-            elif time.monotonic() - service.touched_at > self._idle_seconds:
+                door.touched_at = time.monotonic()
+            elif time.monotonic() - door.touched_at > self._idle_seconds:
                 log.info(Code.DAEMON_STOPS, f"nothing to do for {self._idle_seconds:.0f} s")
                 self._stop.set()
 

@@ -2,74 +2,94 @@
 
 from __future__ import annotations
 
-import functools
 import hmac
 import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping, MutableSequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 
 from mosaic.contract.connection import TOKEN_KEY, DaemonAddress
-from mosaic.contract.errors import (
-    ConflictError,
-    MosaicError,
-    NotFoundError,
-    StorageError,
-    UnavailableError,
-    UserError,
-)
+from mosaic.contract.errors import MosaicError, UserError
 from mosaic.contract.run_config import MOST_CONFIG_BYTES
 from mosaic.trainer import log
 from mosaic.trainer.log import Code
-from mosaic.trainer.storage import DamagedError
 
 if TYPE_CHECKING:
     from mosaic.trainer.daemon import DaemonLock
 
+Context: TypeAlias = grpc.aio.ServicerContext
 _OPEN_SERVICE = "/grpc.health.v1.Health/"
 
 
-class TokenInterceptor(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """Refuses calls without the token, and those of somebody who has it from a copy of the folder."""
+class Door(grpc.aio.ServerInterceptor):  # type: ignore[misc]
+    """Refuses calls without the token, and those of somebody who has it from a copy of the folder.
+
+    Unreadable messages come in as `Malformed`: gRPC would call them an error of the daemon.
+    """
 
     def __init__(self, address: DaemonAddress, lock: DaemonLock) -> None:
         ((_, self._expected),) = address.metadata()
         self._lock = lock
+        self.touched_at = time.monotonic()
+        """When somebody last called."""
 
     async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
         handler = await continuation(details)
+        if handler is None:
+            return None
         given = dict(details.invocation_metadata).get(TOKEN_KEY)
-        if given is None and details.method.startswith(_OPEN_SERVICE):
-            return handler
+        is_open = details.method.startswith(_OPEN_SERVICE)
         # A folder that was moved away is not ours to serve: what we write goes to where it was.
-        if self._lock.at_home and given is not None and hmac.compare_digest(given, self._expected):
+        known = self._lock.at_home and given is not None and hmac.compare_digest(given, self._expected)
+        if is_open and (given is None or known):
             return handler
-        return _refuse(handler)
+        return self._guard(handler, details.method.rpartition("/")[2], refused=not known)
+
+    def _guard(self, handler: Any, method: str, refused: bool) -> Any:
+        """The same handler: what comes in is looked at first, and our errors become status codes."""
+        kind = next(one for one in ("unary_unary", "unary_stream", "stream_unary") if getattr(handler, one))
+        act = getattr(handler, kind)
+
+        def read_or_mark(data: bytes) -> Any:
+            try:
+                return handler.request_deserializer(data)
+            except (DecodeError, ValueError):
+                return Malformed()
+
+        async def enter(request: Any, context: Context) -> Any:
+            if refused:
+                told = "The call lacks the token of this daemon and folder."
+                await context.abort(grpc.StatusCode.UNAUTHENTICATED, told)
+            self.touched_at = time.monotonic()
+            return _checked(request)
+
+        async def answer(request: Any, context: Context) -> Any:
+            try:
+                return await act(await enter(request, context), context)
+            except grpc.aio.AbortError:
+                raise
+            except Exception as error:
+                await _abort(context, method, error)
+
+        async def stream(request: Any, context: Context) -> AsyncIterator[Any]:
+            try:
+                async for one in act(await enter(request, context), context):
+                    yield one
+            except (grpc.aio.AbortError, GeneratorExit):
+                raise
+            except Exception as error:
+                await _abort(context, method, error)
+
+        read = None if refused else read_or_mark
+        guarded = stream if handler.response_streaming else answer
+        return handler._replace(request_deserializer=read, **{kind: guarded})
 
 
-def _refuse(handler: Any) -> Any:
-    """The same kind of handler, which refuses the call."""
-
-    async def unary(request: Any, context: grpc.aio.ServicerContext) -> None:
-        await context.abort(
-            grpc.StatusCode.UNAUTHENTICATED, "The call lacks the token of this daemon and folder."
-        )
-
-    async def stream(request: Any, context: grpc.aio.ServicerContext) -> Any:
-        await unary(request, context)
-        yield
-
-    if handler is None:
-        return None
-    make = (
-        grpc.unary_stream_rpc_method_handler
-        if handler.response_streaming
-        else grpc.unary_unary_rpc_method_handler
-    )
-    return make(stream if handler.response_streaming else unary)
+class Malformed:
+    """Stands for a message that cannot be read."""
 
 
 _LONGEST = {
@@ -90,28 +110,6 @@ _MOST = {"tags": 1_000_000, "items": 20_000}
 _MOST_OTHERS = 1_000
 _MOST_NUMBER = 2**53
 _MAY_BE_NEGATIVE = frozenset({"priority"})
-
-
-class Malformed:
-    """Stands for a message that cannot be read."""
-
-
-class Door(grpc.aio.ServerInterceptor):  # type: ignore[misc]
-    """Lets unreadable messages through as `Malformed`: gRPC would call them an error of the daemon."""
-
-    async def intercept_service(self, continuation: Callable[[Any], Awaitable[Any]], details: Any) -> Any:
-        handler = await continuation(details)
-        if handler is None or handler.request_deserializer is None:
-            return handler
-        read = handler.request_deserializer
-
-        def read_or_mark(data: bytes) -> Any:
-            try:
-                return read(data)
-            except (DecodeError, ValueError):
-                return Malformed()
-
-        return handler._replace(request_deserializer=read_or_mark)
 
 
 def check(message: Message | Malformed) -> None:
@@ -147,39 +145,23 @@ def _check_one(name: str, value: Any) -> None:
         raise UserError(f"'{name}' is {value}: it must be 0 or more.")
 
 
-Context: TypeAlias = grpc.aio.ServicerContext
-Answer = TypeVar("Answer")
-
-
 class ForbiddenError(MosaicError):
     """The caller is not who it says it is."""
 
+    status = "PERMISSION_DENIED"
 
-_CODES: dict[type[MosaicError], grpc.StatusCode] = {
-    NotFoundError: grpc.StatusCode.NOT_FOUND,
-    UserError: grpc.StatusCode.INVALID_ARGUMENT,
-    # Rebuilt in a moment: the client asks again.
-    DamagedError: grpc.StatusCode.UNAVAILABLE,
-    ConflictError: grpc.StatusCode.FAILED_PRECONDITION,
-    StorageError: grpc.StatusCode.RESOURCE_EXHAUSTED,
-    UnavailableError: grpc.StatusCode.UNAVAILABLE,
-    ForbiddenError: grpc.StatusCode.PERMISSION_DENIED,
-}
+
 _OF_VALUES = (OverflowError, RecursionError, UnicodeError)
 """What Python and SQLite raise for values that they cannot hold; those have come with the call."""
 _MOST_SAID = 2000
 """Letters of a sentence: what is longer does not fit into the end of a call."""
 
 
-class _Service(Protocol):
-    touched_at: float
-
-
 async def _abort(context: Context, method: str, error: Exception) -> None:
     """End the call with a code; an error that is not ours goes into the log with its traceback."""
     if isinstance(error, _OF_VALUES):
         error = UserError(f"The call has a value that cannot be stored ({type(error).__name__}): {error}.")
-    code = next((code for kind, code in _CODES.items() if isinstance(error, kind)), grpc.StatusCode.INTERNAL)
+    code = grpc.StatusCode[error.status if isinstance(error, MosaicError) else MosaicError.status]
     if code == grpc.StatusCode.INTERNAL:
         log.exception(Code.CALL_FAILED, method)
         await context.abort(code, "The daemon's log has the details.")
@@ -200,37 +182,3 @@ def _checked(request: Any) -> Any:
             yield message
 
     return one_by_one()
-
-
-def unary(method: Callable[..., Awaitable[Answer]]) -> Callable[..., Awaitable[Answer]]:
-    """A call with one answer."""
-
-    @functools.wraps(method)
-    async def guarded(self: _Service, request: Any, context: Context) -> Answer:
-        self.touched_at = time.monotonic()
-        try:
-            return await method(self, _checked(request), context)
-        except grpc.aio.AbortError:
-            raise
-        except Exception as error:
-            await _abort(context, method.__name__, error)
-        raise AssertionError("abort raises")
-
-    return guarded
-
-
-def streaming(method: Callable[..., AsyncIterator[Answer]]) -> Callable[..., AsyncIterator[Answer]]:
-    """A call with many answers."""
-
-    @functools.wraps(method)
-    async def guarded(self: _Service, request: Any, context: Context) -> AsyncIterator[Answer]:
-        self.touched_at = time.monotonic()
-        try:
-            async for answer in method(self, _checked(request), context):
-                yield answer
-        except (grpc.aio.AbortError, GeneratorExit):
-            raise
-        except Exception as error:
-            await _abort(context, method.__name__, error)
-
-    return guarded

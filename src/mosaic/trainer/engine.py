@@ -22,7 +22,7 @@ from mosaic.trainer.lifecycle import Lifecycle
 from mosaic.trainer.listing import Listing
 from mosaic.trainer.log import Code, reach
 from mosaic.trainer.registry import Registry
-from mosaic.trainer.rows import RunRow
+from mosaic.trainer.rows import RunRow, with_notes
 from mosaic.trainer.scheduler import behind
 from mosaic.trainer.storage import DamagedError
 from mosaic.trainer.supervisors import RunSecrets
@@ -47,12 +47,12 @@ class Engine:
         if known is not None:
             return known
         run_id = str(ULID())
-        accepted = intake.accept(payload, run_id, self.paths, self.machine, caller)
+        config, held = intake.accept(payload, run_id, self.paths, self.machine, caller)
         reach("submit.checked")
         try:
-            intake.write_files(accepted, run_id, self.paths)
+            intake.write_files(config, held, run_id, self.paths)
             reach("submit.files")
-            run = self.registry.add(run_id, request_id, accepted.config, "waits for its turn")
+            run = self.registry.add(run_id, request_id, config, "waits for its turn")
         except (OSError, StorageError) as error:
             intake.remove_files(run_id, self.paths)
             if isinstance(error, DamagedError):
@@ -67,13 +67,13 @@ class Engine:
         self.lifecycle.schedule()
         return self.registry.get(run_id)
 
-    def cancel(self, run_id: str, reason: str) -> RunRow:
+    def cancel(self, prefix: str, reason: str) -> RunRow:
         """End a run, soon."""
-        run = self.registry.get(run_id)
+        run = self.registry.resolve(prefix)
         if run.status == RunStatus.TERM:
-            raise ConflictError(f"Run {run_id} has ended already ({run.outcome}).")
+            raise ConflictError(f"Run {run.run_id} has ended already ({run.outcome}).")
         self.lifecycle.stop(run, Outcome.CANCELLED, reason or "cancelled by the user")
-        return self.registry.get(run_id)
+        return self.registry.get(run.run_id)
 
     def pause(self, run_id: str, wanted: bool) -> None:
         """Have the run's processes stopped, or go on. The run's state follows when that has happened."""
@@ -84,11 +84,12 @@ class Engine:
             )
         self.registry.update(run_id, pause_wanted=wanted)
         reach("pause.recorded")
-        self.control.pause(run_id, wanted)
+        self.control.tell(run_id, pause=wanted)
 
-    def reorder(self, run_id: str, priority: int | None, before: str) -> RunRow:
+    def reorder(self, prefix: str, priority: int | None, before: str) -> RunRow:
         """Give a waiting run another priority or another place."""
-        run = self.registry.get(run_id)
+        run = self.registry.resolve(prefix)
+        run_id = run.run_id
         if run.status != RunStatus.INIT:
             raise ConflictError(f"Run {run_id} is {run.status}: only a waiting run has a place in the queue.")
         if before:
@@ -100,8 +101,9 @@ class Engine:
         self.lifecycle.schedule()
         return self.registry.get(run_id)
 
-    def label(self, run_id: str, name: str | None, tags: Sequence[str] | None, notes: str | None) -> RunRow:
+    def label(self, prefix: str, name: str | None, tags: Sequence[str] | None, notes: str | None) -> RunRow:
         """Give a run another name, other tags or other notes, in whatever state it is."""
+        run = self.registry.resolve(prefix)
         changes: dict[str, Any] = {}
         if name is not None:
             changes["run_name"] = checked_name(name)
@@ -109,20 +111,16 @@ class Engine:
             changes["tags"] = checked_tags(tags)
         if notes is not None:
             # What was submitted stays as it was: the worker's own settings are part of what it is known by.
-            config = self.registry.get(run_id).config
-            metadata = config["metadata"]
-            changes["config"] = {
-                **config,
-                "metadata": {**metadata, "ui": {**metadata["ui"], "notes": checked_notes(notes)}},
-            }
+            changes["config"] = with_notes(run.config, checked_notes(notes))
         if changes:
-            self.registry.update(run_id, **changes)
-            self.broker.publish(run_id, changed=True)
-        return self.registry.get(run_id)
+            self.registry.update(run.run_id, **changes)
+            self.broker.publish(run.run_id, changed=True)
+        return self.registry.get(run.run_id)
 
-    async def remove(self, run_id: str) -> int:
+    async def remove(self, prefix: str) -> int:
         """Forget an ended run and remove its files; gives the bytes freed."""
-        run = self.registry.get(run_id)
+        run = self.registry.resolve(prefix)
+        run_id = run.run_id
         if run.status != RunStatus.TERM:
             raise ConflictError(f"Run {run_id} is still {run.status}: cancel it first.")
         freed = await asyncio.to_thread(intake.remove_run, run_id, self.paths)
@@ -154,13 +152,14 @@ class Engine:
 
     def hear(self, run_id: str) -> None:
         """The run's supervisor has called: take in what its event file has got."""
-        attached = self.lifecycle.attached(run_id)
+        attached = self.lifecycle.attached.get(run_id)
         if attached is not None:
             attached.hear()
+            attached.look()
 
     def live_headline(self, run_id: str) -> dict[str, Any] | None:
         """The newest headline of a live run, from its events; None where the one in its row is the newest."""
-        attached = self.lifecycle.attached(run_id)
+        attached = self.lifecycle.attached.get(run_id)
         return (attached.headline or None) if attached is not None else None
 
     def waits_for(self, run_id: str, ahead: int) -> str | None:

@@ -6,9 +6,8 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -30,20 +29,11 @@ MOST_KEPT = 4_000_000
 """Bytes of what a run printed on one stream that stay when its folder goes: its end tells the most."""
 
 
-@dataclass(frozen=True)
-class Accepted:
-    """A config that can run here, and the variables that wait for it: secrets, and those of its caller."""
-
-    config: TrainRunConfig
-    variables: Mapping[str, str]
-    secrets: Sequence[str]
-    """The names of those that are secrets."""
-
-
 def accept(
     payload: Any, run_id: str, paths: VarPaths, machine: Machine, caller: Mapping[str, str]
-) -> Accepted:
-    """Check a payload as far as a light process can; a UserError says what is wrong.
+) -> tuple[TrainRunConfig, RunSecrets]:
+    """The config and what waits for the run, checked as far as a light process can; a UserError says what is
+    wrong.
 
     `caller` are variables of the caller's environment: those that every run takes, and those that the payload
     refers to. They are kept as secrets are, which some of them are.
@@ -65,29 +55,26 @@ def accept(
     metadata = config.metadata.model_copy(update={"worker": request})
     taken = callers_variables(caller)
     names = sorted({*lifted.values, *declared_variables(taken)})
-    return Accepted(config.model_copy(update={"metadata": metadata}), taken | lifted.values, names)
+    return config.model_copy(update={"metadata": metadata}), RunSecrets(taken | lifted.values, names)
 
 
-def write_files(accepted: Accepted, run_id: str, paths: VarPaths) -> None:
+def write_files(config: TrainRunConfig, secrets: RunSecrets, run_id: str, paths: VarPaths) -> None:
     """The files that must be there before the run's row is; side by side, for the disk to sync at once."""
 
-    def write_secrets() -> None:
-        RunSecrets.write(paths.run_secrets(run_id), accepted.variables, accepted.secrets)
-        reach("submit.secrets")
+    def write(name: str, how: Callable[..., None], *what: Any) -> None:
+        how(*what)
+        reach(f"submit.{name}")
 
-    def write_config() -> None:
-        write_json(paths.run_config(run_id), accepted.config.as_json())
-        reach("submit.config")
-
-    def write_worker() -> None:
-        write_json(paths.worker_config(run_id), accepted.config.metadata.worker.config)
-        reach("submit.worker")
-
-    writes = [_WRITERS.submit(write) for write in (write_secrets, write_config, write_worker)]
+    files = (
+        ("secrets", secrets.write, paths.run_secrets(run_id)),
+        ("config", write_json, paths.run_config(run_id), config.as_json()),
+        ("worker", write_json, paths.worker_config(run_id), config.metadata.worker.config),
+    )
+    writes = [_WRITERS.submit(write, *file) for file in files]
     # All of them end before an error of one is seen: what is removed then must not come back.
     wait(writes)
-    for write in writes:
-        write.result()
+    for written in writes:
+        written.result()
 
 
 def keep_logs(run_id: str, paths: VarPaths) -> None:

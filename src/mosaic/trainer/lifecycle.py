@@ -42,16 +42,8 @@ class Lifecycle:
         registry.on_failure = self.storage.failed
         self.target = ""
         self.waits: dict[str, str] = {}
-        self._attached: dict[str, AttachedRun] = {}
+        self.attached: dict[str, AttachedRun] = {}
         self._next_schedule: asyncio.TimerHandle | None = None
-
-    def attached(self, run_id: str) -> AttachedRun | None:
-        return self._attached.get(run_id)
-
-    @property
-    def busy(self) -> bool:
-        """Whether a run waits or lives."""
-        return bool(self._attached or self.waits)
 
     def schedule(self) -> None:
         """Start the next run that may start, and tell the others what they wait for.
@@ -126,11 +118,11 @@ class Lifecycle:
 
     def check_silence(self) -> None:
         """Fault runs whose supervisor neither writes nor calls."""
-        for attached in list(self._attached.values()):
+        for attached in list(self.attached.values()):
             attached.look()
             if process_state(attached.supervisor.pid) == "T":
                 # Stopped from outside, it cannot write; it does when it is continued.
-                attached.excuse()
+                attached.hear()
                 self._see_pause_of(self.registry.get(attached.run_id))
             elif attached.silent_for() > SILENCE_SECONDS:
                 full = f"; the disk of {self.paths.root} is full" if self.storage.is_full() else ""
@@ -143,7 +135,7 @@ class Lifecycle:
 
     def stop(self, run: RunRow, outcome: Outcome, reason: str) -> None:
         """End a run. A waiting one ends now, a started one when its processes are gone."""
-        attached = self._attached.get(run.run_id)
+        attached = self.attached.get(run.run_id)
         if attached is None:
             self.move(run, RunStatus.TERM, reason, outcome, ended_at=time.time())
             self.schedule()
@@ -159,9 +151,9 @@ class Lifecycle:
 
     def detach_all(self) -> None:
         """Stop watching, for the end of the daemon; the runs go on."""
-        for attached in self._attached.values():
+        for attached in self.attached.values():
             attached.detach()
-        self._attached.clear()
+        self.attached.clear()
         if self._next_schedule is not None:
             self._next_schedule.cancel()
 
@@ -246,7 +238,7 @@ class Lifecycle:
     ) -> None:
         run_paths = self.paths.run(run.run_id)
         attached = AttachedRun(run, run_paths, supervisor, process, self._on_event, self._on_end)
-        self._attached[run.run_id] = attached
+        self.attached[run.run_id] = attached
         attached.attach(started=run.status in (RunStatus.EXEC, RunStatus.PAUSE))
         if supervisor == NOBODY:
             # Its end is about to be told; the processes that its row names may be somebody else's.
@@ -288,7 +280,7 @@ class Lifecycle:
 
     def _limit_time(self, run: RunRow) -> None:
         """End the run when it has worked for as long as it may; paused time does not count."""
-        attached = self._attached.get(run.run_id)
+        attached = self.attached.get(run.run_id)
         if attached is None or run.max_seconds is None:
             return
         works = run.status == RunStatus.EXEC
@@ -310,7 +302,7 @@ class Lifecycle:
 
     def _on_end(self, run_id: str, final: LifecycleEvent | None, code: int | None) -> None:
         """Move an ended run on. Called again when something could not be written."""
-        attached, run = self._attached[run_id], self.registry.get(run_id)
+        attached, run = self.attached[run_id], self.registry.get(run_id)
         if final is not None and final.event == EventKind.RUN_COMPLETED:
             # Who came to its end by itself stood still no longer.
             run = self._see_pause(run, paused=False)
@@ -332,7 +324,7 @@ class Lifecycle:
             )
         if run.status == RunStatus.FAULT:
             self._settle(run)
-        del self._attached[run_id]
+        del self.attached[run_id]
         self._schedule_in(0)
 
     def _sweep(self, run_id: str) -> None:

@@ -8,8 +8,8 @@ import re
 import sqlite3
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path, PurePath
@@ -28,6 +28,7 @@ from mosaic.contract.run_filter import (
     parse_terms,
 )
 from mosaic.trainer.registry import Registry
+from mosaic.trainer.rows import marks
 
 MOST_RUNS = 1000
 _USUAL_RUNS = 100
@@ -140,14 +141,10 @@ class Listing:
         search = _Search(query)
         async with self._turns:
             try:
-                return await asyncio.to_thread(self._read, search)
+                return await asyncio.to_thread(search.read_from, self._registry.path)
             except (sqlite3.Error, ValueError):
                 # On a full disk nobody else can open it, and of a damaged one the registry knows what to do.
                 return self._registry.ask(search.read)
-
-    def _read(self, search: _Search) -> RunPage:
-        with closing(_open(self._registry.path)) as connection:
-            return search.read(connection)
 
 
 class _Search:
@@ -155,22 +152,36 @@ class _Search:
 
     def __init__(self, query: RunQuery) -> None:
         self._query = query
-        self._functions: dict[str, Callable[..., Any]] = {"now": time.time, "leaf": _leaf, "fold": str.lower}
-        self._functions["sorted"] = _sorted
+        self._functions: dict[str, Callable[..., Any]] = {
+            "now": time.time,
+            "fold": str.lower,
+            "leaf": lambda path: PurePath(str(path or "")).name,
+            "sorted": _sorted,
+        }
         self._where, self._values = ["1"], list[Any]()
         self._limit = query.limit or _USUAL_RUNS
         self._columns = {name: COLUMNS[name] for name in query.fields}
         self._narrow()
-        for number, term in enumerate(_terms(query.filter)):
+        for number, term in enumerate(parse_terms(query.filter)):
+            if term.problem:
+                raise UserError(term.problem)
             self._add_term(term, f"fits_{number}")
         self._sorted_by = ""
         self._keys = self._order()
         self._after = _read_cursor(query.cursor, len(self._keys)) if query.cursor else None
 
+    def read_from(self, path: Path) -> RunPage:
+        """One page, by a connection of its own."""
+        with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as connection:
+            connection.execute("PRAGMA query_only = ON")
+            return self.read(connection)
+
     def read(self, connection: sqlite3.Connection) -> RunPage:
         for name, function in self._functions.items():
             connection.create_function(name, -1, function)
-        with _snapshot(connection):
+        # All that is read in here is of one moment.
+        connection.execute("BEGIN")
+        try:
             found, counts = self._find(connection)
             runs, size = [], 0
             for position, *_ in found[: self._limit]:
@@ -182,35 +193,29 @@ class _Search:
             more = len(runs) < len(found)
             cursor = json.dumps(found[len(runs) - 1][1:]) if more and runs else ""
             return RunPage(runs, cursor, counts, self._ahead(connection, runs))
+        finally:
+            connection.execute("COMMIT")
 
     def _narrow(self) -> None:
         query = self._query
         # Of ended runs there are so many that it is quicker to go through all in the order that is wanted.
-        self._add_any("+status" if RunStatus.TERM in query.statuses else "status", query.statuses)
-        self._add_any("run_id", query.run_ids)
-        if query.outcomes:
-            self._where.append(f"(outcome IS NULL OR outcome IN ({_marks(query.outcomes)}))")
-            self._values += query.outcomes
-        # Each list is one value: SQLite takes no expression of a thousand parts.
-        for wanted, lacking in (
-            (query.tags, "json_each(?) WHERE value NOT IN (SELECT value FROM json_each(tags))"),
-            (query.without_tags, "json_each(?) WHERE value IN (SELECT value FROM json_each(tags))"),
-        ):
-            if wanted:
-                self._where.append(f"NOT EXISTS (SELECT 1 FROM {lacking})")
-                self._values.append(json.dumps([*wanted]))
-        for expression, value in ((_ALGO, query.algo), (_ENV, query.env_id)):
-            if value:
-                self._where.append(f"{_whole('config', expression)} = ?")
-                self._values.append(value)
-        if query.ended_before is not None:
-            self._where.append("ended_at < ?")
-            self._values.append(query.ended_before)
-
-    def _add_any(self, column: str, wanted: Sequence[str]) -> None:
-        if wanted:
-            self._where.append(f"{column} IN ({_marks(wanted)})")
-            self._values += wanted
+        status = "+status" if RunStatus.TERM in query.statuses else "status"
+        # Each list of tags is one value: SQLite takes no expression of a thousand parts.
+        unlike = "NOT EXISTS (SELECT 1 FROM json_each(?) WHERE value {} (SELECT value FROM json_each(tags)))"
+        conditions: tuple[tuple[str, Sequence[Any]], ...] = (
+            (f"{status} IN ({marks(query.statuses)})", query.statuses),
+            (f"run_id IN ({marks(query.run_ids)})", query.run_ids),
+            (f"(outcome IS NULL OR outcome IN ({marks(query.outcomes)}))", query.outcomes),
+            (unlike.format("NOT IN"), query.tags and [json.dumps([*query.tags])]),
+            (unlike.format("IN"), query.without_tags and [json.dumps([*query.without_tags])]),
+            (f"{_whole('config', _ALGO)} = ?", query.algo and [query.algo]),
+            (f"{_whole('config', _ENV)} = ?", query.env_id and [query.env_id]),
+            ("ended_at < ?", [] if query.ended_before is None else [query.ended_before]),
+        )
+        for condition, values in conditions:
+            if values:
+                self._where.append(condition)
+                self._values += values
 
     def _add_term(self, term: Term, function: str) -> None:
         if not term.name:
@@ -260,17 +265,16 @@ class _Search:
             found = f"SELECT position, status, outcome, {self._sorted_by} AS value FROM {source}"
             source = f"({found} LIMIT -1 OFFSET 0) WHERE 1"
         order = ", ".join(f"{key} {'DESC' if down else 'ASC'}" for key, down in self._keys)
+        counts: Counter[tuple[str, str | None]] = Counter()
         if self._query.count and self._query.filter and self._after is None:
             # What people write is looked for once, and not for the counts again.
             query = f"SELECT status, outcome, position, {keys} FROM {source} ORDER BY {order}"
-            counts: Counter[tuple[str, str | None]] = Counter()
             first: list[tuple[Any, ...]] = []
             for status, outcome, *row in connection.execute(query, values):
                 counts[status, outcome] += 1
                 if len(first) <= self._limit:
                     first.append(tuple(row))
             return first, counts
-        counts = Counter()
         if self._query.count:
             query = f"SELECT status, outcome, count(*) FROM runs WHERE {where} GROUP BY 1, 2"
             counts.update({(row[0], row[1]): row[2] for row in connection.execute(query, values)})
@@ -293,30 +297,6 @@ class _Search:
         query = "SELECT run_id FROM runs WHERE status = ? ORDER BY priority DESC, place, position"
         queue = connection.execute(query, [RunStatus.INIT])
         return {run_id: place for place, (run_id,) in enumerate(queue) if run_id in waiting}
-
-
-def _open(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    connection.execute("PRAGMA query_only = ON")
-    return connection
-
-
-@contextmanager
-def _snapshot(connection: sqlite3.Connection) -> Iterator[None]:
-    """All that is read in here is of one moment."""
-    connection.execute("BEGIN")
-    try:
-        yield
-    finally:
-        connection.execute("COMMIT")
-
-
-def _terms(text: str) -> Sequence[Term]:
-    terms = parse_terms(text)
-    problem = next(filter(None, (term.problem for term in terms)), "")
-    if problem:
-        raise UserError(problem)
-    return terms
 
 
 def _read_cursor(text: str, keys: int) -> list[Any]:
@@ -384,14 +364,6 @@ def _setting(name: str) -> Callable[..., Any]:
 _defaults = cache(parameter_defaults)
 
 
-def _leaf(path: Any) -> str:
-    return PurePath(str(path or "")).name
-
-
 def _sorted(value: Any) -> Any:
     """Words are sorted by their first letters, whatever their size; an empty one is none."""
     return (value[:_SORTED_LETTERS].lower() or None) if isinstance(value, str) else value
-
-
-def _marks(values: Sequence[Any]) -> str:
-    return ", ".join("?" * len(values))

@@ -22,7 +22,6 @@ class Code(StrEnum):
     DAEMON_ERROR = "T109"
     RUN_ACCEPTED = "T200"
     RUN_MOVED = "T201"
-    RUN_STARTED = "T202"
     RUN_SIGNALLED = "T203"
     RUN_RECOVERED = "T204"
     RUN_REMOVED = "T205"

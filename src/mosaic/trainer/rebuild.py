@@ -24,7 +24,7 @@ from mosaic.contract.events import FINAL_EVENTS, EventKind, LifecycleReader, tai
 from mosaic.contract.fsm import Outcome, RunStatus
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig
-from mosaic.trainer.rows import RunRow, TransitionRow, encode, new_row
+from mosaic.trainer.rows import RunRow, TransitionRow, insert, new_row, with_notes
 from mosaic.trainer.supervisors import lock_is_held
 
 _RUN_ID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
@@ -139,9 +139,7 @@ def _insert(connection: sqlite3.Connection, found: Sequence[FoundRun]) -> None:
     for one in ordered:
         run_id = one.row.run_id
         row = replace(one.row, position=positions[run_id], place=float(places.get(run_id, positions[run_id])))
-        columns = encode(vars(row))
-        names, marks = ", ".join(columns), ", ".join("?" * len(columns))
-        connection.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", list(columns.values()))
+        insert(connection, vars(row))
         unnumbered += [change for change in one.history if not _keeps_number(connection, change)]
     # Who watches must see as new what comes now, also where the numbers of removed runs are forgotten.
     (used,) = connection.execute("SELECT coalesce(max(seq), 0) FROM transitions").fetchone()
@@ -198,9 +196,7 @@ def _read_record(paths: VarPaths, base: RunRow) -> FoundRun | None:
     if not history or any(entry.run_id != row.run_id for entry in history):
         return None
     if isinstance(notes, str):
-        metadata = row.config["metadata"]
-        ui = {**metadata["ui"], "notes": notes}
-        row = replace(row, config={**row.config, "metadata": {**metadata, "ui": ui}})
+        row = replace(row, config=with_notes(row.config, notes))
     return FoundRun(row, tuple(history), whole=True)
 
 
@@ -223,9 +219,8 @@ def _advance(paths: VarPaths, found: FoundRun) -> FoundRun:
         started_at=row.started_at or started.ts,
         training_pid=pid if isinstance(pid, int) else None,
     )
-    return _with(
-        found, changed, *(TransitionRow(0, row.run_id, status, None, None, started.ts) for status in way)
-    )
+    changes = (TransitionRow(0, row.run_id, status, None, None, started.ts) for status in way)
+    return replace(found, row=changed, history=(*found.history, *changes))
 
 
 def _end(paths: VarPaths, found: FoundRun) -> FoundRun:
@@ -250,11 +245,8 @@ def _end(paths: VarPaths, found: FoundRun) -> FoundRun:
         exit_code=code if isinstance(code, int) else None,
         headline=headline if isinstance(headline, dict) else {},
     )
-    return _with(found, changed, TransitionRow(0, row.run_id, RunStatus.TERM, outcome, reason, at))
-
-
-def _with(found: FoundRun, row: RunRow, *changes: TransitionRow) -> FoundRun:
-    return replace(found, row=row, history=(*found.history, *changes))
+    change = TransitionRow(0, row.run_id, RunStatus.TERM, outcome, reason, at)
+    return replace(found, row=changed, history=(*found.history, change))
 
 
 def _config(paths: VarPaths, run_id: str) -> TrainRunConfig | None:

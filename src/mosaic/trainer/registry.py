@@ -7,10 +7,11 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any, TypeVar, overload
+from dataclasses import fields
+from typing import Any, TypeVar
 
 from mosaic.contract.atomic import part
+from mosaic.contract.connection import identity_of
 from mosaic.contract.errors import ConflictError, NotFoundError, StorageError, UserError
 from mosaic.contract.fsm import LIVE, STARTED, Outcome, RunStatus, check_transition
 from mosaic.contract.paths import VarPaths
@@ -18,7 +19,7 @@ from mosaic.contract.run_config import TrainRunConfig
 from mosaic.trainer import log
 from mosaic.trainer.log import Code, reach
 from mosaic.trainer.rebuild import restore, runs_beside, runs_with_files, write_record
-from mosaic.trainer.rows import QueuedRun, RunRow, TransitionRow, encode, new_row
+from mosaic.trainer.rows import QueuedRun, RunRow, TransitionRow, decode, encode, insert, marks, new_row
 from mosaic.trainer.storage import (
     DamagedError,
     JournalRoom,
@@ -51,24 +52,19 @@ class Registry:
         """Told that `mend` has something to do."""
         self.mended = ""
         """What was rebuilt since we opened it first, in words."""
+        self.path = paths.database
         self._paths = paths
         self._tell = tell
         self._damage = ""
         self.room = JournalRoom(paths.database)
         self._open()
 
-    @property
-    def path(self) -> Path:
-        return self._paths.database
-
     def ask(self, question: Callable[[sqlite3.Connection], Row]) -> Row:
         """The answer to a question that reads by itself; a damaged database is rebuilt, and asked again."""
         try:
             return question(self._connection)
         except (sqlite3.Error, ValueError) as error:
-            if isinstance(error, ValueError) or is_damage(error):
-                raise self._damaged(error) from error
-            raise StorageError(f"The run database cannot be read: {error}.") from error
+            raise self._unreadable(error) from error
 
     def close(self) -> None:
         self.room.save()
@@ -77,21 +73,21 @@ class Registry:
 
     def mend(self) -> bool:
         """Open the database anew when it was removed, replaced, emptied or found damaged; whether it was."""
-        path = self._paths.database
-        replaced = _inode(path) != self._inodes[path]
+        path = self.path
+        replaced = identity_of(path) != self._identities[path]
         if not (replaced or is_empty(path) or self._damage):
             self._record_some()
             return False
         self._connection.close()
-        for file, inode in self._inodes.items():
+        for file, ours in self._identities.items():
             # What is left of ours beside another file would be taken for a part of that.
-            if replaced and file != path and _inode(file) == inode:
+            if replaced and file != path and identity_of(file) == ours:
                 file.unlink(missing_ok=True)
         self._open()
         return True
 
     def _open(self) -> None:
-        path = self._paths.database
+        path = self.path
         for file in database_files(path):
             # A copy of the folder by hard links has the same file.
             part(file)
@@ -110,11 +106,11 @@ class Registry:
         self._damage = ""
         self._unrecorded = self.run_ids() - runs_beside(self._paths, "record")
         self.room.take()
-        self._inodes = {file: _inode(file) for file in database_files(path)}
+        self._identities = {file: identity_of(file) for file in database_files(path)}
 
     def _rebuild(self) -> None:
         """Make the database anew beside the old one, and put it in its place when it is whole."""
-        path = self._paths.database
+        path = self.path
         new = path.with_name(f"{path.name}.new")
         remove_database(new)
         self._connection = open_database(new)
@@ -166,10 +162,8 @@ class Registry:
         """Store a new run in state INIT."""
         check_transition(run_id, None, RunStatus.INIT, None)
         row = new_row(run_id, request_id, config, reason, time.time())
-        fields = encode({name: value for name, value in vars(row).items() if name != "position"})
-        names, marks = ", ".join(fields), _marks(list(fields))
         with self._transaction("add"):
-            self._connection.execute(f"INSERT INTO runs ({names}) VALUES ({marks})", list(fields.values()))
+            insert(self._connection, {name: value for name, value in vars(row).items() if name != "position"})
             self._connection.execute("UPDATE runs SET place = position WHERE run_id = ?", [run_id])
             self._add_transition(run_id, RunStatus.INIT, None, reason)
         return self._record(run_id)
@@ -247,7 +241,7 @@ class Registry:
 
     def with_status(self, statuses: Iterable[RunStatus]) -> list[RunRow]:
         wanted = list(statuses)
-        return list(self._rows(f"status IN ({_marks(wanted)}) ORDER BY {_QUEUE_ORDER}", wanted))
+        return list(self._rows(f"status IN ({marks(wanted)}) ORDER BY {_QUEUE_ORDER}", wanted))
 
     def holders(self) -> list[QueuedRun]:
         """Runs that have what is reserved for them."""
@@ -260,15 +254,12 @@ class Registry:
 
     def ahead(self, run: RunRow) -> int:
         """How many runs wait before this one."""
-        query = "SELECT count(*) FROM runs WHERE status = ? AND (-priority, place, position) < (?, ?, ?)"
+        where = "status = ? AND (-priority, place, position) < (?, ?, ?)"
         values = [RunStatus.INIT, -run.priority, run.place, run.position]
-        ((number,),) = self._read(query, values)
-        return int(number)
+        return self._number(f"count(*) FROM runs WHERE {where}", values)
 
     def count_waiting(self) -> int:
-        query = "SELECT count(*) FROM runs WHERE status = ?"
-        ((number,),) = self._read(query, [RunStatus.INIT])
-        return int(number)
+        return self._number("count(*) FROM runs WHERE status = ?", [RunStatus.INIT])
 
     def history(self, since_seq: int, run_id: str = "", limit: int = 1000) -> list[TransitionRow]:
         """State changes after `since_seq`, oldest first."""
@@ -277,21 +268,22 @@ class Registry:
             where += " AND run_id = ?"
             values.append(run_id)
         query = f"SELECT * FROM transitions WHERE {where} ORDER BY seq LIMIT ?"
-        return list(self._read(query, [*values, limit], TransitionRow.from_sql))
+        return list(self._read(query, [*values, limit], TransitionRow))
 
     def _newest_history(self, run_id: str) -> list[TransitionRow]:
         query = "SELECT * FROM transitions WHERE run_id = ? ORDER BY seq DESC LIMIT ?"
-        return list(self._read(query, [run_id, _MOST_RECORDED], TransitionRow.from_sql))[::-1]
+        return list(self._read(query, [run_id, _MOST_RECORDED], TransitionRow))[::-1]
 
     def count(self, run_id: str, status: RunStatus) -> int:
         """How often a run came into a state."""
-        query = "SELECT count(*) FROM transitions WHERE run_id = ? AND status = ?"
-        ((number,),) = self._read(query, [run_id, status])
-        return int(number)
+        return self._number("count(*) FROM transitions WHERE run_id = ? AND status = ?", [run_id, status])
 
     def last_seq(self) -> int:
-        ((seq,),) = self._read("SELECT coalesce(max(seq), 0) FROM transitions")
-        return int(seq)
+        return self._number("coalesce(max(seq), 0) FROM transitions")
+
+    def _number(self, query: str, values: Sequence[Any] = ()) -> int:
+        ((number,),) = self._read(f"SELECT {query}", values)
+        return int(number)
 
     def get_meta(self, key: str) -> str | None:
         return next((str(row[0]) for row in self._read("SELECT value FROM meta WHERE key = ?", [key])), None)
@@ -326,9 +318,8 @@ class Registry:
     def _set(self, run_id: str, changes: dict[str, Any]) -> None:
         encoded = encode(changes)
         assignments = ", ".join(f"{name} = ?" for name in encoded)
-        self._connection.execute(
-            f"UPDATE runs SET {assignments} WHERE run_id = ?", [*encoded.values(), run_id]
-        )
+        query = f"UPDATE runs SET {assignments} WHERE run_id = ?"
+        self._connection.execute(query, [*encoded.values(), run_id])
 
     def _add_transition(
         self, run_id: str, status: RunStatus, outcome: Outcome | None, reason: str | None
@@ -339,50 +330,34 @@ class Registry:
         )
 
     def _rows(self, where: str, values: Sequence[Any]) -> Iterator[RunRow]:
-        return self._read(f"SELECT * FROM runs WHERE {where}", values, RunRow.from_sql)
+        return self._read(f"SELECT * FROM runs WHERE {where}", values, RunRow)
 
     def _queued(self, statuses: Iterable[RunStatus]) -> Iterator[QueuedRun]:
         wanted = list(statuses)
-        query = f"SELECT {QueuedRun.columns()} FROM runs WHERE status IN ({_marks(wanted)})"
-        return self._read(f"{query} ORDER BY {_QUEUE_ORDER}", wanted, QueuedRun.from_columns)
-
-    @overload
-    def _read(self, query: str, values: Sequence[Any] = ()) -> Iterator[sqlite3.Row]: ...
-
-    @overload
-    def _read(
-        self, query: str, values: Sequence[Any], decode: Callable[[sqlite3.Row], Row]
-    ) -> Iterator[Row]: ...
+        columns = ", ".join(one.name for one in fields(QueuedRun))
+        query = f"SELECT {columns} FROM runs WHERE status IN ({marks(wanted)}) ORDER BY {_QUEUE_ORDER}"
+        return self._read(query, wanted, QueuedRun)
 
     def _read(
-        self, query: str, values: Sequence[Any] = (), decode: Callable[[sqlite3.Row], Any] = lambda row: row
+        self, query: str, values: Sequence[Any] = (), kind: Callable[..., Any] | None = None
     ) -> Iterator[Any]:
-        """What a query finds, one by one. A row that makes no sense is damage like any other."""
+        """What a query finds, one by one, as `kind`. A row that makes no sense is damage like any other."""
         try:
             for row in self._connection.execute(query, values):
                 try:
-                    found = decode(row)
+                    found = row if kind is None else kind(**decode(row))
                 except (ValueError, TypeError) as error:
                     raise self._damaged(error) from error
                 yield found
         except sqlite3.Error as error:
-            if is_damage(error):
-                raise self._damaged(error) from error
-            raise StorageError(f"The run database cannot be read: {error}.") from error
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> StorageError:
+        if not isinstance(error, sqlite3.Error) or is_damage(error):
+            return self._damaged(error)
+        return StorageError(f"The run database cannot be read: {error}.")
 
     def _damaged(self, error: Exception) -> DamagedError:
         self._damage = f"The run database is damaged: {error}."
         self.on_damage()
         return DamagedError(f"The run database is damaged and is being rebuilt ({error}): ask again.")
-
-
-def _inode(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _marks(values: Sequence[Any]) -> str:
-    return ", ".join("?" * len(values))

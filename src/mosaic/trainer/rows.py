@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from mosaic.contract.fsm import Outcome, RunStatus
@@ -14,7 +14,12 @@ from mosaic.contract.process import ProcessIdentity, boot_id
 from mosaic.contract.run_config import TrainRunConfig
 
 JSON_COLUMNS = frozenset({"config", "tags", "worker", "headline", "gpu_ids"})
-_OUTCOME_COLUMNS = ("outcome", "stop_outcome")
+_DECODERS: Mapping[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(JSON_COLUMNS, json.loads),
+    **dict.fromkeys(("outcome", "stop_outcome"), lambda value: Outcome(value) if value else None),
+    **dict.fromkeys(("gpus_mandatory", "pause_wanted"), bool),
+    "status": RunStatus,
+}
 
 
 @dataclass(frozen=True)
@@ -28,17 +33,6 @@ class QueuedRun:
     gpus: int
     gpus_mandatory: bool
     gpu_ids: list[int]
-
-    @classmethod
-    def columns(cls) -> str:
-        return ", ".join(one.name for one in fields(cls))
-
-    @classmethod
-    def from_columns(cls, row: Sequence[Any]) -> QueuedRun:
-        run_id, status, cpus, memory_mb, gpus, gpus_mandatory, gpu_ids = row
-        return cls(
-            run_id, RunStatus(status), cpus, memory_mb, gpus, bool(gpus_mandatory), json.loads(gpu_ids)
-        )
 
 
 @dataclass(frozen=True)
@@ -97,19 +91,34 @@ class RunRow(QueuedRun):
         minutes = self.config["schedule"]["max_wallclock_minutes"]
         return None if minutes is None else float(minutes) * 60
 
-    @classmethod
-    def from_sql(cls, row: sqlite3.Row) -> RunRow:
-        values = dict(row)
-        values |= {name: json.loads(values[name]) for name in JSON_COLUMNS}
-        values |= {name: Outcome(values[name]) if values[name] else None for name in _OUTCOME_COLUMNS}
-        values |= {name: bool(values[name]) for name in ("gpus_mandatory", "pause_wanted")}
-        values["status"] = RunStatus(values["status"])
-        return cls(**values)
+
+def decode(row: sqlite3.Row) -> dict[str, Any]:
+    """Columns as they are used."""
+    values = dict(row)
+    return values | {name: read(values[name]) for name, read in _DECODERS.items() if name in values}
 
 
 def encode(columns: Mapping[str, Any]) -> dict[str, Any]:
     """Columns as they are stored."""
     return {name: json.dumps(value) if name in JSON_COLUMNS else value for name, value in columns.items()}
+
+
+def insert(connection: sqlite3.Connection, columns: Mapping[str, Any]) -> None:
+    """Store a new run."""
+    fields = encode(columns)
+    query = f"INSERT INTO runs ({', '.join(fields)}) VALUES ({marks(fields)})"
+    connection.execute(query, list(fields.values()))
+
+
+def marks(values: Collection[Any]) -> str:
+    """A question mark for each value."""
+    return ", ".join("?" * len(values))
+
+
+def with_notes(config: Mapping[str, Any], notes: str) -> dict[str, Any]:
+    """A run's config with other notes."""
+    metadata = config["metadata"]
+    return {**config, "metadata": {**metadata, "ui": {**metadata["ui"], "notes": notes}}}
 
 
 def new_row(run_id: str, request_id: str, config: TrainRunConfig, reason: str, submitted_at: float) -> RunRow:
@@ -144,10 +153,3 @@ class TransitionRow:
     outcome: Outcome | None
     reason: str | None
     at: float
-
-    @classmethod
-    def from_sql(cls, row: sqlite3.Row) -> TransitionRow:
-        values = dict(row)
-        values["status"] = RunStatus(values["status"])
-        values["outcome"] = Outcome(values["outcome"]) if values["outcome"] else None
-        return cls(**values)

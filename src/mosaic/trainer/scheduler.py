@@ -31,7 +31,7 @@ def next_starts(live: Iterable[QueuedRun], machine: Machine) -> tuple[list[Start
     """
     free_gpus = list(machine.gpus)
     free = [machine.cpus, machine.memory_mb, len(free_gpus)]
-    holders: list[QueuedRun] = []
+    holding: list[Start] = []
     starts: list[Start] = []
     waits: dict[str, str] = {}
     # The most of each that a waiting run needs: nobody who comes later may bring it out of reach.
@@ -39,10 +39,9 @@ def next_starts(live: Iterable[QueuedRun], machine: Machine) -> tuple[list[Start
     for run in live:
         need = need_of(run)
         if run.status in STARTED:
-            holders.append(run)
             gpu_ids = tuple(run.gpu_ids)
         elif not _fits(need, free) or _would_delay(need, most_waited_for, free):
-            waits[run.run_id] = behind(len(waits)) if waits else _lack(need, free, holders, starts)
+            waits[run.run_id] = behind(len(waits)) if waits else _lack(need, free, holding)
             most_waited_for = tuple(map(max, need, most_waited_for))
             if free[0] <= 0:
                 break
@@ -50,6 +49,7 @@ def next_starts(live: Iterable[QueuedRun], machine: Machine) -> tuple[list[Start
         else:
             gpu_ids = tuple(free_gpus[: run.gpus])
             starts.append(Start(run, gpu_ids))
+        holding.append(Start(run, gpu_ids))
         free_gpus = [gpu for gpu in free_gpus if gpu not in gpu_ids]
         free = [free[0] - need[0], free[1] - need[1], len(free_gpus)]
     return starts, waits
@@ -72,11 +72,8 @@ def behind(waiting: int) -> str:
     return f"waits behind {'1 run' if waiting == 1 else f'{waiting} runs'} in the queue"
 
 
-def _lack(
-    need: Sequence[int], free: Sequence[int], holders: Sequence[QueuedRun], starts: Sequence[Start]
-) -> str:
+def _lack(need: Sequence[int], free: Sequence[int], holding: Sequence[Start]) -> str:
     """What the first waiting run lacks, and who holds it."""
-    holding = [*(Start(run, tuple(run.gpu_ids)) for run in holders), *starts]
     cpus, memory, gpus = (wanted - left for wanted, left in zip(need, free, strict=True))
     if gpus > 0:
         held = [start for start in holding if start.gpu_ids]

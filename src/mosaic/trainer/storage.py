@@ -198,6 +198,9 @@ _DAMAGE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 class DamagedError(StorageError):
     """The run database cannot be read as one: it is rebuilt from the runs' own files."""
 
+    # Rebuilt in a moment: the client asks again.
+    status = "UNAVAILABLE"
+
 
 def is_damage(error: sqlite3.Error) -> bool:
     """Whether an error means that the file is no longer the database that it was."""

@@ -12,13 +12,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from mosaic.contract.atomic import write_json
 from mosaic.contract.capabilities import find_worker
-from mosaic.contract.connection import FOLDER_VARIABLE, RUN_VARIABLE, SECRET_VARIABLE, folder_identity
+from mosaic.contract.connection import FOLDER_VARIABLE, RUN_VARIABLE, SECRET_VARIABLE, identity_of
 from mosaic.contract.paths import VAR_VARIABLE, RunPaths, VarPaths
 from mosaic.contract.process import ProcessIdentity, family_mark, wears_mark
 from mosaic.contract.secrets import HIDDEN_VARIABLE, is_callers, referred
@@ -37,16 +39,13 @@ class RunSecrets:
     """What waits in the run's file of mode 0600: the handshake secret, the user's own secrets, and what the
     run takes from its caller's environment."""
 
-    run_secret: str
     environment: Mapping[str, str]
     names: Sequence[str] = ()
     """Those of the environment that are secrets."""
+    run_secret: str = field(default_factory=lambda: secrets.token_hex(32))
 
-    @classmethod
-    def write(cls, path: Path, environment: Mapping[str, str], names: Sequence[str]) -> None:
-        run_secret = secrets.token_hex(32)
-        content = {"run_secret": run_secret, "environment": dict(environment), "names": list(names)}
-        write_json(path, content, mode=0o600)
+    def write(self, path: Path) -> None:
+        write_json(path, vars(self), mode=0o600)
 
     @classmethod
     def read(cls, path: Path) -> RunSecrets:
@@ -100,7 +99,7 @@ def _environment(
     if wished is None or (reserved and wished not in _NO_GPUS):
         environment[_GPU_VARIABLE] = reserved
     environment[_RESERVED_VARIABLE] = reserved
-    environment |= {VAR_VARIABLE: str(paths.root), FOLDER_VARIABLE: folder_identity(paths.trainer)}
+    environment |= {VAR_VARIABLE: str(paths.root), FOLDER_VARIABLE: identity_of(paths.trainer)}
     environment |= {RUN_VARIABLE: run_id, SECRET_VARIABLE: held.run_secret}
     environment[HIDDEN_VARIABLE] = ",".join(held.names)
     optional = {
@@ -141,11 +140,8 @@ def find(run_id: str, paths: VarPaths) -> ProcessIdentity | None:
 
 def reserved_gpus(pid: int) -> list[int]:
     """The GPUs that a supervisor was given when it was started."""
-    for entry in _environment_of(pid):
-        name, _, value = entry.partition(b"=")
-        if name.decode(errors="replace") == _RESERVED_VARIABLE:
-            return [int(part) for part in value.split(b",") if part]
-    return []
+    reserved = _environment_of(pid).get(_RESERVED_VARIABLE.encode(), b"")
+    return [int(part) for part in reserved.split(b",") if part]
 
 
 def end_leftovers(run_id: str, paths: VarPaths) -> list[int]:
@@ -166,38 +162,37 @@ def is_ours(supervisor: ProcessIdentity, run_id: str, paths: VarPaths) -> bool:
 
 def lives_elsewhere(run_id: str, paths: VarPaths) -> bool:
     """Whether the run has processes in another folder, which is a copy of ours or ours a copy of it."""
-    return any(_whose(int(entry), run_id, paths) is False for entry in os.listdir("/proc") if entry.isdigit())
+    return any(_whose(pid, run_id, paths) is False for pid in psutil.pids())
 
 
 def _processes_of(run_id: str, paths: VarPaths) -> Iterator[ProcessIdentity]:
     """Those with the run's name in their environment, and those with its mark, who may have none."""
     lock = paths.run(run_id).lock
     mark = family_mark(lock) if lock.exists() else None
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
+    for pid in psutil.pids():
         # Who it is comes first: should the pid change hands now, the signal finds nobody.
-        identity = ProcessIdentity.of(int(entry))
+        identity = ProcessIdentity.of(pid)
         if identity is None:
             continue
-        marked = mark is not None and wears_mark(identity.pid, mark)
-        if marked or _whose(identity.pid, run_id, paths):
+        marked = mark is not None and wears_mark(pid, mark)
+        if marked or _whose(pid, run_id, paths):
             yield identity
 
 
 def _whose(pid: int, run_id: str, paths: VarPaths) -> bool | None:
     """Whether a process of the run belongs to this folder; None for one that is not of the run."""
-    told = dict(entry.partition(b"=")[::2] for entry in _environment_of(pid))
+    told = _environment_of(pid)
     if told.get(RUN_VARIABLE.encode()) != run_id.encode():
         return None
     if FOLDER_VARIABLE.encode() in told:
-        return told[FOLDER_VARIABLE.encode()] == folder_identity(paths.trainer).encode()
+        return told[FOLDER_VARIABLE.encode()] == identity_of(paths.trainer).encode()
     # Runs that an earlier release has started know their folder by its name only.
     return told.get(VAR_VARIABLE.encode()) == os.fsencode(paths.root)
 
 
-def _environment_of(pid: int) -> list[bytes]:
+def _environment_of(pid: int) -> dict[bytes, bytes]:
     try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+        entries = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:
-        return []
+        return {}
+    return dict(entry.partition(b"=")[::2] for entry in entries)

@@ -8,7 +8,6 @@ import os
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import grpc
@@ -40,12 +39,8 @@ class Allowance:
         """Held to look and to take; told of every change."""
         self._credits = 0
         self._window = 0
-        self._rate_hz = 0.0
-
-    @property
-    def rate_hz(self) -> float:
+        self.rate_hz = 0.0
         """At most so many items a second; 0 for no limit."""
-        return self._rate_hz
 
     def grant(self, credits: int) -> None:
         with self.changed:
@@ -55,7 +50,7 @@ class Allowance:
 
     def limit_rate(self, hertz: float) -> None:
         with self.changed:
-            self._rate_hz = hertz
+            self.rate_hz = hertz
             self.changed.notify_all()
 
     def take(self, wanted: int) -> int:
@@ -78,19 +73,14 @@ _PAUSE_SECONDS = 0.5
 _OPTIONS = (*CHANNEL_OPTIONS, ("grpc.max_reconnect_backoff_ms", 1000))
 
 
-@dataclass(frozen=True)
 class Connection:
     """A channel to one daemon process; `daemon` tells it from its predecessor on the same port."""
 
-    daemon: DaemonAddress | None
-    target: str
-    channel: grpc.Channel
-    stub: pb_grpc.TrainerServiceStub
-
-    @classmethod
-    def open(cls, daemon: DaemonAddress | None, target: str) -> Connection:
-        channel = grpc.insecure_channel(target, options=_OPTIONS)
-        return cls(daemon, target, channel, pb_grpc.TrainerServiceStub(channel))
+    def __init__(self, daemon: DaemonAddress | None, target: str) -> None:
+        self.daemon = daemon
+        self.target = target
+        self.channel = grpc.insecure_channel(target, options=_OPTIONS)
+        self.stub = pb_grpc.TrainerServiceStub(self.channel)
 
 
 class TrainerLink:
@@ -106,7 +96,7 @@ class TrainerLink:
         self._closed = threading.Event()
         self._changing = threading.Lock()
         self.allowance = Allowance()
-        self.connection = Connection.open(self._daemon(), target)
+        self.connection = Connection(self._daemon(), target)
 
     def close(self) -> None:
         with self._changing:
@@ -219,5 +209,5 @@ class TrainerLink:
             if daemon is None or self._closed.is_set():
                 return
             if (daemon, daemon.address) != (old.daemon, old.target):
-                self.connection = Connection.open(daemon, daemon.address)
+                self.connection = Connection(daemon, daemon.address)
                 old.channel.close()

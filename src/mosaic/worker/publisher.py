@@ -46,7 +46,8 @@ class StepPublisher:
         self._waiting: deque[pb.Published] = deque()
         self._bytes = 0
         self._seq = 0
-        self._dropped = 0
+        self.dropped = 0
+        """How many items were dropped before they were sent."""
         self._sent_at = 0.0
         self._retry_at = 0.0
         self._idle = False
@@ -54,11 +55,6 @@ class StepPublisher:
         self._daemon = link.connection.daemon
         self._thread = threading.Thread(target=self._work, name=f"publish {stream}", daemon=True)
         self._thread.start()
-
-    @property
-    def dropped(self) -> int:
-        """How many items were dropped before they were sent."""
-        return self._dropped
 
     def publish(self, payload: Mapping[str, Any]) -> None:
         """Number an item and queue it; never waits for the daemon."""
@@ -85,7 +81,7 @@ class StepPublisher:
                 self._bytes -= self._sent.popleft().ByteSize()
             elif self._waiting:
                 self._bytes -= self._waiting.popleft().ByteSize()
-                self._dropped += 1
+                self.dropped += 1
             else:
                 return
 

@@ -38,7 +38,7 @@ _LAST_WORD_SECONDS = 60.0
 _FALLOC_FL_KEEP_SIZE = 1
 
 
-class LifecycleEmitter:
+class LifecycleEmitter(LifecycleWriter):
     """Writes the events of one run; numbering goes on when stdout is the run's event file.
 
     On a full disk there is room for a while: for the first event, the last one, and changes of the phase.
@@ -46,54 +46,34 @@ class LifecycleEmitter:
     """
 
     def __init__(self, run_id: str, events: Path, may_wait: Callable[[], bool] = lambda: True) -> None:
-        self._descriptor = sys.stdout.fileno()
+        stdout = sys.stdout.fileno()
         self._may_wait = may_wait
         self._phase: Any = None
-        self._in_file = events.exists() and os.path.samestat(os.fstat(self._descriptor), events.stat())
-        last_seq = last_event_seq(events) if self._in_file else 0
-        self._writer = LifecycleWriter(run_id, self._descriptor, last_seq)
+        self._in_file = events.exists() and os.path.samestat(os.fstat(stdout), events.stat())
+        super().__init__(run_id, stdout, last_event_seq(events) if self._in_file else 0)
         self._keep_room()
-
-    @property
-    def last_seq(self) -> int:
-        """The number of the newest event."""
-        return self._writer.last_seq
-
-    def run_started(self, payload: Mapping[str, Any]) -> LifecycleEvent:
-        return self._say(EventKind.RUN_STARTED, payload)
 
     def heartbeat(self, payload: Mapping[str, Any]) -> LifecycleEvent | None:
         """None when it cannot be written: the daemon knows by the supervisor's calls that it lives."""
         if not self._keep_room() and payload.get("phase") == self._phase:
             return None
-        told = self._try_to_say(EventKind.HEARTBEAT, payload)
+        told = self.try_to_say(EventKind.HEARTBEAT, payload)
         self._phase = payload.get("phase") if told else self._phase
         return told
 
-    def checkpoint_saved(self, payload: Mapping[str, Any]) -> LifecycleEvent | None:
-        """None when it cannot be written."""
-        return self._try_to_say(EventKind.CHECKPOINT_SAVED, payload)
-
-    def run_completed(self, payload: Mapping[str, Any]) -> LifecycleEvent:
-        return self._say(EventKind.RUN_COMPLETED, payload)
-
-    def run_failed(self, payload: Mapping[str, Any]) -> LifecycleEvent:
-        return self._say(EventKind.RUN_FAILED, payload)
-
-    def run_cancelled(self, payload: Mapping[str, Any]) -> LifecycleEvent:
-        return self._say(EventKind.RUN_CANCELLED, payload)
-
-    def _say(self, event: EventKind, payload: Mapping[str, Any]) -> LifecycleEvent:
+    def say(self, event: EventKind, payload: Mapping[str, Any]) -> LifecycleEvent:
+        """Write the first or the last event, whenever that is possible."""
         deadline = time.monotonic() + _LAST_WORD_SECONDS
 
         def may_wait(error: OSError) -> bool:
             return self._may_wait() if is_full(error) else time.monotonic() < deadline
 
-        return insist(lambda: self._writer.write(event, payload), may_wait)
+        return insist(lambda: self.write(event, payload), may_wait)
 
-    def _try_to_say(self, event: EventKind, payload: Mapping[str, Any]) -> LifecycleEvent | None:
+    def try_to_say(self, event: EventKind, payload: Mapping[str, Any]) -> LifecycleEvent | None:
+        """Write any other event; None when it cannot be written."""
         try:
-            return self._writer.write(event, payload)
+            return self.write(event, payload)
         except OSError:
             return None
 

@@ -122,15 +122,15 @@ class TrainingProcess:
         except ProcessLookupError:
             return False
 
-    def reap(self) -> None:
-        """Collect ended processes that were cut loose and became ours."""
+    def reap(self) -> bool:
+        """Collect ended processes that were cut loose and became ours; whether there are children still."""
         while True:
             try:
                 ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
             except ChildProcessError:
-                return
+                return False
             if ended is None or ended.si_pid == self.pid:
-                return
+                return True
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(ended.si_pid, 0)
 
@@ -138,24 +138,15 @@ class TrainingProcess:
         """Kill whatever of the tree is left; gives the training process's exit code."""
         deadline = time.monotonic() + _KILL_SECONDS
         # Who has no child has no tree: the kernel knows that at once, a look at all processes takes long.
-        while _has_children() and (left := tree_below(os.getpid())) and time.monotonic() < deadline:
+        while self.reap() and (left := tree_below(os.getpid())) and time.monotonic() < deadline:
             _send(left, signal.SIGKILL)
             self._process.poll()
-            self.reap()
             time.sleep(0.005)
         if self._go >= 0:
             os.close(self._go)
         os.close(self.pidfd)
         code = self.exit_code
         return 1 if code is None else code
-
-
-def _has_children() -> bool:
-    try:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
-    except ChildProcessError:
-        return False
-    return True
 
 
 def _send(processes: Iterable[ProcessIdentity], number: signal.Signals) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import time
+from contextlib import closing
 from pathlib import Path
 
 from mosaic.analytics.event_files import EventWriter
@@ -15,7 +16,7 @@ parser.add_argument("--after", type=Path, default=Path("."))
 options = parser.parse_args()
 while not options.after.exists():
     time.sleep(0.02)
-with EventWriter(Path(f"runs/curves__{options.seed}")) as writer:
+with closing(EventWriter(Path(f"runs/curves__{options.seed}"))) as writer:
     for step in range(1, options.total_timesteps + 1):
         writer.add_scalar("charts/episodic_return", float(step), step)
         writer.flush()

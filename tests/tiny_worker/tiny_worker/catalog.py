@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mosaic.contract.capabilities import Parameter
+from mosaic.contract.capabilities import ParamSchema
 from tiny_worker.config import TinyConfig, parse_config
 
 
@@ -19,7 +19,7 @@ class TinyCatalog:
     def knows(self, algo: str) -> bool:
         return algo == "count"
 
-    def parameters(self, algo: str) -> Sequence[Parameter]:
+    def parameters(self, algo: str) -> Sequence[ParamSchema]:
         return ()
 
     def default_timesteps(self, algo: str) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mosaic.contract.atomic import write_json
 from mosaic.contract.errors import MosaicError
+from mosaic.contract.events import EventKind
 from mosaic.contract.paths import VarPaths
 from mosaic.worker.causes import cause_of, last_lines
 from mosaic.worker.environment import surroundings
@@ -50,7 +51,7 @@ class Supervisor:
             return self._ended("failed", 1, str(error))
         if pipe is not None and self._link is not None:
             pipe.attach(self._link)
-        self._emitter.run_started({"training_pid": training.pid})
+        self._emitter.say(EventKind.RUN_STARTED, {"training_pid": training.pid})
         self._nudge()
         training.go()
         watch.until_end(training, self._beat, {pipe.read_fd: pipe.read} if pipe else None)
@@ -99,11 +100,8 @@ class Supervisor:
         write_json(self._paths.manifest, manifest)
         payload: dict[str, Any] = {"exit_code": code, "headline": {}, "manifest": manifest}
         if status == "failed":
-            self._emitter.run_failed(payload | {"cause": cause})
-        elif status == "cancelled":
-            self._emitter.run_cancelled(payload)
-        else:
-            self._emitter.run_completed(payload)
+            payload["cause"] = cause
+        self._emitter.say(EventKind(f"run_{status}"), payload)
         return code
 
     def _nudge(self) -> None:

@@ -15,7 +15,7 @@ from cleanrl_worker.portable.fastlane.lane import claim_slot, open_lane, release
 from cleanrl_worker.portable.fastlane.portrait import Portrait
 from mosaic.fastlane import layout, slots
 from mosaic.fastlane.segment import Segment
-from mosaic.fastlane.writer import SlotWriter, total_steps, watched_slots
+from mosaic.fastlane.writer import SlotWriter
 
 INTERVAL_VARIABLE = "CLEANRL_FASTLANE_INTERVAL_MS"
 MAX_DIM_VARIABLE = "CLEANRL_FASTLANE_MAX_DIM"
@@ -142,10 +142,10 @@ class Tap:
             # Nobody is there any more. A viewer that comes back this very moment marks it again.
             self.mark[0] = 0.0
             return
-        self._watched = max(1, watched_slots(self._segment, now))
+        self._watched = max(1, self._segment.watched(now))
         share = SINGLE_SHARE if self._watched == 1 else GRID_SHARE / self._watched
         rolling = running_return if self.rolling_return is None else self.rolling_return
-        numbers = (last_reward, rolling, self._pace.rate(total_steps(self._segment), now))
+        numbers = (last_reward, rolling, self._pace.rate(sum(self._segment.column(layout.STEPS)), now))
         if self._hand_over(now, share, numbers):
             self._in_vain = 0.0
             return

@@ -6,7 +6,7 @@ The length's checksum is kept by length: runs write few different lengths, so it
 
 from __future__ import annotations
 
-import struct
+import functools
 from collections.abc import Iterator
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
@@ -91,10 +91,6 @@ FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
 CRC_START = 0xFFFFFFFF
 _POLYNOMIAL = 0x82F63B78
 _MASK_DELTA = 0xA282EAD8
-_HEADERS_KEPT = 4096
-
-_pack_length = struct.Struct("<Q").pack
-_pack_crc = struct.Struct("<I").pack
 
 
 def _make_table() -> tuple[int, ...]:
@@ -108,7 +104,6 @@ def _make_table() -> tuple[int, ...]:
 
 
 CRC_TABLE = _make_table()
-_headers: dict[int, bytes] = {}
 
 
 def extend_crc(state: int, data: bytes) -> int:
@@ -122,19 +117,14 @@ def extend_crc(state: int, data: bytes) -> int:
 def finish_crc(state: int) -> bytes:
     """The four bytes an event file holds for a running state."""
     crc = state ^ 0xFFFFFFFF
-    return _pack_crc((((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF)
+    return ((((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF).to_bytes(4, "little")
 
 
+@functools.lru_cache(4096)
 def record_header(length: int) -> bytes:
     """The twelve bytes in front of `length` bytes of data."""
-    header = _headers.get(length)
-    if header is None:
-        packed = _pack_length(length)
-        header = packed + finish_crc(extend_crc(CRC_START, packed))
-        if len(_headers) >= _HEADERS_KEPT:
-            _headers.clear()
-        _headers[length] = header
-    return header
+    packed = length.to_bytes(8, "little")
+    return packed + finish_crc(extend_crc(CRC_START, packed))
 
 
 def frame(data: bytes) -> bytes:

@@ -180,9 +180,7 @@ def _is_session_start(session_log: bytes) -> bool:
     )
 
 
-_unpack_length = struct.Struct("<Q").unpack_from
-_unpack_float = struct.Struct("<f").unpack_from
-_unpack_double = struct.Struct("<d").unpack_from
+_unpack_float, _unpack_double = _FLOAT.unpack_from, _DOUBLE.unpack_from
 # The tail that EventWriter writes: the value, then the wall time and the step, each with its key.
 _unpack_own_tail = struct.Struct("<fBdB").unpack_from
 
@@ -279,7 +277,7 @@ class EventParser:
         known = self._lengths.get(header)
         if known is not None:
             return known
-        length: int = _unpack_length(header)[0]
+        length = int.from_bytes(header[:8], "little")
         if record_header(length) != header:
             raise CorruptRecord("the checksum of a record's length is wrong")
         _make_room(self._lengths)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import stat
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,25 +32,15 @@ def find_event_files(folder: Path) -> dict[str, dict[str, Signature]]:
     They stand in the order they are to be read. Links are not followed; what cannot be listed is left out.
     """
     found: dict[str, dict[str, Signature]] = {}
-    waiting = [""]
-    while waiting:
-        place = waiting.pop()
-        try:
-            with os.scandir(folder / place) as listing:
-                entries = sorted(listing, key=lambda entry: entry.name)
-        except OSError:
-            continue
-        for entry in entries:
-            path = f"{place}/{entry.name}" if place else entry.name
-            if entry.is_dir(follow_symlinks=False):
-                if entry.name not in SKIPPED_FOLDERS:
-                    waiting.append(path)
-            elif "tfevents" in entry.name and entry.is_file(follow_symlinks=False):
-                try:
-                    status = entry.stat(follow_symlinks=False)
-                except OSError:
-                    continue
-                found.setdefault(place or ".", {})[path] = (status.st_size, status.st_mtime_ns)
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in SKIPPED_FOLDERS]
+        for name in sorted(name for name in names if "tfevents" in name):
+            path = os.path.join(place, name)
+            with contextlib.suppress(OSError):
+                status = os.lstat(path)
+                if stat.S_ISREG(status.st_mode):
+                    files = found.setdefault(os.path.relpath(place, folder), {})
+                    files[os.path.relpath(path, folder)] = (status.st_size, status.st_mtime_ns)
     return dict(sorted(found.items()))
 
 
@@ -61,14 +53,8 @@ class FilePosition:
     read_to_end_at: Signature | None = None
 
 
-def dump_cursor(positions: dict[str, FilePosition]) -> str:
-    """The positions as compact JSON: path → [offset, head]."""
-    known = {path: [place.offset, place.head] for path, place in positions.items() if place.offset}
-    return json.dumps(known, separators=(",", ":"))
-
-
-def load_cursor(text: str) -> dict[str, FilePosition]:
-    """The positions that `dump_cursor` wrote; UserError when the text is something else."""
+def _load_cursor(text: str) -> dict[str, FilePosition]:
+    """The positions that `EventReader.cursor` gave; UserError when the text is something else."""
     try:
         entries = json.loads(text)
         return {path: FilePosition(*_checked(entry)) for path, entry in entries.items()}
@@ -94,15 +80,13 @@ _HEAD_BYTES = 24
 class EventReader:
     """The scalars of all event files under `folder`, in pieces, as they come.
 
-    `behind` is True when the last poll stopped at its limit, so there is more to read at once. `problems`
-    says of each file that cannot be read on why; such a file is tried again when it changes.
+    `problems` says of each file that cannot be read on why; such a file is tried again when it changes.
     """
 
     def __init__(self, folder: Path, cursor: str | None = None) -> None:
         self.folder = folder
-        self.behind = False
         self.problems: dict[str, str] = {}
-        self._positions = load_cursor(cursor) if cursor is not None else {}
+        self._positions = _load_cursor(cursor) if cursor is not None else {}
         self._parser = EventParser()
 
     def poll(self, max_records: int = 50_000) -> list[ScalarChunk]:
@@ -113,12 +97,12 @@ class EventReader:
             scalars = Scalars(source)
             left -= self._read_source(files, scalars, left)
             chunks += scalars.filled()
-        self.behind = left <= 0
         return chunks
 
     def cursor(self) -> str:
-        """Where reading stands: another reader of the same folder goes on from there."""
-        return dump_cursor(self._positions)
+        """Where reading stands, as path → [offset, head]: another reader of the folder goes on from there."""
+        known = {path: [place.offset, place.head] for path, place in self._positions.items() if place.offset}
+        return json.dumps(known, separators=(",", ":"))
 
     def _read_source(self, files: dict[str, Signature], scalars: Scalars, limit: int) -> int:
         for path in files:

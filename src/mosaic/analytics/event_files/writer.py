@@ -109,12 +109,6 @@ class EventWriter:
             os.close(self._descriptor)
             self._descriptor = -1
 
-    def __enter__(self) -> EventWriter:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
-
     def _add_event(self, step: int, number: int, content: bytes) -> None:
         head = b"\x09" + _pack_double(time.time()) + b"\x10" + varint(step)
         self._buffer += frame(head + field(number, content))
