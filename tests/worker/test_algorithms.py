@@ -17,7 +17,7 @@ import pytest
 from cleanrl_worker.config.checkpoint_files import list_checkpoints, read_origin
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.evaluation.batches import EvalSettings, run_batched_evaluation
-from cleanrl_worker.evaluation.in_training import FIRST_SEED
+from cleanrl_worker.evaluation.episodes import FIRST_SEED
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.loading import load_spec
 from cleanrl_worker.kit.run import run_with

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from cleanrl_worker.curriculum.conditions import Counts, parse_condition
-from cleanrl_worker.curriculum.schedule import PRESETS, Schedule, parse_schedule
+from cleanrl_worker.curriculum.schedule import PRESETS, Counts, Schedule, parse_condition, parse_schedule
 from mosaic.contract.errors import UserError
 from support.runs import SCRIPTS
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cleanrl_worker.config.policy_card import PolicyCard
+from cleanrl_worker.config.checkpoint_files import PolicyCard
 from cleanrl_worker.supervisor.offers import CATALOG
 from conftest import RunMosaic
 from mosaic.contract.capabilities import DescribingCatalog, ScriptCatalog

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from cleanrl_worker.config.policy_card import card_path, read_card
+from cleanrl_worker.config.checkpoint_files import card_path, read_card
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.evaluation.models import NO_STATISTICS, SavedModel, open_model
 from mosaic.contract.errors import MosaicError, UserError

@@ -11,12 +11,10 @@ import pytest
 import torch
 from gymnasium.spaces import Discrete
 
-from cleanrl_worker.config.checkpoint_files import read_origin
-from cleanrl_worker.config.policy_card import read_card
+from cleanrl_worker.config.checkpoint_files import read_card, read_origin
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.evaluation import episodes as evaluation
-from cleanrl_worker.evaluation.episodes import evaluate
-from cleanrl_worker.evaluation.in_training import FIRST_SEED
+from cleanrl_worker.evaluation.episodes import FIRST_SEED, evaluate
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.evaluation.policies import GreedyPolicy
 from cleanrl_worker.kit.vector_env import make_envs

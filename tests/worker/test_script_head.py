@@ -9,14 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from cleanrl_worker.config.script_head import ScriptHead, read_head
 from cleanrl_worker.config.scripts import resolve_script
 from cleanrl_worker.config.shell_scripts import (
     FOLDER_VARIABLE,
     SHIPPED,
+    ScriptHead,
     check_shell_script,
     find_shell_script,
     list_scripts,
+    read_head,
 )
 from cleanrl_worker.config.worker_config import parse_worker_config
 from cleanrl_worker.supervisor.inspection import inspect

@@ -12,11 +12,12 @@ from typing import Any
 from cleanrl_worker.config.checkpoint_files import (
     BEST,
     CHECKPOINT_SUFFIX,
+    MODEL_SUFFIX,
     algorithm_of,
     list_checkpoints,
+    read_card,
     read_origin,
 )
-from cleanrl_worker.config.policy_card import MODEL_SUFFIX, read_card
 from mosaic.contract.capabilities import PolicyFacts
 from mosaic.contract.errors import MosaicError, NotFoundError, UserError
 from mosaic.contract.outside import parse_json, read_json

@@ -1,30 +1,100 @@
-"""The rules of resuming: what a run takes from its origin, what may differ, and what is said of it."""
+"""The rules of resuming and playing: what a run takes from its origin, what may differ, what is said of it.
+
+A file may name modules and algorithms: importing one runs its code, so somebody has to have asked for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.config.checkpoint_files import Origin, find_origin, locate
 from cleanrl_worker.config.modes import RESUME
-from cleanrl_worker.config.trust import (
-    environments_in,
-    module_of,
-    require_trust,
-    require_trusted_algorithm,
-    trusted_in,
-)
+from cleanrl_worker.config.policy_files import find_policy
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.curriculum.schedule import parse_schedule
 from cleanrl_worker.schemas import check_params, load_schema
-from mosaic.contract.errors import UserError
+from cleanrl_worker.schemas.environments import EnvironmentEntry, find_environment
+from cleanrl_worker.schemas.spaces import describe_briefly, grid_of_dict
+from mosaic.contract.errors import UntrustedModuleError, UserError, closest
 from mosaic.contract.outside import parse_json
-from mosaic.contract.paths import named_path
+from mosaic.contract.paths import VarPaths, named_path, resolve_var
 from mosaic.contract.secrets import references_in
 
 if TYPE_CHECKING:
     from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
+
+TRUSTED = "trust_modules"
+"""The extra that lists what the user has said yes to."""
+_NAMES_IN_KWARGS = ("env_id", "env", "id", "entry_point")
+
+
+def module_of(env_id: object) -> str:
+    """The module in `module:EnvId`, which is imported to make the environment; empty for none."""
+    return env_id.rpartition(":")[0] if isinstance(env_id, str) else ""
+
+
+def require_trust(
+    path: Path, named: Iterable[object], kwargs: object = None, trusted: Iterable[str] = ()
+) -> None:
+    """Refuse to import what only a file names: `named` are environments, `kwargs` what they are made with.
+
+    What the user submitted with the run that the file is of, by our own record of it, may be imported.
+    """
+    inner = [kwargs.get(name) for name in _NAMES_IN_KWARGS] if isinstance(kwargs, Mapping) else []
+    modules = dict.fromkeys(filter(None, map(module_of, (*named, *inner))))
+    foreign = [module for module in modules if module not in set(trusted)]
+    if foreign and (foreign := [module for module in foreign if module not in set(_submitted(path))]):
+        raise UntrustedModuleError(
+            f"{path} names the module '{foreign[0]}', whose code would be run: name the environment "
+            f"yourself, or add --trust {foreign[0]} ('{TRUSTED}' in a config) if you know it.",
+            foreign[0],
+        )
+
+
+def require_trusted_algorithm(origin: Origin, trusted: Iterable[str] = ()) -> None:
+    """Refuse to import the file of an algorithm that only a checkpoint or a policy names."""
+    if origin.file is None or origin.algo in set(trusted) or origin.file.path in set(_submitted(origin.path)):
+        return
+    raise UntrustedModuleError(
+        f"{origin.path} names the algorithm {origin.algo}, whose code would be run: name the algorithm "
+        f"yourself, or add --trust {origin.algo} ('{TRUSTED}' in a config) if you know it.",
+        str(origin.algo),
+    )
+
+
+def trusted_in(extras: Mapping[str, Any]) -> list[str]:
+    """The modules that a config allows a file to name."""
+    given = extras.get(TRUSTED) or []
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise UserError(f"'extras.{TRUSTED}' is {given!r:.80}, but it must be a list of modules.")
+    return given
+
+
+def _submitted(path: Path) -> Iterator[str]:
+    """The modules that the run to which a file belongs was submitted with."""
+    paths = VarPaths(resolve_var())
+    try:
+        run_id = path.resolve().relative_to(paths.runs.resolve()).parts[0]
+        config = json.loads(paths.run_config(run_id).read_bytes())["metadata"]["worker"]["config"]
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return
+    extras = config.get("extras") or {}
+    yield str(config.get("algo"))
+    yield module_of(config.get("env_id"))
+    yield from map(module_of, environments_in(extras.get("curriculum_schedule")))
+    yield from map(module_of, (extras.get("env_kwargs") or {}).values())
+    yield from extras.get(TRUSTED) or []
+
+
+def environments_in(curriculum: Any) -> list[object]:
+    """The environments of a curriculum in whatever form it is written."""
+    schedule = parse_schedule(curriculum)
+    return [] if schedule is None else [stage.env_id for stage in schedule.stages]
+
 
 FREE = frozenset(
     [
@@ -211,3 +281,80 @@ def as_object(value: Any) -> Any:
         return parse_json(value or "{}")
     except ValueError:
         return value
+
+
+_FILLED_IN = ("algo", "env_id", "total_timesteps")
+
+
+def fill_in_policy(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """A config's fields with what its policy knows in place of what is not given."""
+    extras = {**fields["extras"]}
+    named = extras.get("policy_path")
+    if not isinstance(named, str) or not named:
+        raise UserError(
+            f"'extras.policy_path' is missing: mode {extras['mode']} needs a model, a checkpoint or a run."
+        )
+    filled = {**fields, "extras": extras}
+    is_file = Path(named).is_absolute() and not named_path(named).is_dir()
+    if is_file and all(fields.get(name) is not None for name in _FILLED_IN):
+        return filled
+    extras["policy_path"] = find_policy(named, folder).path
+    origin = find_origin(Path(extras["policy_path"]))
+    if origin.algo is None and fields.get("algo") is None:
+        raise UserError(
+            f"{origin.path} does not say which algorithm it is of: name algorithm and environment."
+        )
+    args = origin.args
+    known = {
+        "algo": origin.algo,
+        "env_id": args.get("env_id"),
+        # Nothing is trained: the budget is that of the training which it comes from.
+        "total_timesteps": args.get("total_timesteps", 1),
+        "seed": args.get("seed"),
+    }
+    if fields.get("algo") is None:
+        require_trusted_algorithm(origin, trusted_in(extras))
+    if fields.get("env_id") is None:
+        require_trust(origin.path, [args.get("env_id")], trusted=trusted_in(extras))
+    kwargs = as_object(args.get("env_kwargs"))
+    if kwargs and fields.get("env_id") in (None, args.get("env_id")) and "env_kwargs" not in extras:
+        require_trust(origin.path, [], kwargs, trusted_in(extras))
+        extras["env_kwargs"] = kwargs
+    return filled | {name: value for name, value in known.items() if fields.get(name) is None}
+
+
+def check_policy(config: CleanRLWorkerConfig, origin: Origin, entry: EnvironmentEntry | None) -> None:
+    """Raise UserError when an override does not fit the policy that is to be played."""
+    schema = load_schema(config.algo)
+    if schema is None:
+        hint = (
+            closest(config.algo, DEFAULT_ALGO_REGISTRY) or f"; known are {', '.join(DEFAULT_ALGO_REGISTRY)}."
+        )
+        raise UserError(f"There is no algorithm '{config.algo}' whose models can be played{hint}")
+    if origin.name not in (None, schema.name):
+        raise UserError(f"{origin.path} is a policy of {origin.name}, not of {schema.name}: leave algo out.")
+    if config.extras.get("env_kwargs") is None and origin.args.get("env_id") == config.env_id:
+        kwargs = as_object(origin.args.get("env_kwargs"))
+        require_trust(origin.path, [], kwargs, trusted_in(config.extras))
+    trained = find_environment(str(origin.args.get("env_id")))
+    if entry is None or trained is None or origin.args.get("env_kwargs") not in (None, "{}"):
+        return
+    for role in ("observation", "action"):
+        was, now = (_shown(getattr(one, role)) for one in (trained, entry))
+        if _as_seen(was) != _as_seen(now):
+            known, here = describe_briefly(was), describe_briefly(now)
+            numbers = f" ({here} instead of {known})" if here != known else ""
+            raise UserError(
+                f"{origin.path} was trained on {trained.env_id}, and {config.env_id} has other {role}s"
+                f"{numbers}: leave the environment out, or name one with the same spaces."
+            )
+
+
+def _shown(space: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The part of a space that a policy gets."""
+    return grid_of_dict(space) or space
+
+
+def _as_seen(space: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a space decides whether a network fits it: not bounds, nor how exact the numbers are."""
+    return {name: value for name, value in space.items() if name not in ("low", "high", "dtype", "start")}

@@ -10,8 +10,7 @@ from typing import Any, Literal
 from cleanrl_worker.config.modes import MODE_TARGETS
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY, find_algorithm_file
 from cleanrl_worker.config.script_flags import OWN_BUDGET, ScriptFlags, find_source, looks_foreign, read_flags
-from cleanrl_worker.config.script_head import ScriptHead, read_head
-from cleanrl_worker.config.shell_scripts import find_shell_script, is_shell_script
+from cleanrl_worker.config.shell_scripts import ScriptHead, find_shell_script, is_shell_script, read_head
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.paths import named_path

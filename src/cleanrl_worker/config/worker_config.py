@@ -175,7 +175,7 @@ def _filled_in(fields: Mapping[str, Any], mode: str, folder: Path) -> Mapping[st
     """
     algo = fields.get("algo")
     if mode in MODE_TARGETS:
-        from cleanrl_worker.config.playing import fill_in_policy
+        from cleanrl_worker.config.resuming import fill_in_policy
 
         fields = fill_in_policy(fields, folder)
     elif mode == RESUME:

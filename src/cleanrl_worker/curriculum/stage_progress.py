@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cleanrl_worker.curriculum.conditions import Counts
-from cleanrl_worker.curriculum.schedule import Schedule
+from cleanrl_worker.curriculum.schedule import Counts, Schedule
 from mosaic.analytics.event_files import ScalarChunk
 from mosaic.analytics.event_files.parser import Series
 from mosaic.analytics.headline import EpisodeLog

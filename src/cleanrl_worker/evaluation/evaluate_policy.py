@@ -9,9 +9,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
-from cleanrl_worker.config.checkpoint_files import CHECKPOINT_SUFFIX, link_or_copy, list_checkpoints
+from cleanrl_worker.config.checkpoint_files import (
+    CHECKPOINT_SUFFIX,
+    card_path,
+    link_or_copy,
+    list_checkpoints,
+)
 from cleanrl_worker.config.modes import POLICY_EVAL
-from cleanrl_worker.config.policy_card import card_path
 from cleanrl_worker.evaluation.batches import BATCH, EvalSettings, run_batched_evaluation
 from cleanrl_worker.evaluation.models import SavedModel, open_model
 from cleanrl_worker.kit.args import SEEDS, Bounds

@@ -17,11 +17,15 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Discrete
 
-from cleanrl_worker.config.checkpoint_files import CHECKPOINT_SUFFIX, Origin, holds_flax, read_origin
-from cleanrl_worker.config.policy_card import read_card
+from cleanrl_worker.config.checkpoint_files import (
+    CHECKPOINT_SUFFIX,
+    Origin,
+    holds_flax,
+    read_card,
+    read_origin,
+)
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY, find_algorithm_file
-from cleanrl_worker.config.resuming import as_object
-from cleanrl_worker.config.trust import require_trust, require_trusted_algorithm
+from cleanrl_worker.config.resuming import as_object, require_trust, require_trusted_algorithm
 from cleanrl_worker.evaluation.episodes import Evaluation, evaluate
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.backend import find_backend

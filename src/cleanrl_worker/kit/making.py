@@ -6,8 +6,7 @@ from typing import Any
 
 import gymnasium
 
-from cleanrl_worker.curriculum.schedule import Schedule, name_stage
-from cleanrl_worker.curriculum.stage_checks import check_spaces
+from cleanrl_worker.curriculum.schedule import Schedule, check_spaces, name_stage
 from cleanrl_worker.kit.video import warn
 from cleanrl_worker.portable import probe
 from cleanrl_worker.portable.fastlane.drawing import choose_drawing

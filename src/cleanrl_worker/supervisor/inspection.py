@@ -12,14 +12,14 @@ from cleanrl_worker.config.checkpoint_files import Origin, find_origin
 from cleanrl_worker.config.env_backends import EXTRAS, PYTHON, check_backend, choose_backend, gymnasium_id
 from cleanrl_worker.config.footprint import check_memory
 from cleanrl_worker.config.modes import MODE_TARGETS, POLICY_EVAL, RESUME, TRAIN
-from cleanrl_worker.config.playing import check_policy
-from cleanrl_worker.config.resuming import check_resume, with_origin
+from cleanrl_worker.config.resuming import check_policy, check_resume, with_origin
 from cleanrl_worker.config.scripts import Script, resolve_script
 from cleanrl_worker.config.shell_scripts import check_shell_script
 from cleanrl_worker.config.worker_config import RESERVED_EXTRAS, CleanRLWorkerConfig, parse_worker_config
-from cleanrl_worker.curriculum.stage_checks import check_budget, check_stages
+from cleanrl_worker.curriculum.schedule import check_budget, check_stages
 from cleanrl_worker.curriculum.task_sampler import EXTRA as SYLLABUS
 from cleanrl_worker.schemas import check_params, load_schema
+from cleanrl_worker.schemas.check import check_together, warn_together
 from cleanrl_worker.schemas.environments import (
     EnvironmentEntry,
     check_environment,
@@ -28,7 +28,6 @@ from cleanrl_worker.schemas.environments import (
     load_environments,
 )
 from cleanrl_worker.schemas.model import known_schema
-from cleanrl_worker.schemas.together import check_together, warn_together
 from cleanrl_worker.supervisor.arguments import foreign_fields, platform_flags
 from cleanrl_worker.supervisor.interpreter import Prober
 from mosaic.contract.errors import UserError, closest

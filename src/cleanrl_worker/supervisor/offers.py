@@ -10,11 +10,10 @@ from typing import Any
 from cleanrl_worker.config.checkpoint_files import find_origin, locate
 from cleanrl_worker.config.policy_files import each_policy, find_policy
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
-from cleanrl_worker.config.resuming import explain
+from cleanrl_worker.config.resuming import explain, require_trusted_algorithm
 from cleanrl_worker.config.script_flags import ENV_NAMES, looks_foreign
 from cleanrl_worker.config.scripts import flags_of
 from cleanrl_worker.config.shell_scripts import describe_script, is_shell_script, list_scripts
-from cleanrl_worker.config.trust import require_trusted_algorithm
 from cleanrl_worker.config.worker_config import parse_worker_config
 from cleanrl_worker.curriculum.schedule import PRESETS
 from cleanrl_worker.schemas import ParamSchema, algorithms, load_schema

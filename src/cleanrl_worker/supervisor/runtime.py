@@ -13,14 +13,16 @@ from cleanrl_worker.config.modes import INTERACTIVE, RESUME
 from cleanrl_worker.config.registry import COPY_FOLDER, DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.config.scripts import resolve_script
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
-from cleanrl_worker.supervisor.arguments import launch_command
-from cleanrl_worker.supervisor.child_reports import Report
-from cleanrl_worker.supervisor.environment import shell_environment, training_environment
-from cleanrl_worker.supervisor.manifest import make_tensorboard_folder
-from cleanrl_worker.supervisor.plan import RuntimeSummary, make_plan
-from cleanrl_worker.supervisor.provenance import write_provenance
+from cleanrl_worker.supervisor.arguments import (
+    RuntimeSummary,
+    launch_command,
+    make_plan,
+    shell_environment,
+    training_environment,
+)
+from cleanrl_worker.supervisor.manifest import make_tensorboard_folder, write_provenance
 from cleanrl_worker.supervisor.reporter import Reporter, complain
-from cleanrl_worker.supervisor.stalls import StallWatch, stall_seconds
+from cleanrl_worker.supervisor.stalls import Report, StallWatch, stall_seconds
 from mosaic.contract.atomic import write_atomic, write_json
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
 from mosaic.contract.paths import VarPaths
