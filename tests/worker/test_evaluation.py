@@ -124,7 +124,7 @@ def test_the_best_of_the_evaluated_models_is_kept(tmp_path: Path, monkeypatch: p
     assert (tmp_path / "checkpoints" / "best.npz").is_file()
     model = open_model(model_of(tmp_path, "ppo", best=True))
     with model.make_envs(1) as envs:
-        again = model.entry.evaluate(model.load_policy(envs), envs, 6, 2 + FIRST_SEED)
+        again = evaluate(model.load_policy(envs), envs, 6, 2 + FIRST_SEED)
     assert again.mean == pytest.approx(best_mean)
 
 

@@ -1,4 +1,4 @@
-"""Files that a run can go on from, and cards of models: found by name, read as far as light processes need."""
+"""Files that a run can go on from, with the cards of models: found by name, read without their arrays."""
 
 from __future__ import annotations
 
@@ -93,6 +93,8 @@ class Origin:
     """What a config calls its algorithm: a name, or the path of a file of the user's."""
     args: Mapping[str, Any]
     step: int | None
+    trained: int | None = None
+    """For how many steps it was trained, also a model, as far as it says so."""
     chunks: tuple[str, ...] = ()
     """Files beside a checkpoint that belong to it, by their names relative to its folder."""
     folder: str = ""
@@ -101,7 +103,7 @@ class Origin:
     """How good the model was, for the best checkpoint of a run."""
     stage: int | None = None
     """The stage of a curriculum in which it was that good."""
-    normaliser: Mapping[str, Any] | None = None
+    normaliser: dict[str, Any] | None = None
     """Statistics of the observations, as they lie beside a model."""
     told: bool = True
     """Whether it says itself what it is of; the file of somebody's script does not."""
@@ -116,16 +118,21 @@ def locate(named: str, folder: Path) -> Path:
     path = named_path(named, folder)
     if path.exists():
         return Path(os.path.abspath(path))
-    runs = VarPaths(resolve_var()).runs
-    found = [run for run in runs.glob("*/") if run.name.startswith(named.upper())] if named.isalnum() else []
-    if len(found) > 1:
-        raise UserError(f"'{named}' is the beginning of {len(found)} run ids: give more of it.")
-    if not found:
+    found = find_run(named, VarPaths(resolve_var()).runs)
+    if found is None:
         raise NotFoundError(
             f"There is no checkpoint '{named}': name a file of a run's checkpoints folder, "
             f"a {MODEL_SUFFIX} file or a run."
         )
-    return found[0]
+    return found
+
+
+def find_run(name: str, runs: Path) -> Path | None:
+    """The folder of the run whose id begins with `name`; UserError when that is so of several."""
+    found = [run for run in runs.glob("*/") if run.name.startswith(name.upper())] if name.isalnum() else []
+    if len(found) > 1:
+        raise UserError(f"'{name}' is the beginning of {len(found)} run ids: give more of it.")
+    return found[0] if found else None
 
 
 def find_origin(place: Path) -> Origin:
@@ -257,6 +264,7 @@ def _header(path: Path, content: Any) -> Origin:
             algo=algorithm_of(path, str(content["algo"]), file),
             args={**content["args"]},
             step=int(content["step"]),
+            trained=int(content["step"]),
             chunks=tuple(name for name in chunks if _CHUNK_NAME.fullmatch(name)),
             folder=Path(str(content["folder"])).name,
             score=content.get("score"),
@@ -294,7 +302,9 @@ def _read_model(path: Path) -> Origin:
     if card is None:
         return _read_foreign(path)
     algo = algorithm_of(path, card.algo, card.file)
-    return Origin(path, algo, card.args, None, normaliser=card.normaliser, file=card.file, name=card.algo)
+    return Origin(
+        path, algo, card.args, None, card.step, normaliser=card.normaliser, file=card.file, name=card.algo
+    )
 
 
 def algorithm_of(path: Path, name: str, file: AlgorithmFile | None) -> str:

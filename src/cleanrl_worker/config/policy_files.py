@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,12 @@ from cleanrl_worker.config.checkpoint_files import (
     BEST,
     CHECKPOINT_SUFFIX,
     MODEL_SUFFIX,
-    algorithm_of,
+    find_run,
     list_checkpoints,
-    read_card,
     read_origin,
 )
 from mosaic.contract.capabilities import PolicyFacts
-from mosaic.contract.errors import MosaicError, NotFoundError, UserError
+from mosaic.contract.errors import MosaicError, NotFoundError
 from mosaic.contract.outside import parse_json, read_json
 from mosaic.contract.paths import RunPaths, VarPaths, named_path, resolve_var
 
@@ -39,7 +38,7 @@ def find_policy(named: str, folder: Path, var: Path | None = None) -> PolicyFact
     path = named_path(name, folder)
     if path.is_file():
         return _describe(Path(os.path.abspath(path)))
-    place = path if path.is_dir() else _find_run(name, VarPaths(var or resolve_var()).runs)
+    place = path if path.is_dir() else _run_of(name, VarPaths(var or resolve_var()).runs)
     found = policies_in(Path(os.path.abspath(place)))
     if which == "best":
         found = [policy for policy in found if policy.best]
@@ -54,11 +53,9 @@ def find_policy(named: str, folder: Path, var: Path | None = None) -> PolicyFact
 
 def each_policy(var: Path, run: str = "") -> Iterator[PolicyFacts]:
     """All policies of all runs whose id begins so; the newest run comes first, and of each the last step."""
-    runs = VarPaths(var).runs
-    names = sorted(os.listdir(runs), reverse=True) if runs.is_dir() else []
-    for name in names:
-        if name.startswith(run):
-            yield from sorted(policies_in(runs / name), key=_order)
+    for folder in _newest_first(VarPaths(var).runs):
+        if folder.name.startswith(run):
+            yield from sorted(policies_in(folder), key=_order)
 
 
 def policies_in(folder: Path) -> list[PolicyFacts]:
@@ -94,25 +91,27 @@ def _split(named: str) -> tuple[str, str]:
     return (name, which) if name and which in _WHICH else (named, "newest")
 
 
-def _find_run(name: str, runs: Path) -> Path:
-    names = sorted(os.listdir(runs), reverse=True) if runs.is_dir() else []
+def _run_of(name: str, runs: Path) -> Path:
     if name.lower() == LAST:
         # An evaluation is a run too, but makes no policy.
-        found = next((runs / one for one in names if next(_files(runs / one), None)), None)
+        found = next((run for run in _newest_first(runs) if next(_files(run), None)), None)
         if found is None:
             raise NotFoundError(
                 "There is no run with a policy yet: `mosaic train ppo CartPole-v1` makes one."
             )
         return found
-    fitting = [one for one in names if one.startswith(name.upper())] if name.isalnum() else []
-    if len(fitting) > 1:
-        raise UserError(f"'{name}' is the beginning of {len(fitting)} run ids: give more of it.")
-    if not fitting:
+    found = find_run(name, runs)
+    if found is None:
         raise NotFoundError(
             f"There is no policy '{name}': name a {MODEL_SUFFIX} file, a full checkpoint or a run; "
             "`mosaic policies` lists all."
         )
-    return runs / fitting[0]
+    return found
+
+
+def _newest_first(runs: Path) -> list[Path]:
+    """The folders of all runs."""
+    return sorted(runs.iterdir(), reverse=True) if runs.is_dir() else []
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -127,31 +126,18 @@ def _files(folder: Path) -> Iterator[Path]:
 def _describe(path: Path) -> PolicyFacts:
     """What a file tells of itself; of one that does not read, its place and size."""
     about = path.stat()
-    is_model = path.suffix != CHECKPOINT_SUFFIX
     facts = PolicyFacts(
         path=str(path),
-        is_model=is_model,
+        is_model=path.suffix != CHECKPOINT_SUFFIX,
         best=path.name.endswith(_BEST_MODEL) or path.name == BEST,
         size=about.st_size,
         modified=about.st_mtime,
     )
     with contextlib.suppress(MosaicError):
-        if not is_model:
-            origin = read_origin(path)
-            return _with_args(
-                replace(facts, algo=origin.algo, step=origin.step, mean_return=origin.score), origin.args
-            )
-        card = read_card(path)
-        if card is not None:
-            algo = algorithm_of(path, card.algo, card.file)
-            return _with_args(replace(facts, algo=algo, step=card.step), card.args)
-        origin = read_origin(path)
-        return _with_args(replace(facts, algo=origin.algo), origin.args)
+        found = read_origin(path)
+        facts = replace(facts, algo=found.algo, step=found.trained, mean_return=found.score)
+        return replace(facts, env_id=found.args.get("env_id"), seed=found.args.get("seed"))
     return facts
-
-
-def _with_args(facts: PolicyFacts, args: Mapping[str, Any]) -> PolicyFacts:
-    return replace(facts, env_id=args.get("env_id"), seed=args.get("seed"))
 
 
 def _mean_return(paths: RunPaths) -> float | None:

@@ -114,35 +114,45 @@ def is_free(name: str) -> bool:
 
 
 def fill_in(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """A config's fields with what its checkpoint knows in place of what is not given."""
+    """A config's fields with what its checkpoint or policy knows in place of what is not given."""
     extras = {**fields["extras"]}
+    resumes = extras["mode"] == RESUME
+    key, what = ("policy_path", "a model, a checkpoint")
+    if resumes:
+        key, what = ("checkpoint_path", "a checkpoint, a model")
     # A model to go on from may also be called what a policy to play is called.
-    named = extras.pop("policy_path", None)
-    named = extras.get("checkpoint_path") or named
+    other = extras.pop("policy_path", None) if resumes else None
+    named = extras.get(key) or other
     if not isinstance(named, str) or not named:
-        raise UserError(
-            f"'extras.checkpoint_path' is missing: mode {RESUME} needs a checkpoint, a model or a run."
-        )
-    extras["checkpoint_path"] = named
+        raise UserError(f"'extras.{key}' is missing: mode {extras['mode']} needs {what} or a run.")
+    extras[key] = named
     filled = {**fields, "extras": extras}
-    needed = ("algo", "env_id", "total_timesteps")
-    if named_path(named, folder) == Path(named) and all(fields.get(name) is not None for name in needed):
+    # Only a file can be played: of a folder the newest policy is looked for.
+    found = named_path(named, folder) == Path(named) and (resumes or not Path(named).is_dir())
+    if found and all(fields.get(name) is not None for name in ("algo", "env_id", "total_timesteps")):
         return filled
-    extras["checkpoint_path"] = str(locate(named, folder))
-    origin = find_origin(Path(extras["checkpoint_path"]))
-    known = {"algo": origin.algo, **{name: origin.args.get(name) for name in (*needed[1:], "seed")}}
+    extras[key] = str(locate(named, folder)) if resumes else find_policy(named, folder).path
+    origin, trusted = find_origin(Path(extras[key])), trusted_in(extras)
+    args = origin.args
+    known = {"algo": origin.algo, **{name: args.get(name) for name in ("env_id", "total_timesteps", "seed")}}
+    if not resumes:
+        # Nothing is trained: the budget is that of the training which it comes from.
+        known["total_timesteps"] = args.get("total_timesteps", 1)
     if fields.get("algo") is None:
-        require_trusted_algorithm(origin, trusted_in(extras))
+        require_trusted_algorithm(origin, trusted)
         if origin.algo is None:
             raise UserError(
                 f"{origin.path} does not say which algorithm it is of: name algorithm and environment."
             )
     if fields.get("env_id") is None:
-        require_trust(origin.path, [known["env_id"]], trusted=trusted_in(extras))
-    kwargs = as_object(origin.args.get("env_kwargs"))
-    if any(references_in(kwargs)) and fields.get("env_id") in (None, known["env_id"]):
-        # Who asks for the run has to give these secrets again.
-        extras.setdefault("env_kwargs", kwargs)
+        require_trust(origin.path, [known["env_id"]], trusted=trusted)
+    kwargs = as_object(args.get("env_kwargs"))
+    if kwargs and fields.get("env_id") in (None, known["env_id"]) and "env_kwargs" not in extras:
+        if not resumes:
+            require_trust(origin.path, [], kwargs, trusted)
+        # Of a resumed run, who asks for it has to give these secrets again; all else it takes over later.
+        if not resumes or any(references_in(kwargs)):
+            extras["env_kwargs"] = kwargs
     return filled | {name: value for name, value in known.items() if fields.get(name) is None}
 
 
@@ -283,54 +293,11 @@ def as_object(value: Any) -> Any:
         return value
 
 
-_FILLED_IN = ("algo", "env_id", "total_timesteps")
-
-
-def fill_in_policy(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """A config's fields with what its policy knows in place of what is not given."""
-    extras = {**fields["extras"]}
-    named = extras.get("policy_path")
-    if not isinstance(named, str) or not named:
-        raise UserError(
-            f"'extras.policy_path' is missing: mode {extras['mode']} needs a model, a checkpoint or a run."
-        )
-    filled = {**fields, "extras": extras}
-    is_file = Path(named).is_absolute() and not named_path(named).is_dir()
-    if is_file and all(fields.get(name) is not None for name in _FILLED_IN):
-        return filled
-    extras["policy_path"] = find_policy(named, folder).path
-    origin = find_origin(Path(extras["policy_path"]))
-    if origin.algo is None and fields.get("algo") is None:
-        raise UserError(
-            f"{origin.path} does not say which algorithm it is of: name algorithm and environment."
-        )
-    args = origin.args
-    known = {
-        "algo": origin.algo,
-        "env_id": args.get("env_id"),
-        # Nothing is trained: the budget is that of the training which it comes from.
-        "total_timesteps": args.get("total_timesteps", 1),
-        "seed": args.get("seed"),
-    }
-    if fields.get("algo") is None:
-        require_trusted_algorithm(origin, trusted_in(extras))
-    if fields.get("env_id") is None:
-        require_trust(origin.path, [args.get("env_id")], trusted=trusted_in(extras))
-    kwargs = as_object(args.get("env_kwargs"))
-    if kwargs and fields.get("env_id") in (None, args.get("env_id")) and "env_kwargs" not in extras:
-        require_trust(origin.path, [], kwargs, trusted_in(extras))
-        extras["env_kwargs"] = kwargs
-    return filled | {name: value for name, value in known.items() if fields.get(name) is None}
-
-
 def check_policy(config: CleanRLWorkerConfig, origin: Origin, entry: EnvironmentEntry | None) -> None:
     """Raise UserError when an override does not fit the policy that is to be played."""
     schema = load_schema(config.algo)
     if schema is None:
-        hint = (
-            closest(config.algo, DEFAULT_ALGO_REGISTRY) or f"; known are {', '.join(DEFAULT_ALGO_REGISTRY)}."
-        )
-        raise UserError(f"There is no algorithm '{config.algo}' whose models can be played{hint}")
+        raise unplayable(config.algo)
     if origin.name not in (None, schema.name):
         raise UserError(f"{origin.path} is a policy of {origin.name}, not of {schema.name}: leave algo out.")
     if config.extras.get("env_kwargs") is None and origin.args.get("env_id") == config.env_id:
@@ -340,7 +307,9 @@ def check_policy(config: CleanRLWorkerConfig, origin: Origin, entry: Environment
     if entry is None or trained is None or origin.args.get("env_kwargs") not in (None, "{}"):
         return
     for role in ("observation", "action"):
-        was, now = (_shown(getattr(one, role)) for one in (trained, entry))
+        spaces = (getattr(one, role) for one in (trained, entry))
+        # Of a grid world a policy gets the picture.
+        was, now = (grid_of_dict(space) or space for space in spaces)
         if _as_seen(was) != _as_seen(now):
             known, here = describe_briefly(was), describe_briefly(now)
             numbers = f" ({here} instead of {known})" if here != known else ""
@@ -350,9 +319,10 @@ def check_policy(config: CleanRLWorkerConfig, origin: Origin, entry: Environment
             )
 
 
-def _shown(space: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The part of a space that a policy gets."""
-    return grid_of_dict(space) or space
+def unplayable(algo: str) -> UserError:
+    """What is said of an algorithm that is not known."""
+    hint = closest(algo, DEFAULT_ALGO_REGISTRY) or f"; known are {', '.join(DEFAULT_ALGO_REGISTRY)}."
+    return UserError(f"There is no algorithm '{algo}' whose models can be played{hint}")
 
 
 def _as_seen(space: Mapping[str, Any]) -> dict[str, Any]:

@@ -174,11 +174,7 @@ def _filled_in(fields: Mapping[str, Any], mode: str, folder: Path) -> Mapping[st
     The readers of these are imported where they are needed: a run that just trains has none of them.
     """
     algo = fields.get("algo")
-    if mode in MODE_TARGETS:
-        from cleanrl_worker.config.resuming import fill_in_policy
-
-        fields = fill_in_policy(fields, folder)
-    elif mode == RESUME:
+    if mode in MODE_TARGETS or mode == RESUME:
         from cleanrl_worker.config.resuming import fill_in
 
         fields = fill_in(fields, folder)

@@ -7,7 +7,8 @@ import statistics
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +17,10 @@ from cleanrl_worker.kit.backend import Backend
 from cleanrl_worker.kit.envs import EpisodeEnvs
 from cleanrl_worker.kit.policy import Policy
 from cleanrl_worker.kit.stopping import Stopped, StopSignals
-from cleanrl_worker.kit.video import warn
+from cleanrl_worker.kit.video import is_recorded, warn
 from cleanrl_worker.portable.fastlane.lane import unwatched
+from mosaic.analytics.film import Film
+from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import MosaicError
 
 if TYPE_CHECKING:
@@ -70,17 +73,53 @@ class Evaluation:
         return f"{self.mean:.2f} ± {self.std:.2f}"
 
 
-class Camera(Protocol):
-    """Looks at some of the episodes, each known by the environment that plays it."""
+class EpisodeFilms:
+    """Leaves `<folder>/episode-<n>-seed-<seed>.mp4` of episodes on the schedule of training's videos."""
+
+    def __init__(self, folder: Path, envs: EpisodeEnvs, frames_per_second: float) -> None:
+        self._folder = folder
+        self._envs = envs
+        self._rate = frames_per_second
+        self._films: dict[int, tuple[Path, Film]] = {}
+        self._works = True
+        self.first_number = 0
+        """How many episodes earlier batches had."""
 
     def begin(self, index: int, number: int, seed: int) -> None:
-        """An episode has begun; `number` counts from 0."""
+        """An episode has begun in an environment; `number` counts from 0."""
+        number += self.first_number
+        if self._works and is_recorded(number):
+            path = self._folder / f"episode-{number}-seed-{seed}.mp4"
+            self._films[index] = path, Film(self._rate)
+            self.look(index)
 
     def look(self, index: int) -> None:
         """The environment has taken a step."""
+        if index not in self._films:
+            return
+        try:
+            frame: Any = self._envs.render(index)
+            self._films[index][1].add(np.asarray(frame))
+        except Exception as error:
+            # Drawing is the environment's own code, and may fail in any way.
+            self._give_up(f"its picture cannot be drawn ({type(error).__name__}: {error})")
 
     def end(self, index: int) -> None:
         """The episode is over."""
+        if index not in self._films:
+            return
+        path, film = self._films.pop(index)
+        try:
+            data = film.finish()
+            self._folder.mkdir(parents=True, exist_ok=True)
+            write_atomic(path, data)
+        except OSError as error:
+            self._give_up(f"{path} cannot be written ({error.strerror})")
+
+    def _give_up(self, why: str) -> None:
+        self._works = False
+        self._films.clear()
+        warn(f"Videos are off: {' '.join(why.split())}.")
 
 
 @dataclass(frozen=True)
@@ -105,11 +144,11 @@ def evaluate(
     deterministic: bool = True,
     check_stop: Callable[[], None] = lambda: None,
     limits: Limits = NO_LIMITS,
-    camera: Camera | None = None,
+    films: EpisodeFilms | None = None,
 ) -> Evaluation:
     """Play episodes, the n-th from `seed` + n however many environments there are; `check_stop` may raise."""
     policy.seed(seed)
-    game = _Game(policy, envs, episodes, seed, limits, camera)
+    game = _Game(policy, envs, episodes, seed, limits, films)
     while game.playing:
         check_stop()
         game.step(game.act(deterministic))
@@ -126,7 +165,7 @@ class _Game:
         episodes: int,
         seed: int,
         limits: Limits,
-        camera: Camera | None,
+        films: EpisodeFilms | None,
     ) -> None:
         self.found: dict[int, PlayedEpisode] = {}
         self.playing: list[int] = []
@@ -136,7 +175,7 @@ class _Game:
         self._seed = seed
         self._limits = limits
         self._cap = limits.steps or EPISODE_CAP
-        self._camera = camera
+        self._films = films
         self._obs = np.zeros((envs.num_envs, *envs.observation_space.shape), dtype=envs.obs_dtype)
         self._memory = policy.initial_memory(envs.num_envs)
         self._numbers = [0] * envs.num_envs
@@ -172,8 +211,8 @@ class _Game:
             self._discounted[index] += self._weights[index] * reward
             self._weights[index] *= gamma
             self._lengths[index] += 1
-            if self._camera is not None:
-                self._camera.look(index)
+            if self._films is not None:
+                self._films.look(index)
             if done or late or self._lengths[index] >= cap:
                 left = self._end(index, done, late) or left
         if left:
@@ -187,16 +226,16 @@ class _Game:
         self._numbers[index] = number
         self._returns[index], self._discounted[index] = 0.0, 0.0
         self._lengths[index], self._weights[index] = 0, 1.0
-        if self._camera is not None:
-            self._camera.begin(index, number, self._seed + number)
+        if self._films is not None:
+            self._films.begin(index, number, self._seed + number)
 
     def _end(self, index: int, done: bool, late: bool) -> bool:
         """Note the episode and begin the next; True when there is none for this environment."""
         self.found[self._numbers[index]] = PlayedEpisode(
             self._returns[index], self._lengths[index], self._discounted[index], cut_off=not done
         )
-        if self._camera is not None:
-            self._camera.end(index)
+        if self._films is not None:
+            self._films.end(index)
         if late or self._begun >= self._episodes:
             self._numbers[index] = -1
             return True
@@ -240,9 +279,7 @@ class Evaluator:
                 self._envs = model.make_envs(min(args.eval_episodes, MOST_ENVS))
         policy = model.load_policy(self._envs)
         seed = args.seed + FIRST_SEED
-        found = model.entry.evaluate(
-            policy, self._envs, args.eval_episodes, seed, check_stop=self._stop.check
-        )
+        found = evaluate(policy, self._envs, args.eval_episodes, seed, check_stop=self._stop.check)
         for note in policy.notes:
             self._warn(note)
         if found.cut_off:
@@ -259,9 +296,3 @@ class Evaluator:
         """Release the environments."""
         if self._envs is not None:
             self._envs.close()
-
-    def __enter__(self) -> Evaluator:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()

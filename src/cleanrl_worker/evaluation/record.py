@@ -9,7 +9,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -164,14 +163,6 @@ class EvalRecord:
     def close(self) -> None:
         """Close the curves."""
         self._curves.close()
-
-    def __enter__(self) -> EvalRecord:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def _read_earlier(folder: Path, policy: dict[str, Any]) -> EvalSummary | None:

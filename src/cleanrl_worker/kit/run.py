@@ -295,11 +295,11 @@ class Run(Generic[ArgsT]):
         return fill_model(self.spec.model, lambda name: self._parts[name].state(), args)
 
     def _present_model(self, name: str) -> SavedModel:
-        from cleanrl_worker.evaluation.models import EvalEntry, SavedModel
+        from cleanrl_worker.evaluation.models import SavedModel
 
         card = self._card()
         weights = self.backend.decode_weights(self._model())
-        return SavedModel(name, EvalEntry(self.spec), self.args, weights, card.normaliser, card.step)
+        return SavedModel(name, self.spec, self.args, weights, card.normaliser, card.step)
 
     def _card(self) -> PolicyCard:
         args = {name: value for name, value in vars(self.args).items() if name != "resume_from"}
@@ -332,7 +332,7 @@ def open_run(spec: AlgorithmSpec, args: Any, stop: StopSignals) -> Iterator[Run[
     with contextlib.ExitStack() as opened:
         envs = opened.enter_context(contextlib.closing(open_envs(spec, args)))
         writer = opened.enter_context(RunWriter(args, checkpoints.earlier))
-        evaluator = opened.enter_context(Evaluator(args, backend, stop))
+        evaluator = opened.enter_context(contextlib.closing(Evaluator(args, backend, stop)))
         yield Run(spec, args, backend, envs, checkpoints, writer, evaluator, stop)
 
 

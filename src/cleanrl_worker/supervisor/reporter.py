@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.config.modes import POLICY_EVAL
 from cleanrl_worker.config.script_flags import OWN_BUDGET
@@ -30,6 +30,7 @@ from mosaic.worker.telemetry import LifecycleEmitter
 
 if TYPE_CHECKING:
     from cleanrl_worker.curriculum.stage_progress import StageProgress
+    from mosaic.worker.link import TrainerLink
 
 HEARTBEAT_SECONDS = 30.0
 NEWS_SECONDS = 1.9
@@ -57,23 +58,8 @@ def _stages_of(config: CleanRLWorkerConfig) -> StageProgress | None:
     return follow_stages(schedule, config.total_timesteps)
 
 
-def _evaluation_of(config: CleanRLWorkerConfig, paths: RunPaths) -> EvalProgress | None:
-    """What follows an evaluation, if the run is one."""
-    if config.mode != POLICY_EVAL:
-        return None
-    from cleanrl_worker.supervisor.reporter import EvalProgress
-
-    return EvalProgress(paths.run_dir)
-
-
-class Line(Protocol):
-    """The line to the daemon."""
-
-    def heartbeat(self, seq: int) -> None: ...
-
-
 class Reporter:
-    """Writes one run's events and manifest; with a line it nudges the daemon to read them."""
+    """Writes one run's events and manifest; with a line to the daemon it nudges that to read them."""
 
     def __init__(
         self,
@@ -110,8 +96,8 @@ class Reporter:
         self._starts = True
         self._old_numbers: tuple[int, int] | None = None
         self._saved = paths.full_checkpoints()[-1:]
-        self._evaluation = _evaluation_of(config, paths)
-        self.line: Line | None = None
+        self._evaluation = EvalProgress(paths.run_dir) if config.mode == POLICY_EVAL else None
+        self.line: TrainerLink | None = None
         self.look_for_stall: Callable[[bool], dict[str, Any] | None] = lambda paused: None
         """Tells what a training process does that takes no step any more."""
         self._stall: dict[str, Any] | None = None
@@ -253,13 +239,11 @@ class Reporter:
 
     def _may_wait(self) -> bool:
         """The disk is full: say so, now and then, and whether there is time to wait."""
-        if self._told.get("phase") != WAITING_FOR_SPACE or self._is_due():
+        due = time.monotonic() - self._told_at >= HEARTBEAT_SECONDS
+        if due or self._told.get("phase") != WAITING_FOR_SPACE:
             self._tell_headline({**self._told, "phase": WAITING_FOR_SPACE})
             self._nudge()
         return not self._hurried()
-
-    def _is_due(self) -> bool:
-        return time.monotonic() - self._told_at >= HEARTBEAT_SECONDS
 
     def _say_last(self, status: str, payload: dict[str, Any]) -> None:
         say = {

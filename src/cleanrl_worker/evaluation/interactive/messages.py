@@ -68,10 +68,6 @@ LONGEST_LINE = 1_000_000
 _encode = json.JSONEncoder(allow_nan=False, check_circular=False, separators=(",", ":")).encode
 
 
-class LineTooLong(Exception):
-    """A line had more bytes than a message can have, and was skipped."""
-
-
 def take_over_stdout() -> int:
     """A descriptor for the session's own lines; all else that is printed goes to stderr from now on."""
     sys.stdout.flush()
@@ -88,11 +84,11 @@ class Wire:
         self._replies = replies
 
     def read(self) -> bytes | None:
-        """The next line that is not empty; None at the end of input."""
+        """The next line that is not empty; None at the end of input. Refusal of one that is too long."""
         while line := self._requests.readline(LONGEST_LINE):
             if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
                 self._skip_line()
-                raise LineTooLong
+                raise Refusal(f"The line has more than {LONGEST_LINE} bytes.")
             if line.strip():
                 return line
         return None

@@ -186,7 +186,7 @@ class Session:
             self._policy = model.load_policy(checked)
             self._row = np.zeros((1, *checked.observation_space.shape), checked.obs_dtype)
         self._model = model
-        spec = model.entry.spec
+        spec = model.spec
         game = make_drawable(model.args.env_id, json.loads(spec.env_kwargs(model.args)))
         # Rewards and ends are the game's own, whatever wrappers make of them for a learner.
         self._score, self._wrap = Score(game), spec.wrapper(model.args)
@@ -209,7 +209,7 @@ class Session:
         return {
             "type": "init",
             "protocol": PROTOCOL,
-            "algo": model.entry.algo,
+            "algo": model.spec.name,
             "env_id": model.args.env_id,
             "policy": model.name,
             "trained_steps": model.step,

@@ -1,5 +1,5 @@
-"""The wrapper around environments that a script makes, the `gymnasium.make` that puts it on, and what stands in
-its place where the training core steps environments together."""
+"""The wrapper around environments that a script makes, the `gymnasium.make` that puts it on, and what stands
+in its place where the training core steps environments together."""
 
 from __future__ import annotations
 
