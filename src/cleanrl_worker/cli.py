@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from cleanrl_worker import get_worker_metadata
 from cleanrl_worker.config.modes import INTERACTIVE, POLICY_EVAL, RESUME, TRAIN
-from cleanrl_worker.config.script_flags import looks_foreign
+from cleanrl_worker.config.scripts import looks_foreign
 from cleanrl_worker.config.shell_scripts import is_shell_script
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig, load_worker_config, parse_worker_config
 from cleanrl_worker.supervisor.runtime import CleanRLWorkerRuntime
@@ -134,7 +134,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 "An interactive session reads JSON lines from a pipe, which neither a run of the daemon "
                 "nor a terminal is: use `mosaic play`."
             )
-        return CleanRLWorkerRuntime(config, VarPaths(resolve_var()), grpc_target=target).run()
+        return CleanRLWorkerRuntime(config, VarPaths(resolve_var()), target).run()
     except MosaicError as error:
         print(plain_line(str(error)), file=sys.stderr)
         return error.exit_code

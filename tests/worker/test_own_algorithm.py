@@ -17,7 +17,8 @@ from cleanrl_worker.config.registry import find_algorithm_file
 from cleanrl_worker.evaluation.episodes import evaluate
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.loading import load_spec
-from cleanrl_worker.schemas import load_schema, model
+from cleanrl_worker.schemas import model
+from cleanrl_worker.schemas.model import load_schema
 from cleanrl_worker.supervisor.offers import CATALOG
 from conftest import RunMosaic
 from mosaic.client import Client, eval_config, list_policies, resume_config, train_config

@@ -13,9 +13,8 @@ from cleanrl_worker.algorithms.ppo import Args
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.kit.args import Bounds
 from cleanrl_worker.kit.describe import read_hint
-from cleanrl_worker.schemas import ParamSchema, algorithms, check_params, load_schema
-from cleanrl_worker.schemas.check import allowed, check_value
-from cleanrl_worker.schemas.model import SCHEMAS_FILE
+from cleanrl_worker.schemas.check import allowed, check_params, check_value
+from cleanrl_worker.schemas.model import SCHEMAS_FILE, ParamSchema, algorithms, load_schema
 from cleanrl_worker.tools.generate_schemas import generate
 from mosaic.contract.errors import UserError
 

@@ -65,15 +65,13 @@ def is_stack(shape: Sequence[int], dtype: str) -> bool:
 
 def check_replay(capacity: int, shape: Sequence[int]) -> str:
     """A sentence on the memory that a replay buffer of stacked frames takes; UserError if there is less."""
-    needed, there = capacity * _frame_row(shape) // _MB, _memory("MemTotal", "SwapTotal")
-    if there is not None and needed > there:
+    needed, (there, free) = capacity * _frame_row(shape) // _MB, _memory()
+    if needed > there:
         raise UserError(
             f"A replay buffer of {capacity:,} steps would need {needed:,} MB of memory, but this machine has "
             f"{there:,} MB; lower buffer_size."
         )
-    free = _memory("MemAvailable", "SwapFree")
-    now = f"; {free:,} MB are free now" if free is not None else ""
-    return f"The replay buffer takes up to {needed:,} MB of memory as it fills{now}."
+    return f"The replay buffer takes up to {needed:,} MB of memory as it fills; {free:,} MB are free now."
 
 
 def _row_bytes(observation: Mapping[str, Any], act: int) -> int:
@@ -98,8 +96,8 @@ def _frame_row(shape: Sequence[int]) -> int:
 def check_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | None) -> None:
     """Raise UserError for a run that needs more memory than the machine has."""
     parts = estimated_memory(parameters, entry)
-    there = _memory("MemTotal", "SwapTotal")
-    if parts is not None and there is not None and parts["total"] > there:
+    there, _ = _memory()
+    if parts is not None and parts["total"] > there:
         largest = max(_LOWERED, key=lambda name: parts[name])
         raise UserError(
             f"The run would need about {parts['total']:,} MB of memory, but this machine has {there:,} MB; "
@@ -107,14 +105,13 @@ def check_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | None) 
         )
 
 
-def _memory(*names: str) -> int | None:
-    """Megabytes that the system counts under these names, together."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    found = {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)}
-    return sum(found.get(name, 0) for name in names) * 1024 // _MB or None
+def _memory() -> tuple[int, int]:
+    """Megabytes of this machine with what it swaps out, and how many of them are free."""
+    # Only here, because most trainings have no need to ask.
+    import psutil
+
+    memory, swap = psutil.virtual_memory(), psutil.swap_memory()
+    return (memory.total + swap.total) // _MB, (memory.available + swap.free) // _MB
 
 
 def _size(space: Mapping[str, Any]) -> int:

@@ -16,8 +16,9 @@ from cleanrl_worker.config.modes import RESUME
 from cleanrl_worker.config.policy_files import find_policy
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.curriculum.schedule import parse_schedule
-from cleanrl_worker.schemas import check_params, load_schema
+from cleanrl_worker.schemas.check import check_params
 from cleanrl_worker.schemas.environments import EnvironmentEntry, find_environment
+from cleanrl_worker.schemas.model import load_schema
 from cleanrl_worker.schemas.spaces import describe_briefly, grid_of_dict
 from mosaic.contract.errors import UntrustedModuleError, UserError, closest
 from mosaic.contract.outside import parse_json

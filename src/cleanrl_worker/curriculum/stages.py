@@ -161,15 +161,12 @@ def _import_syllabus(who: str) -> tuple[Any, Any]:
     except ImportError as error:
         require_extra(EXTRA, f"The curriculum {who}")
         raise MosaicError(f"Syllabus-RL cannot be imported: {error}.") from error
-    _release(GymnasiumEvaluationWrapper.env_count)
-    return curricula, task_space
-
-
-def _release(counter: Any) -> None:
-    """Give back the shared memory that it takes when it is imported, for processes that there are none of."""
+    # It takes shared memory when it is imported, for processes that there are none of.
+    shared = GymnasiumEvaluationWrapper.env_count.shm
     with contextlib.suppress(FileNotFoundError):
-        counter.shm.close()
-        counter.shm.unlink()
+        shared.close()
+        shared.unlink()
+    return curricula, task_space
 
 
 class DrawnTasks:

@@ -6,6 +6,7 @@ Runs by its path in any interpreter from Python 3.8 on, with gymnasium 0.29 or 1
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -111,13 +112,7 @@ def import_family(env_id: str) -> None:
     """Import the package that registers `env_id`, where its name tells which one that is."""
     for pattern, package in FAMILY_PACKAGES:
         if re.match(pattern, env_id):
-            try:
-                importlib.import_module(package)
-            except ImportError as error:
-                raise ProbeError(
-                    f"Environment '{env_id}' needs the package '{package}', which cannot be imported "
-                    f"({first_line(error)})."
-                ) from error
+            import_package(package, f"Environment '{env_id}'")
 
 
 def is_atari(env_id: str) -> bool:
@@ -125,15 +120,18 @@ def is_atari(env_id: str) -> bool:
     return ATARI.fullmatch(env_id) is not None
 
 
-def import_backend(backend: str, env_id: str) -> Any:
+def import_backend(backend: str) -> Any:
     """The package of a compiled backend."""
-    package = BACKEND_PACKAGES[backend]
+    return import_package(BACKEND_PACKAGES[backend], f"env_backend {backend}")
+
+
+def import_package(package: str, who: str) -> Any:
+    """The package that `who` needs."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
         raise ProbeError(
-            f"env_backend {backend} needs the package '{package}', which cannot be imported "
-            f"({first_line(error)})."
+            f"{who} needs the package '{package}', which cannot be imported ({first_line(error)})."
         ) from error
 
 
@@ -150,7 +148,7 @@ def find_envpool(
 
     `kwargs` are the user's; `prepared` says how an algorithm wants the frames of a game.
     """
-    envpool = import_backend("envpool", env_id)
+    envpool = import_backend("envpool")
     match = ATARI.fullmatch(env_id)
     name, options = env_id, {**(prepared or {}), **with_secrets(kwargs)}
     if match is not None:
@@ -183,12 +181,12 @@ def envpool_spaces(spec: Any) -> tuple[Any, Any]:
 
 def envpool_family(name: str) -> str:
     """The module of EnvPool's that has an environment, such as `envpool.atari`."""
-    return str(import_backend("envpool", name).registration.registry.specs[name][0])
+    return str(import_backend("envpool").registration.registry.specs[name][0])
 
 
 def find_ale(env_id: str, kwargs: dict[str, Any]) -> dict[str, Any]:
     """What ALE's vector is told of a game, and of how Gymnasium's id means it."""
-    import_backend("ale", env_id)
+    import_backend("ale")
     import gymnasium
 
     if not is_atari(env_id) or env_id not in gymnasium.registry:
@@ -208,15 +206,13 @@ def check_options(backend: str, env_id: str, kwargs: dict[str, Any], known: Any)
             )
 
 
-def describe_pool(backend: str, env_id: str, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The catalog's entry for an environment as a compiled backend has it."""
+def describe_with(backend: str, env_id: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The catalog's entry for an environment as a backend has it."""
     if backend == "ale":
         find_ale(env_id, kwargs)
-        env = make_environment(env_id, kwargs)
-        try:
+    if backend != "envpool":
+        with contextlib.closing(make_environment(env_id, kwargs)) as env:
             return describe_environment(env_id, env)
-        finally:
-            env.close()
     spec, _, _ = find_envpool(env_id, kwargs)
     space, actions = envpool_spaces(spec)
     key = grid_key(space)
@@ -383,13 +379,7 @@ def answer(options: argparse.Namespace) -> dict[str, Any]:
     """What was asked for."""
     if options.what == "module":
         return find_module(options.name)
-    if options.backend in BACKEND_PACKAGES:
-        return describe_pool(options.backend, options.name, parse_kwargs(options.kwargs))
-    env = make_environment(options.name, parse_kwargs(options.kwargs))
-    try:
-        return describe_environment(options.name, env)
-    finally:
-        env.close()
+    return describe_with(options.backend, options.name, parse_kwargs(options.kwargs))
 
 
 def main() -> int:

@@ -56,25 +56,17 @@ def find_environment(env_id: str) -> EnvironmentEntry | None:
     return replace(entry, env_id=env_id) if entry is not None and old else entry
 
 
-def check_environment(
-    env_id: str, *, probe: Callable[[str], EnvironmentEntry] | None = None
-) -> EnvironmentEntry | None:
+def check_environment(env_id: str, probe: Callable[[str], EnvironmentEntry]) -> EnvironmentEntry:
     """What is known of an environment; an id that nobody knows raises UserError.
 
-    `probe` asks the training interpreter about ids that are not in the catalog. Without it nothing can be
-    said of a `module:EnvId`, and the answer is None.
+    `probe` asks the training interpreter about ids that are not in the catalog.
     """
-    entry = find_environment(env_id)
-    if entry is not None:
-        return entry
-    if ":" in env_id:
-        return probe(env_id) if probe else None
-    if probe is None:
-        raise _unknown(env_id)
     try:
-        return probe(env_id)
+        return find_environment(env_id) or probe(env_id)
     except UserError as error:
-        near = closest(env_id, _trainable())
+        # What is recommended can be trained on; `module:EnvId` is somebody's own.
+        trainable = [name for name, entry in load_environments().items() if _fitting(entry)]
+        near = closest(env_id, trainable) if ":" not in env_id else ""
         if near:
             raise UserError(f"There is no environment '{env_id}'{near}") from error
         raise
@@ -129,15 +121,3 @@ def _fitting(entry: EnvironmentEntry) -> str:
         if schema and all(kind in allowed for _, allowed, kind in _roles(schema, entry)):
             return algo
     return ""
-
-
-def _trainable() -> list[str]:
-    """What is recommended to somebody who names an environment that nobody knows."""
-    return [name for name, entry in load_environments().items() if _fitting(entry)]
-
-
-def _unknown(env_id: str) -> UserError:
-    hint = closest(env_id, _trainable())
-    return UserError(
-        f"There is no environment '{env_id}'{hint or '; write module:EnvId for one of your own modules.'}"
-    )

@@ -122,7 +122,7 @@ def known_schema(algo: str) -> AlgoSchema | None:
     """The same as far as it can be told at once."""
     found = _known.get(algo) or _schemas().get(algo)
     if found is None and (target := _target(algo)) is not None:
-        found = _read(algo, target)
+        found = _read(target)
     return found
 
 
@@ -137,7 +137,7 @@ def _place(target: str) -> Path:
     return resolve_var() / "cache" / "schemas" / f"{key.hexdigest()}.json"
 
 
-def _read(algo: str, target: str) -> AlgoSchema | None:
+def _read(target: str) -> AlgoSchema | None:
     """What was kept, if all files that it was made from are still the same."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         kept = json.loads(_place(target).read_bytes())

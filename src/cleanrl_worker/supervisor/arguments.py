@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.config.modes import MODE_SETTINGS, RESUME
-from cleanrl_worker.config.script_flags import OWN_BUDGET, ScriptFlags
-from cleanrl_worker.config.scripts import Script
+from cleanrl_worker.config.scripts import OWN_BUDGET, Script, ScriptFlags
 from cleanrl_worker.config.shell_scripts import FOLDER_VARIABLE, names_environment
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
 from mosaic.contract.atomic import write_atomic, write_json

@@ -18,8 +18,7 @@ from cleanrl_worker.config.shell_scripts import check_shell_script
 from cleanrl_worker.config.worker_config import RESERVED_EXTRAS, CleanRLWorkerConfig, parse_worker_config
 from cleanrl_worker.curriculum.schedule import check_budget, check_stages
 from cleanrl_worker.curriculum.task_sampler import EXTRA as SYLLABUS
-from cleanrl_worker.schemas import check_params, load_schema
-from cleanrl_worker.schemas.check import check_together, warn_together
+from cleanrl_worker.schemas.check import check_params, check_together, warn_together
 from cleanrl_worker.schemas.environments import (
     EnvironmentEntry,
     check_environment,
@@ -27,11 +26,11 @@ from cleanrl_worker.schemas.environments import (
     find_environment,
     load_environments,
 )
-from cleanrl_worker.schemas.model import known_schema
+from cleanrl_worker.schemas.model import known_schema, load_schema
 from cleanrl_worker.supervisor.arguments import foreign_fields, platform_flags
 from cleanrl_worker.supervisor.interpreter import Prober
 from mosaic.contract.errors import UserError, closest
-from mosaic.contract.extras import is_installed, require_extra
+from mosaic.contract.extras import is_installed
 from mosaic.contract.secrets import references_in
 
 _OF_THE_RUN = {
@@ -82,16 +81,11 @@ class Inspection:
     warning: str = ""
     """What will come of the parameters, if that is hardly meant."""
 
-    def require_extras(self) -> None:
-        """Refuse a run that needs packages which are not there; nothing is installed by itself."""
-        for name, for_what in self.missing:
-            require_extra(name, for_what)
-
 
 def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) -> Inspection:
     """Check a config; a UserError says what is wrong. With `folder` the training interpreter may be asked."""
     parsed = parse_worker_config(config, folder)
-    script = resolve_script(parsed, folder, python=python)
+    script = resolve_script(parsed, folder, python)
     if script.ours and folder is None and known_schema(parsed.algo) is None:
         # Only its own code can tell what it takes, and nobody is asked here: the training process checks it.
         return Inspection(parsed, script, None, None, ())
@@ -282,7 +276,7 @@ def _find_entry(
         return found if known is None else known
     if kwargs:
         return prober.environment(config.env_id, kwargs)
-    return check_environment(config.env_id, probe=prober.environment)
+    return check_environment(config.env_id, prober.environment)
 
 
 def _find_stages(

@@ -42,8 +42,8 @@ def make_tensorboard_folder(config: CleanRLWorkerConfig, paths: RunPaths) -> Non
             folder.symlink_to(written, target_is_directory=True)
 
 
-def build_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[str, Any]) -> dict[str, Any]:
-    """The manifest's content; `result` says how the run went."""
+def write_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[str, Any]) -> dict[str, Any]:
+    """Write the manifest, and give its content; `result` says how the run went."""
     extras = config.extras
     wandb = {
         "enabled": bool(extras.get("track_wandb")),
@@ -52,7 +52,7 @@ def build_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[st
         "project": extras.get("wandb_project_name") or extras.get("wandb_project"),
     }
     files = list_artifacts(paths.run_dir)
-    return {
+    manifest = {
         "run_id": config.run_id,
         "algo": config.algo,
         "env_id": config.env_id,
@@ -75,10 +75,6 @@ def build_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[st
         },
         "notes": extras.get("notes"),
     }
-
-
-def write_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[str, Any]) -> dict[str, Any]:
-    manifest = build_manifest(config, paths, result)
     write_json(paths.manifest, manifest)
     return manifest
 

@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.config.modes import POLICY_EVAL
-from cleanrl_worker.config.script_flags import OWN_BUDGET
-from cleanrl_worker.config.scripts import Script
+from cleanrl_worker.config.scripts import OWN_BUDGET, Script
 from cleanrl_worker.config.shell_scripts import UNKNOWN_TIMESTEPS
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
 from cleanrl_worker.supervisor.manifest import write_manifest

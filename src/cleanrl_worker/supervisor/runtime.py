@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.config.live import LiveFrames, LiveSettings
 from cleanrl_worker.config.modes import INTERACTIVE, RESUME
-from cleanrl_worker.config.registry import COPY_FOLDER, DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.config.registry import COPY_FOLDER
 from cleanrl_worker.config.scripts import resolve_script
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
 from cleanrl_worker.supervisor.arguments import (
@@ -46,24 +45,13 @@ _EARLY_END = (
 class CleanRLWorkerRuntime:
     """One run. `run()` gives the exit code of the process."""
 
-    def __init__(
-        self,
-        config: CleanRLWorkerConfig,
-        paths: VarPaths,
-        *,
-        grpc_target: str | None = None,
-        algo_registry: Mapping[str, str] = DEFAULT_ALGO_REGISTRY,
-    ) -> None:
+    def __init__(self, config: CleanRLWorkerConfig, paths: VarPaths, grpc_target: str | None) -> None:
         self._config = config
         self._var = paths
         self._paths = paths.run(config.run_id)
         self._grpc_target = grpc_target
         self._folder = user_folder()
-        self._script = resolve_script(config, self._folder, algo_registry, os.environ.get(PYTHON_VARIABLE))
-
-    def summary(self) -> RuntimeSummary:
-        """What would run now; a UserError when the checkpoint to go on from is not one for this run."""
-        return self._summarise(self._origin())
+        self._script = resolve_script(config, self._folder, os.environ.get(PYTHON_VARIABLE))
 
     def _origin(self) -> Origin | None:
         """What this start goes on from: after a fault where it was last safe, else what the config names."""
@@ -81,7 +69,7 @@ class CleanRLWorkerRuntime:
         return origin
 
     def _prepare(self) -> RuntimeSummary:
-        """The same, with the checkpoint in this run's own folder too, where no other run can remove it."""
+        """What runs now, with its checkpoint in this run's own folder too: no other run can remove it there."""
         for _ in range(_ATTEMPTS):
             origin = self._origin()
             if origin is None or origin.step is None:
@@ -93,7 +81,7 @@ class CleanRLWorkerRuntime:
             except NotFoundError:
                 # The run that it is of still trains, and has newer ones by now.
                 continue
-        return self.summary()
+        return self._summarise(self._origin())
 
     def _summarise(self, origin: Origin | None, taken: Path | None = None) -> RuntimeSummary:
         return make_plan(self._config, self._script, origin, os.environ.get(PYTHON_VARIABLE), taken)
@@ -107,7 +95,9 @@ class CleanRLWorkerRuntime:
             if self._grpc_target is None:
                 raise
             # What was there when the run was queued may be gone when its turn comes.
-            return self._report_failure(error, watch)
+            self._paths.logs.mkdir(parents=True, exist_ok=True)
+            reporter = Reporter(self._config, self._paths, self._script, lambda: watch.cancelled)
+            return reporter.ended("failed", error.exit_code, str(error))
         self._paths.logs.mkdir(parents=True, exist_ok=True)
         pipes = self._take_pipes() if self._config.mode == INTERACTIVE else None
         forget_phases(self._paths.run_dir)
@@ -125,11 +115,6 @@ class CleanRLWorkerRuntime:
         finally:
             live.close()
             self._report.close()
-
-    def _report_failure(self, error: MosaicError, watch: Watch) -> int:
-        self._paths.logs.mkdir(parents=True, exist_ok=True)
-        reporter = Reporter(self._config, self._paths, self._script, lambda: watch.cancelled)
-        return reporter.ended("failed", error.exit_code, str(error))
 
     def _take_pipes(self) -> tuple[int, int]:
         """Our stdin and stdout for the session itself; our events go straight to their file."""
@@ -166,7 +151,7 @@ class CleanRLWorkerRuntime:
         except OSError as error:
             place = error.filename or self._paths.run_dir
             raise StorageError(f"{place} cannot be written: {error.strerror}") from error
-        arguments = [*self._report.arguments(), *command[2:]]
+        arguments = ["--report-fd", str(self._report.descriptor), *command[2:]]
         fds = [self._report.descriptor]
         try:
             return TrainingProcess(command[:2], arguments, self._paths, environment, fds, pipes)

@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import time
-from collections.abc import Sequence
 from pathlib import Path, PurePath
 from typing import Any
 
@@ -36,10 +35,6 @@ class Report:
 
     def close(self) -> None:
         os.close(self.descriptor)
-
-    def arguments(self) -> Sequence[str]:
-        """What the launcher is told."""
-        return ["--report-fd", str(self.descriptor)]
 
     @property
     def reached_end(self) -> bool:
