@@ -8,7 +8,7 @@ import re
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -240,11 +240,8 @@ def _open(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def _npy_header_size(data: bytes) -> int:
     """Bytes before the values of an array: magic, version, the length of a description, and that."""
-    return (
-        10 + int.from_bytes(data[8:10], "little")
-        if data[6] == 1
-        else 12 + int.from_bytes(data[8:12], "little")
-    )
+    end = 10 if data[6] == 1 else 12
+    return end + int.from_bytes(data[8:end], "little")
 
 
 def _header(path: Path, content: Any) -> Origin:
@@ -337,18 +334,13 @@ def link_or_copy(source: Path, target: Path) -> None:
     except FileNotFoundError as error:
         raise NotFoundError(f"{source} has been removed meanwhile.") from error
     except OSError:
-        _copy(source, temporary)
+        try:
+            shutil.copyfile(source, temporary)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise StorageError(
+                f"{source} cannot be copied to {target.parent}: {error.strerror}; free some space."
+            ) from error
     os.replace(temporary, target)
-    with suppress(FileNotFoundError):
-        # Renaming a name of a file to another name of the same file does nothing.
-        temporary.unlink()
-
-
-def _copy(source: Path, target: Path) -> None:
-    try:
-        shutil.copyfile(source, target)
-    except OSError as error:
-        target.unlink(missing_ok=True)
-        raise StorageError(
-            f"{source} cannot be copied to {target.parent}: {error.strerror}; free some space."
-        ) from error
+    # Renaming a name of a file to another name of the same file does nothing.
+    temporary.unlink(missing_ok=True)

@@ -60,11 +60,10 @@ def check_settings(mode: str, extras: Mapping[str, Any], others: Mapping[str, An
 
     `others` are the extras that mean nothing to the platform: in a mode that trains, flags of the script.
     """
-    own = MODE_SETTINGS.get(mode, ())
-    known = {setting.name: setting for setting in own}
+    known = {setting.name: setting for setting in MODE_SETTINGS.get(mode, ())}
     for name in others if mode in MODE_TARGETS else ():
         if name not in known:
-            hint = closest(name, [setting.name for setting in own]) or f"; it has {_names(own)}."
+            hint = closest(name, known) or f"; it has {', '.join(known)}."
             raise UserError(f"Mode {mode} has no setting '{name}'{hint}")
     typed = {
         name: check_value(mode, known[name], value)
@@ -72,7 +71,3 @@ def check_settings(mode: str, extras: Mapping[str, Any], others: Mapping[str, An
         if name in known and value is not None
     }
     return {**extras, **typed}
-
-
-def _names(settings: tuple[ParamSchema, ...]) -> str:
-    return ", ".join(setting.name for setting in settings)

@@ -28,13 +28,14 @@ _BEST_MODEL = f".best{MODEL_SUFFIX}"
 _TAIL_BYTES = 16_384
 
 
-def find_policy(named: str, folder: Path, var: Path | None = None) -> PolicyFacts:
-    """The policy that `named` means; a UserError says why there is none.
+def find_policy(name: str, folder: Path, var: Path | None = None) -> PolicyFacts:
+    """The policy that `name` means; a UserError says why there is none.
 
     It is a file, counted from `folder`, or a run: by its folder, by its id or the beginning of one, or by
     `last`. Of a run the newest policy is taken, or with `:best` after its name the best one.
     """
-    name, which = _split(named)
+    run, _, which = name.rpartition(":")
+    name, which = (run, which) if run and which in _WHICH else (name, "newest")
     path = named_path(name, folder)
     if path.is_file():
         return _describe(Path(os.path.abspath(path)))
@@ -84,11 +85,6 @@ def policies_in(folder: Path) -> list[PolicyFacts]:
 def _order(policy: PolicyFacts) -> tuple[int, bool, bool]:
     """The last step first; of one step the model that the run ended with."""
     return -(policy.step or 0), not policy.is_model, policy.best
-
-
-def _split(named: str) -> tuple[str, str]:
-    name, _, which = named.rpartition(":")
-    return (name, which) if name and which in _WHICH else (named, "newest")
 
 
 def _run_of(name: str, runs: Path) -> Path:

@@ -106,26 +106,6 @@ _CHECKED_SHELLS = frozenset({"bash", "sh", "dash"})
 _CHECK_SECONDS = 5.0
 
 
-@dataclass(frozen=True)
-class ListedScript:
-    """A script that `mosaic train NAME.sh` finds by its name; a head that is wrong is told, not raised."""
-
-    path: Path
-    shipped: bool
-    head: ScriptHead | None
-    problem: str | None
-
-    def as_json(self) -> dict[str, Any]:
-        head = self.head.as_json() if self.head else {}
-        return {
-            "name": self.path.name,
-            "path": str(self.path),
-            "shipped": self.shipped,
-            **head,
-            "problem": self.problem,
-        }
-
-
 def is_shell_script(algo: str) -> bool:
     """Whether a config's `algo` names a shell script."""
     return algo.endswith(SUFFIX)
@@ -140,7 +120,7 @@ def find_shell_script(algo: str, folder: Path | None) -> Path:
         for place in _folders():
             if (place / algo).is_file():
                 return (place / algo).resolve()
-    known = [script.path.name for script in list_scripts()]
+    known = [script["name"] for script in list_scripts()]
     hint = closest(algo, known) or ": check the path; `mosaic scripts` lists those that are found by name."
     raise NotFoundError(f"The script {path} does not exist{hint}")
 
@@ -162,20 +142,19 @@ def names_environment(head: ScriptHead, env_id: str) -> bool:
     return env_id not in (head.env_family, NO_ENVIRONMENT)
 
 
-def list_scripts() -> list[ListedScript]:
-    """The user's own scripts, then the shipped ones that no script of the user's hides."""
-    found: dict[str, ListedScript] = {}
+def list_scripts() -> list[dict[str, Any]]:
+    """The user's own scripts, then the shipped ones that no script of the user's hides, as JSON."""
+    found: dict[str, dict[str, Any]] = {}
     for place in _folders():
         for path in sorted(place.glob(f"*{SUFFIX}")):
             if path.is_file():
-                found.setdefault(path.name, _listed(path, place == SHIPPED))
+                found.setdefault(path.name, _listed(path))
     return list(found.values())
 
 
-def describe_script(name: str, folder: Path) -> ListedScript:
-    """One script by its name or its path; UserError when there is none."""
-    path = find_shell_script(name, folder)
-    return _listed(path, path.parent == SHIPPED)
+def describe_script(name: str, folder: Path) -> dict[str, Any]:
+    """What one script's head says, by the script's name or path; UserError when there is none."""
+    return _listed(find_shell_script(name, folder))
 
 
 def check_shell_script(path: Path, head: ScriptHead) -> None:
@@ -210,8 +189,10 @@ def _folders() -> Iterator[Path]:
     yield SHIPPED
 
 
-def _listed(path: Path, shipped: bool) -> ListedScript:
+def _listed(path: Path) -> dict[str, Any]:
+    """A script that `mosaic train NAME.sh` finds by its name; a head that is wrong is told, not raised."""
+    found = {"name": path.name, "path": str(path), "shipped": path.parent == SHIPPED}
     try:
-        return ListedScript(path, shipped, read_head(path), None)
+        return {**found, **read_head(path).as_json(), "problem": None}
     except UserError as error:
-        return ListedScript(path, shipped, None, str(error))
+        return {**found, "problem": str(error)}

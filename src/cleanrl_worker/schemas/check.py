@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from cleanrl_worker.schemas.model import ParamSchema, algorithms, load_schema
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.schemas.model import ParamSchema, load_schema
 from mosaic.contract.errors import UserError, closest
 
 Value = bool | int | float | str | None
@@ -16,16 +17,7 @@ GREATEST_SEED = 2**31 - 1
 """Seeds of environments and evaluations are counted on from here, and some generators take no more bits."""
 LIMITS = {"int": 10.0**15, "float": 1e30}
 """What no parameter is beyond, with whatever sign: more steps than a life has, more than networks hold."""
-WORDS = {
-    "true": True,
-    "yes": True,
-    "on": True,
-    "1": True,
-    "false": False,
-    "no": False,
-    "off": False,
-    "0": False,
-}
+WORDS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
 
 
 def check_params(algo: str, params: Mapping[str, object]) -> dict[str, object]:
@@ -35,7 +27,7 @@ def check_params(algo: str, params: Mapping[str, object]) -> dict[str, object]:
     """
     schema = load_schema(algo)
     if schema is None:
-        raise UserError(f"There is no algorithm '{algo}'{closest(algo, algorithms()) or '.'}")
+        raise UserError(f"There is no algorithm '{algo}'{closest(algo, DEFAULT_ALGO_REGISTRY) or '.'}")
     return check_values(Path(algo).name, schema.parameters, params)
 
 
@@ -87,24 +79,15 @@ def check_limit(what: str, value: object) -> None:
 
 
 def _convert(parameter: ParamSchema, value: object) -> bool | int | float | str:
-    if parameter.type == "str" and isinstance(value, str):
-        return value
     if parameter.type == "bool":
-        return _to_bool(value)
-    if isinstance(value, bool):
-        raise ValueError(value)
-    if parameter.type == "int" and isinstance(value, int | float | str):
-        return _to_int(value)
-    if parameter.type == "float" and isinstance(value, int | float | str):
-        return _to_float(value)
-    raise ValueError(value)
-
-
-def _to_bool(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.lower() in WORDS:
-        return WORDS[value.lower()]
+        value = WORDS.get(value.lower()) if isinstance(value, str) else value
+        if isinstance(value, bool):
+            return value
+    elif parameter.type == "str":
+        if isinstance(value, str):
+            return value
+    elif isinstance(value, int | float | str) and not isinstance(value, bool):
+        return _to_int(value) if parameter.type == "int" else _to_float(value)
     raise ValueError(value)
 
 

@@ -92,11 +92,6 @@ def _schemas() -> dict[str, AlgoSchema]:
     return {name: AlgoSchema.from_json(name, entry) for name, entry in data.items()}
 
 
-def algorithms() -> list[str]:
-    """The names of all algorithms that are installed."""
-    return list(DEFAULT_ALGO_REGISTRY)
-
-
 def shipped_algorithms() -> list[str]:
     """The names of those that are known without asking anybody."""
     return [name for name in _schemas() if name in DEFAULT_ALGO_REGISTRY]

@@ -117,13 +117,16 @@ def launch_command(python: str | None, script: Script, arguments_file: Path) -> 
 
 def script_arguments(config: CleanRLWorkerConfig, script: Script) -> list[str]:
     """What the script is told on its command line, or would be."""
+    if script.kind == "foreign":
+        return _foreign_arguments(config, script)
     if script.ours:
-        return [word for name, value in algorithm_values(config).items() for word in _parameter(name, value)]
-    if script.kind == "mode":
-        return _playing_arguments(config)
-    if script.kind == "shell":
-        return _shell_arguments(config)
-    return _foreign_arguments(config, script)
+        values = algorithm_values(config)
+    elif script.kind == "mode":
+        values = _playing_values(config)
+    else:
+        # In the form that our algorithms take, so that a shell script can hand them on with "$@".
+        values = {**(config.extras.get("algo_params") or {}), **config.flags()}
+    return [word for name, value in values.items() for word in _parameter(name, value)]
 
 
 def algorithm_values(config: CleanRLWorkerConfig) -> dict[str, Any]:
@@ -141,24 +144,17 @@ def algorithm_values(config: CleanRLWorkerConfig) -> dict[str, Any]:
     return {name.replace("-", "_"): _plain(value) for name, value in values.items() if value is not None}
 
 
-def _playing_arguments(config: CleanRLWorkerConfig) -> list[str]:
-    """The flags of a module that plays a saved policy; they are called like the extras."""
-    arguments = [f"--policy-path={config.extras['policy_path']}"]
-    arguments += [f"--algo={config.algo}", f"--env-id={config.env_id}"]
-    if config.effective_seed is not None:
-        arguments.append(f"--seed={config.effective_seed}")
-    if config.extras.get("env_kwargs") is not None:
-        # None at all is an answer too: the policy may have been trained with some.
-        arguments.append(f"--env-kwargs={json.dumps(config.extras['env_kwargs'])}")
-    for setting in MODE_SETTINGS[config.mode]:
-        arguments += _parameter(setting.name, config.extras.get(setting.name))
-    return arguments
-
-
-def _shell_arguments(config: CleanRLWorkerConfig) -> list[str]:
-    """Parameters in the form that our algorithms take, so that a script can hand them on with "$@"."""
-    params = {**(config.extras.get("algo_params") or {}), **config.flags()}
-    return [word for key, value in params.items() for word in _parameter(key, value)]
+def _playing_values(config: CleanRLWorkerConfig) -> dict[str, Any]:
+    """The arguments of a module that plays a saved policy; they are called like the extras."""
+    return {
+        "policy_path": config.extras["policy_path"],
+        "algo": config.algo,
+        "env_id": config.env_id,
+        "seed": config.effective_seed,
+        # An empty object is an answer too: the policy may have been trained with some.
+        "env_kwargs": config.extras.get("env_kwargs"),
+        **{setting.name: config.extras.get(setting.name) for setting in MODE_SETTINGS[config.mode]},
+    }
 
 
 def _foreign_arguments(config: CleanRLWorkerConfig, script: Script) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,11 +27,11 @@ from cleanrl_worker.config.shell_scripts import (
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig, parse_worker_config
 from cleanrl_worker.curriculum.schedule import PRESETS
 from cleanrl_worker.schemas.environments import check_fit, find_environment, load_environments
-from cleanrl_worker.schemas.model import ParamSchema, algorithms, load_schema
+from cleanrl_worker.schemas.model import ParamSchema, load_schema
 from cleanrl_worker.schemas.spaces import describe_for_people
 from cleanrl_worker.supervisor.arguments import RuntimeSummary, make_plan
 from cleanrl_worker.supervisor.inspection import Inspection, inspect
-from mosaic.contract.capabilities import CheckpointFacts, EnvironmentFacts, PolicyFacts
+from mosaic.contract.capabilities import CheckpointFacts, EnvironmentFacts
 from mosaic.contract.errors import UntrustedModuleError, UserError
 from mosaic.contract.extras import is_installed, require_extra
 
@@ -159,8 +159,14 @@ _PAGES = Path(__file__).parents[1] / "algorithms" / "pages"
 class CleanRLCatalog:
     """The `WorkerCatalog` of this package."""
 
+    scripts = staticmethod(list_scripts)
+    is_script = staticmethod(is_shell_script)
+    script = staticmethod(describe_script)
+    policies = staticmethod(each_policy)
+    policy = staticmethod(find_policy)
+
     def algorithms(self) -> list[str]:
-        return list(algorithms())
+        return list(DEFAULT_ALGO_REGISTRY)
 
     def knows(self, algo: str) -> bool:
         # Not by its schema: one that is broken is known too, and tells what is wrong with it.
@@ -177,16 +183,6 @@ class CleanRLCatalog:
         found = flags.flags.items() if flags else ()
         own = (*ENV_NAMES, *_FIELD_FLAGS)
         return [replace(one.schema, name=name, runtime_only=name in own) for name, one in found if one.schema]
-
-    def scripts(self) -> list[dict[str, Any]]:
-        return [script.as_json() for script in list_scripts()]
-
-    def is_script(self, algo: str) -> bool:
-        return is_shell_script(algo)
-
-    def script(self, name: str, folder: Path) -> dict[str, Any]:
-        """What one script's head says, by the script's name or path."""
-        return describe_script(name, folder).as_json()
 
     def default_timesteps(self, algo: str) -> int | None:
         schema = load_schema(algo)
@@ -244,14 +240,6 @@ class CleanRLCatalog:
         total = origin.args.get("total_timesteps") if origin.step is not None else None
         env_id = origin.args.get("env_id")
         return CheckpointFacts(str(origin.path), origin.algo, env_id, origin.step, total, {**origin.args})
-
-    def policies(self, var: Path, run: str = "") -> Iterator[PolicyFacts]:
-        """Every policy under a var folder, of the newest run first; with `run` of runs whose id begins so."""
-        return each_policy(var, run)
-
-    def policy(self, name: str, folder: Path, var: Path | None = None) -> PolicyFacts:
-        """The policy that a path or a run's id means."""
-        return find_policy(name, folder, var)
 
     def explain_resume(self, config: Mapping[str, Any]) -> str:
         """One line about what a checked config restores and what it does not."""

@@ -69,7 +69,7 @@ class CleanRLWorkerRuntime:
         return origin
 
     def _prepare(self) -> RuntimeSummary:
-        """What runs now, with its checkpoint in this run's own folder too: no other run can remove it there."""
+        """What runs now, with its checkpoint in this run's own folder too, where no other run removes it."""
         for _ in range(_ATTEMPTS):
             origin = self._origin()
             if origin is None or origin.step is None:

@@ -250,7 +250,9 @@ class Session:
             obs, reward, terminated, truncated, _ = self._env.step(action)
             reward = self._score.total - before if self._wrap else float(reward)
             if (terminated or truncated) and self._wrap and not self._score.over:
-                obs, terminated, truncated = self._go_on(), False, False
+                # The learner's next episode begins within the game, as after a lost life.
+                self._memory = self._policy.initial_memory(1)
+                obs, terminated, truncated = self._env.reset()[0], False, False
             self._see(obs)
         except Exception as error:
             self._playing = False
@@ -271,17 +273,8 @@ class Session:
             "return": self._return,
             "next": self._judge() if self._playing else None,
         }
-        end = [] if self._playing else [self._episode()]
-        return [answer | self._mission() | self._frame(request), *end]
-
-    def _go_on(self) -> Any:
-        """Begin the learner's next episode within the game, as after a lost life; gives what it sees."""
-        self._memory = self._policy.initial_memory(1)
-        return self._env.reset()[0]
-
-    def _episode(self) -> Message:
-        done = {"return": self._return, "length": self._length, "seed": self._seed}
-        return {"type": "episode_done", **done}
+        end = {"type": "episode_done", "return": self._return, "length": self._length, "seed": self._seed}
+        return [answer | self._mission() | self._frame(request), *([] if self._playing else [end])]
 
     def _see(self, obs: Any) -> None:
         seen = fit_array(self._read(obs) if self._read else obs, self._row.shape[1:])

@@ -41,27 +41,26 @@ def _open() -> Segment | None:
 
 
 @contextlib.contextmanager
-def unwatched() -> Iterator[None]:
-    """Environments made in here are not for viewers: evaluations between two updates play in them."""
-    _unwatched.append(True)
+def _noted(where: list[bool]) -> Iterator[None]:
+    where.append(True)
     try:
         yield
     finally:
-        _unwatched.pop()
+        where.pop()
+
+
+def unwatched() -> contextlib.AbstractContextManager[None]:
+    """Environments made in here are not for viewers: evaluations between two updates play in them."""
+    return _noted(_unwatched)
 
 
 def is_unwatched() -> bool:
     return bool(_unwatched)
 
 
-@contextlib.contextmanager
-def ahead() -> Iterator[None]:
+def ahead() -> contextlib.AbstractContextManager[None]:
     """Environments made in here are shown ahead of those that train: with them training does not begin."""
-    _ahead.append(True)
-    try:
-        yield
-    finally:
-        _ahead.pop()
+    return _noted(_ahead)
 
 
 def enter_making(segment: Segment) -> None:
