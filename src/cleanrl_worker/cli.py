@@ -42,37 +42,25 @@ def build_parser() -> argparse.ArgumentParser:
         f'\'{{"mode": "{RESUME}", "checkpoint_path": "…"}}\', one that plays a policy '
         f'\'{{"mode": "{POLICY_EVAL}", "policy_path": "…"}}\', a shell script only --algo.',
     )
-    parser.add_argument(
-        "--config", type=Path, metavar="PATH", help="the worker config, flat or inside a run config"
-    )
-    parser.add_argument(
-        "--algo", metavar="NAME", help="algorithm, script or module, in place of the config's"
-    )
-    parser.add_argument("--env-id", metavar="ENV_ID", help="environment, in place of the config's")
-    parser.add_argument("--total-timesteps", type=int, metavar="INT", help="budget, in place of the config's")
-    parser.add_argument("--seed", type=int, metavar="INT", help="seed, in place of the config's")
-    parser.add_argument("--worker-id", metavar="ID", help="the name under which this worker registers")
-    parser.add_argument(
-        "--extras", metavar="JSON", help="a JSON object merged into the config's extras; it wins"
-    )
-    parser.add_argument("--grpc", action="store_true", help="shake hands with the trainer daemon")
-    parser.add_argument(
-        "--grpc-target",
-        metavar="HOST:PORT",
-        default=f"127.0.0.1:{DEFAULT_PORT}",
-        help="where the daemon listens (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="check everything that needs no training, then end"
-    )
-    parser.add_argument(
-        "--emit-summary", action="store_true", help="with --dry-run: print what would run, as JSON"
-    )
-    parser.add_argument(
-        "--interactive",
-        action="store_true",
-        help="play a saved policy step by step, by JSON lines on stdin and stdout",
-    )
+    for option, kind, metavar, text in (
+        ("--config", Path, "PATH", "the worker config, flat or inside a run config"),
+        ("--algo", str, "NAME", "algorithm, script or module, in place of the config's"),
+        ("--env-id", str, "ENV_ID", "environment, in place of the config's"),
+        ("--total-timesteps", int, "INT", "budget, in place of the config's"),
+        ("--seed", int, "INT", "seed, in place of the config's"),
+        ("--worker-id", str, "ID", "the name under which this worker registers"),
+        ("--extras", str, "JSON", "a JSON object merged into the config's extras; it wins"),
+        ("--grpc", bool, "", "shake hands with the trainer daemon"),
+        ("--grpc-target", str, "HOST:PORT", "where the daemon listens (default: %(default)s)"),
+        ("--dry-run", bool, "", "check everything that needs no training, then end"),
+        ("--emit-summary", bool, "", "with --dry-run: print what would run, as JSON"),
+        ("--interactive", bool, "", "play a saved policy step by step, by JSON lines on stdin and stdout"),
+    ):
+        if kind is bool:
+            parser.add_argument(option, action="store_true", help=text)
+        else:
+            parser.add_argument(option, type=kind, metavar=metavar, help=text)
+    parser.set_defaults(grpc_target=f"127.0.0.1:{DEFAULT_PORT}")
     return parser
 
 

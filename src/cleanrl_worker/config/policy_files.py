@@ -19,13 +19,13 @@ from cleanrl_worker.config.checkpoint_files import (
 )
 from mosaic.contract.capabilities import PolicyFacts
 from mosaic.contract.errors import MosaicError, NotFoundError
-from mosaic.contract.outside import parse_json, read_json
+from mosaic.contract.events import EventKind, tail_events
+from mosaic.contract.outside import read_json
 from mosaic.contract.paths import RunPaths, VarPaths, named_path, resolve_var
 
 LAST = "last"
 _WHICH = ("newest", "best")
 _BEST_MODEL = f".best{MODEL_SUFFIX}"
-_TAIL_BYTES = 16_384
 
 
 def find_policy(name: str, folder: Path, var: Path | None = None) -> PolicyFacts:
@@ -141,14 +141,9 @@ def _mean_return(paths: RunPaths) -> float | None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         return _number(read_json(paths.manifest)["headline"]["mean_return"])
     with contextlib.suppress(OSError):
-        with paths.events.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
-            lines = file.read().splitlines()
-        for line in reversed(lines):
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                event = parse_json(line)
-                if event["event"] == "heartbeat":
-                    return _number(event["payload"]["mean_return"])
+        for event in reversed(tail_events(paths.events)):
+            if event.event == EventKind.HEARTBEAT and "mean_return" in event.payload:
+                return _number(event.payload["mean_return"])
     return None
 
 

@@ -322,33 +322,19 @@ def uniform_bounds(box: Any) -> dict[str, float]:
     return bounds
 
 
-def find_module(name: str) -> dict[str, Any]:
-    """Whether a dotted module or a file is there, and where; nothing of it is run."""
-    if name.endswith(".py") or os.sep in name:
-        found = os.path.isfile(name)
-        return {"found": found, "origin": os.path.abspath(name) if found else None}
+def has_module(name: str) -> bool:
+    """Whether a dotted module is there; nothing of it is run."""
     prefer_own(name)
-    path: list[str] | None = None
-    spec: Any = None
+    path: Any = None
     parts = name.split(".")
-    for depth in range(len(parts)):
+    for depth in range(1, len(parts) + 1):
         # importlib.util.find_spec would run the parent packages.
-        spec = spec_in(".".join(parts[: depth + 1]), path)
-        if spec is None:
-            return {"found": False, "origin": None}
-        path = spec.submodule_search_locations
-        if path is None and depth + 1 < len(parts):
-            return {"found": False, "origin": None}
-    return {"found": True, "origin": spec.origin}
-
-
-def spec_in(name: str, path: list[str] | None) -> Any:
-    """The spec of one module among the children of `path`, or of a top-level module."""
-    for finder in sys.meta_path:
-        spec = finder.find_spec(name, path)
-        if spec is not None:
-            return spec
-    return None
+        found = (finder.find_spec(".".join(parts[:depth]), path) for finder in sys.meta_path)
+        spec = next((one for one in found if one is not None), None)
+        path = None if spec is None else spec.submodule_search_locations
+        if spec is None or (path is None and depth < len(parts)):
+            return False
+    return True
 
 
 def first_line(error: BaseException) -> str:
@@ -378,14 +364,14 @@ def parse_kwargs(text: str) -> dict[str, Any]:
 def answer(options: argparse.Namespace) -> dict[str, Any]:
     """What was asked for."""
     if options.what == "module":
-        return find_module(options.name)
+        return {"found": has_module(options.name)}
     return describe_with(options.backend, options.name, parse_kwargs(options.kwargs))
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("env", "module"))
-    parser.add_argument("name", help="an environment id, or a module's name or path")
+    parser.add_argument("name", help="an environment id, or a module's name")
     parser.add_argument("--kwargs", default="{}", help="keyword arguments for the environment, as JSON")
     parser.add_argument("--backend", default="python", help="what steps the environment")
     options = parser.parse_args()

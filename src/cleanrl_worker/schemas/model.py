@@ -67,16 +67,9 @@ class AlgoSchema:
 
     @classmethod
     def from_json(cls, name: str, data: Mapping[str, Any]) -> AlgoSchema:
-        return cls(
-            name=name,
-            help=data["help"],
-            action_spaces=tuple(data["action_spaces"]),
-            observation_spaces=tuple(data["observation_spaces"]),
-            parameters=tuple(ParamSchema.from_json(parameter) for parameter in data["parameters"]),
-            requires=tuple(data.get("requires", ())),
-            exact=data.get("exact", True),
-            env_backend=data.get("env_backend", "python"),
-        )
+        lists = {key: tuple(value) for key, value in data.items() if isinstance(value, list)}
+        parameters = tuple(ParamSchema.from_json(parameter) for parameter in data["parameters"])
+        return cls(**{**data, **lists, "name": name, "parameters": parameters})
 
 
 SCHEMAS_FILE = Path(__file__).with_name("schemas.json")

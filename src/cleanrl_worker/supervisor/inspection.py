@@ -105,7 +105,8 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
         check_policy(checked, origin, entry)
     # Another interpreter has packages of its own.
     asks = prober is not None and python is None
-    missing = tuple(_missing(checked, script, [entry, *stages], backend)) if asks else ()
+    needed = dict(_needed(checked, script, [entry, *stages], backend)) if asks else {}
+    missing = tuple((name, what) for name, what in needed.items() if not is_installed(name))
     if prober is not None and origin is not None and not origin.told and not missing:
         # Nobody has said what is in it, so only a look at its weights can tell whether it fits.
         prober.check_model(origin.path, checked.algo, checked.env_id, checked.extras.get("env_kwargs"))
@@ -233,7 +234,13 @@ def _typed_extras(config: CleanRLWorkerConfig) -> dict[str, Any]:
         # The platform has words of its own for these, which it needs to know too.
         if name in checked:
             extras[key] = checked.pop(name)
-    _refuse_runtime_only(config.algo, checked)
+    for name in checked:
+        # What the run fills in itself would be said twice, and one of the two would be wrong.
+        if name in _OPTIONS:
+            raise UserError(
+                f"'{name}' is not a parameter of {Path(config.algo).name} but a property of the run: "
+                f"say it as {_OPTIONS[name]}."
+            )
     return extras | ({"algo_params": checked} if checked else {})
 
 
@@ -296,25 +303,6 @@ def _find_stages(
     if config.mode == TRAIN:
         check_budget(schedule, config.total_timesteps)
     return known
-
-
-def _refuse_runtime_only(algo: str, params: Mapping[str, Any]) -> None:
-    """What the run fills in itself would be said twice, and one of the two would be wrong."""
-    algo = Path(algo).name
-    for name in params:
-        if name in _OPTIONS:
-            raise UserError(
-                f"'{name}' is not a parameter of {algo} but a property of the run: "
-                f"say it as {_OPTIONS[name]}."
-            )
-
-
-def _missing(
-    config: CleanRLWorkerConfig, script: Script, entries: Sequence[EnvironmentEntry | None], backend: str
-) -> Iterator[tuple[str, str]]:
-    for name, for_what in dict(_needed(config, script, entries, backend)).items():
-        if not is_installed(name):
-            yield name, for_what
 
 
 def _needed(

@@ -11,7 +11,7 @@ from mosaic.contract.atomic import write_atomic
 
 
 def write_or_check(file: Path, generate: Callable[[], str], module: str, about: str | None) -> int:
-    """Write what a module generates; with `--check` in its command line only say whether the file is fresh."""
+    """Write what a module generates; with `--check` among its words only say whether the file is fresh."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--check", action="store_true", help="only say whether the file is fresh")
     check = parser.parse_args().check
