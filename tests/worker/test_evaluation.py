@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 from pathlib import Path
 
 import numpy as np
@@ -195,7 +194,6 @@ def test_the_same_episodes_are_played_by_any_number_of_environments() -> None:
             found.append(evaluate(policy, envs, 7, seed=30))
     assert found[0] == found[1] == found[2]
     assert len(set(found[0].returns)) > 3
-    assert re.fullmatch(r"\d+\.\d\d ± \d+\.\d\d", str(found[0]))
     assert found[0].mean == pytest.approx(np.mean(found[0].returns))
     assert found[0].std == pytest.approx(np.std(found[0].returns))
 

@@ -41,15 +41,18 @@ def estimated_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | No
     """Megabytes by what takes them; None when the spaces are not known."""
     if entry is None:
         return None
-    kind, act = observation_kind(entry.observation), _size(entry.action)
-    row = _row_bytes(entry.observation, act)
+    kind, action = observation_kind(entry.observation), _size(entry.action) * _FLOAT_BYTES
+    seen = math.prod(_FRAMES) if kind == "image" else _size(entry.observation) * _FLOAT_BYTES
+    # An observation, the next one, an action, a reward and an end; a replay buffer keeps frames once.
+    row = 2 * seen + action + 2 * _FLOAT_BYTES
+    replay_row = _frame_row(_FRAMES) + action if kind == "image" else row
     envs = int(parameters.get("num_envs") or 1)
     rollout = min(int(parameters.get("num_steps") or 0), int(parameters.get("total_timesteps") or 0) // envs)
     parts = {
         "supervisor": SUPERVISOR_MB,
         "training": TRAINING_MB,
         "convolutions": CONVOLUTIONS_MB.get(kind, 0),
-        "replay_buffer": int(parameters.get("buffer_size") or 0) * _replay_row(entry.observation, act) // _MB,
+        "replay_buffer": int(parameters.get("buffer_size") or 0) * replay_row // _MB,
         # Observations, and what is made of them for the update.
         "rollout": rollout * envs * 2 * row // _MB,
     }
@@ -72,20 +75,6 @@ def check_replay(capacity: int, shape: Sequence[int]) -> str:
             f"{there:,} MB; lower buffer_size."
         )
     return f"The replay buffer takes up to {needed:,} MB of memory as it fills; {free:,} MB are free now."
-
-
-def _row_bytes(observation: Mapping[str, Any], act: int) -> int:
-    """Bytes of an observation, the next one, an action, a reward and an end."""
-    image = observation_kind(observation) == "image"
-    seen = math.prod(_FRAMES) if image else _size(observation) * _FLOAT_BYTES
-    return 2 * seen + (act + 2) * _FLOAT_BYTES
-
-
-def _replay_row(observation: Mapping[str, Any], act: int) -> int:
-    """The same in a replay buffer, which keeps each frame of a stack once."""
-    if observation_kind(observation) == "image":
-        return _frame_row(_FRAMES) + act * _FLOAT_BYTES
-    return _row_bytes(observation, act)
 
 
 def _frame_row(shape: Sequence[int]) -> int:

@@ -109,11 +109,6 @@ _ANNEALED = {"anneal_lr": "the learning rate", "exploration_fraction": "the shar
 _NOT_IN_MODEL = {"sac_continuous_action": ", Q networks, alpha"}
 
 
-def is_free(name: str) -> bool:
-    """Whether a resumed run may have another value of this argument than its checkpoint."""
-    return name in FREE or name.startswith("eval_")
-
-
 def fill_in(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     """A config's fields with what its checkpoint or policy knows in place of what is not given."""
     extras = {**fields["extras"]}
@@ -179,7 +174,8 @@ def check_resume(config: CleanRLWorkerConfig, origin: Origin) -> None:
         given["curriculum"] = config.extras["curriculum_schedule"]
     refuse_changes(origin, given)
     check_budget(origin, config.total_timesteps)
-    if _left(origin, config.total_timesteps) <= 0:
+    together = int(origin.args.get("num_envs", 1))
+    if config.total_timesteps // together <= origin.step // together:
         raise UserError(
             f"{origin.path} has trained all of its {config.total_timesteps:,} steps: to extend it, "
             "give a larger total_timesteps (`mosaic train --resume … --extend N`)."
@@ -204,7 +200,8 @@ def refuse_changes(origin: Origin, given: Mapping[str, Any]) -> None:
             value, was = as_object(value), as_object(was)
         elif name == "curriculum":
             value, was = _as_stages(value), _as_stages(was)
-        if not is_free(name) and name in origin.args and value != was:
+        free = name in FREE or name.startswith("eval_")
+        if not free and name in origin.args and value != was:
             raise UserError(
                 f"{name} is {value!r}, but {was!r} in {origin.path}: a resumed run keeps it, "
                 "so leave it out or begin a new run."
@@ -265,12 +262,6 @@ def explain_values(origin: Origin, algo: str, args: Mapping[str, Any], total: in
     annealed = [what for name, what in _ANNEALED.items() if args.get(name)]
     said = f"{' and '.join(annealed)} {'are' if len(annealed) > 1 else 'is'} recomputed over the new budget"
     return f"{text}, to {total:,} steps instead of {before:,}; {said if annealed else 'nothing is annealed'}."
-
-
-def _left(origin: Origin, total: int) -> int:
-    """How many steps of all environments together are left."""
-    together = int(origin.args.get("num_envs", 1))
-    return total // together - (origin.step or 0) // together
 
 
 def _given_params(config: CleanRLWorkerConfig) -> dict[str, Any]:

@@ -244,7 +244,8 @@ def find_source(module: str, python: str | None, places: Sequence[Path]) -> Path
 
 def _tyro_flags(tree: ast.Module) -> ScriptFlags | None:
     calls = [call for call in _calls(tree) if _name(call.func) in ("tyro.cli", "cli")]
-    if not any(_name(call.func) == "tyro.cli" for call in calls) and not _imports(tree, "tyro"):
+    imports = any(isinstance(node, ast.ImportFrom) and node.module == "tyro" for node in ast.walk(tree))
+    if not imports and not any(_name(call.func) == "tyro.cli" for call in calls):
         return None
     if len(calls) != 1 or not calls[0].args:
         return ScriptFlags("tyro")
@@ -338,10 +339,6 @@ def _goes_elsewhere(tree: ast.Module) -> bool:
 
 def _calls(tree: ast.AST) -> Iterator[ast.Call]:
     return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
-
-
-def _imports(tree: ast.Module, package: str) -> bool:
-    return any(isinstance(node, ast.ImportFrom) and node.module == package for node in ast.walk(tree))
 
 
 def _name(node: ast.AST | None) -> str:

@@ -305,7 +305,9 @@ def check_spaces(first: EnvironmentEntry, entry: EnvironmentEntry, same_actions:
 
     `same_actions`: what is known of the actions beyond their description.
     """
-    seen = [_without_bounds(grid_of_dict(one.observation) or one.observation) for one in (first, entry)]
+    spaces = (grid_of_dict(one.observation) or one.observation for one in (first, entry))
+    # Networks have a shape and no bounds, so observations may have others.
+    seen = [{name: space[name] for name in space if name not in ("low", "high")} for space in spaces]
     if seen[0] != seen[1]:
         raise _differ("observations", first, seen[0], seen[1])
     if first.action != entry.action or not same_actions:
@@ -319,8 +321,3 @@ def _differ(what: str, first: EnvironmentEntry, was: Mapping[str, Any], now: Map
         f"its {what} are not those of the first stage, {first.env_id} ({numbers}); "
         "all stages must have the same spaces."
     )
-
-
-def _without_bounds(space: Mapping[str, Any]) -> dict[str, Any]:
-    """Networks have a shape and no bounds, so observations may have others."""
-    return {name: value for name, value in space.items() if name not in ("low", "high")}

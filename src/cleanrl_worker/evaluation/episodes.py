@@ -69,9 +69,6 @@ class Evaluation:
         """How far the returns lie around their mean."""
         return statistics.pstdev(self.returns)
 
-    def __str__(self) -> str:
-        return f"{self.mean:.2f} ± {self.std:.2f}"
-
 
 class EpisodeFilms:
     """Leaves `<folder>/episode-<n>-seed-<seed>.mp4` of episodes on the schedule of training's videos."""

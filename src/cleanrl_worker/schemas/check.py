@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -87,27 +88,19 @@ def _convert(parameter: ParamSchema, value: object) -> bool | int | float | str:
         if isinstance(value, str):
             return value
     elif isinstance(value, int | float | str) and not isinstance(value, bool):
-        return _to_int(value) if parameter.type == "int" else _to_float(value)
+        return _to_number(value, parameter.type == "int")
     raise ValueError(value)
 
 
-def _to_int(value: int | float | str) -> int:
-    """A whole number, also when written `1e6` or `500_000`."""
-    if isinstance(value, str):
-        try:
+def _to_number(value: int | float | str, whole: bool) -> int | float:
+    """A number; a whole one also when written `1e6` or `500_000`."""
+    if whole and not isinstance(value, float):
+        with suppress(ValueError):
             return int(value)
-        except ValueError:
-            value = float(value)
-    if not math.isfinite(value) or value != int(value):
-        raise ValueError(value)
-    return int(value)
-
-
-def _to_float(value: int | float | str) -> float:
     number = float(value)
-    if not math.isfinite(number):
+    if not math.isfinite(number) or (whole and number != int(number)):
         raise ValueError(value)
-    return number
+    return int(number) if whole else number
 
 
 def _inside(parameter: ParamSchema, value: float) -> bool:

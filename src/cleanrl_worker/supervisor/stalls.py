@@ -118,14 +118,11 @@ class StallWatch:
             return None
         if steps != self._steps or paused:
             self._steps, self._moved, self._asked, self._found = steps, now, now, None
-        elif now - self._asked >= self._seconds and self._has_environments():
+        elif now - self._asked >= self._seconds and (steps or self._live.makes_environments):
+            # A script that makes no environment, as far as that is known, is left alone.
             self._asked = now
             self._found = self._ask(now - self._moved)
         return self._found
-
-    def _has_environments(self) -> bool:
-        """A script that makes none, as far as that is known, is left alone."""
-        return bool(self._steps) or self._live.makes_environments
 
     def _ask(self, seconds: float) -> dict[str, Any] | None:
         stack = self._report.ask_stack(self._pid)

@@ -256,10 +256,6 @@ _refused: set[tuple[str, str]] = set()
 _handed_over: list[Tap] = []
 
 
-def _no_mission() -> str:
-    return ""
-
-
 @contextlib.contextmanager
 def handing_over(tap: Tap) -> Iterator[None]:
     """The next environment gets this tap instead of one of its own."""
@@ -280,7 +276,7 @@ def hand_over(taps: Sequence[Tap]) -> None:
 def open_tap(
     render: Callable[[], Any],
     name: str,
-    mission: Callable[[], str] = _no_mission,
+    mission: Callable[[], str] = str,
     portrait: Portrait | None = None,
 ) -> Tap | None:
     """A tap for one more environment of this run; None when the run shows nothing."""
