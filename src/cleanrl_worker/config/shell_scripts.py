@@ -55,7 +55,9 @@ def read_head(path: Path) -> ScriptHead:
             continue
         if name in found:
             raise UserError(f"{path} has '@{name}' twice in its head: keep one.")
-        found[name] = _number(path, name, value) if name in _NUMBERS else _text(path, name, value)
+        if name in _TEXTS and not value:
+            raise UserError(f"'@{name}' in the head of {path} is empty: say something, or leave it out.")
+        found[name] = _number(path, name, value) if name in _NUMBERS else value
     if lines and lines[0].startswith("#!") and lines[0][2:].strip():
         # As the kernel reads it: a program, and everything after it is one argument.
         found["interpreter"] = tuple(lines[0][2:].split(maxsplit=1))
@@ -80,12 +82,6 @@ def _head_lines(path: Path) -> list[str]:
     except OSError as error:
         raise UserError(f"The script {path} cannot be read: {error.strerror}.") from error
     return found
-
-
-def _text(path: Path, name: str, value: str) -> str:
-    if not value:
-        raise UserError(f"'@{name}' in the head of {path} is empty: say something, or leave it out.")
-    return value
 
 
 def _number(path: Path, name: str, value: str) -> int:

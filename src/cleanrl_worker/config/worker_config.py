@@ -78,6 +78,11 @@ class CleanRLWorkerConfig:
         override = self.extras.get("seed_override")
         return self.seed if override is None else int(override)
 
+    def named_values(self) -> dict[str, Any]:
+        """What every run says of its training, by the names of parameters."""
+        values = {"env_id": self.env_id, "total_timesteps": self.total_timesteps}
+        return {**values, "seed": self.effective_seed}
+
     def schedule(self) -> Schedule | None:
         """The curriculum, if there is one."""
         given = self.extras.get("curriculum_schedule")

@@ -99,17 +99,8 @@ def run_batched_evaluation(
             size = settings.batch_size if target is None else min(settings.batch_size, target - done)
             if films is not None:
                 films.first_number = done
-            start = time.monotonic()
-            found = evaluate(
-                policy,
-                envs,
-                size,
-                settings.first_seed + done,
-                settings.deterministic,
-                check_stop,
-                limits,
-                films,
-            )
+            start, seed = time.monotonic(), settings.first_seed + done
+            found = evaluate(policy, envs, size, seed, settings.deterministic, check_stop, limits, films)
             summary = record.add(found.episodes, time.monotonic() - start)
             report(summary)
     _say_what_was_cut(summary, settings)

@@ -91,26 +91,22 @@ class EvalRecord:
         self._folder = folder
         self._policy = policy
         self._target = target
-        self._earlier = _read_earlier(folder, policy)
-        self.episodes = _read_table(folder / TABLE, self._earlier) if self._earlier else []
+        self.summary = _read_earlier(folder, policy)
+        """How the evaluation stands; None before its first batch."""
+        self.episodes = _read_table(folder / TABLE, self.summary) if self.summary else []
         done = len(self.episodes)
-        if self._earlier is None or done < self._earlier.overall.episodes:
-            self._earlier, self.episodes, done = None, [], 0
+        if self.summary is None or done < self.summary.overall.episodes:
+            self.summary, self.episodes, done = None, [], 0
         try:
             write_patiently(self._write_table)
             self._curves = write_patiently(lambda: PatientEvents(folder / CURVES, purge_step=done + 1))
         except OSError as error:
             raise _unwritable(folder, error) from error
 
-    @property
-    def summary(self) -> EvalSummary | None:
-        """How the evaluation stands; None before its first batch."""
-        return self._earlier
-
     def add(self, episodes: Sequence[PlayedEpisode], duration: float) -> EvalSummary:
         """Take in a batch that took `duration` seconds."""
-        batches = self._earlier.batches if self._earlier else ()
-        spent = self._earlier.overall.duration_seconds if self._earlier else 0.0
+        batches = self.summary.batches if self.summary else ()
+        spent = self.summary.overall.duration_seconds if self.summary else 0.0
         number = batches[-1].batch + 1 if batches else 1
         first = len(self.episodes)
         self.episodes += episodes
@@ -124,7 +120,7 @@ class EvalRecord:
             write_patiently(lambda: summary.write(self._folder))
         except OSError as error:
             raise _unwritable(self._folder, error) from error
-        self._earlier = summary
+        self.summary = summary
         return summary
 
     def _row(self, number: int) -> tuple[Any, ...]:

@@ -131,12 +131,7 @@ def script_arguments(config: CleanRLWorkerConfig, script: Script) -> list[str]:
 
 def algorithm_values(config: CleanRLWorkerConfig) -> dict[str, Any]:
     """The arguments of an algorithm, by their names; those that keep their default are left out."""
-    values: dict[str, Any] = {
-        "env_id": config.env_id,
-        "total_timesteps": config.total_timesteps,
-        "seed": config.effective_seed,
-        **platform_flags(config.extras),
-    }
+    values = {**config.named_values(), **platform_flags(config.extras)}
     schedule = config.schedule()
     if schedule is not None:
         values["curriculum"] = schedule.as_text()
@@ -173,11 +168,7 @@ def _foreign_arguments(config: CleanRLWorkerConfig, script: Script) -> list[str]
 
 def foreign_fields(config: CleanRLWorkerConfig, flags: ScriptFlags) -> dict[str, Any]:
     """What every run says, as far as somebody's script is told it: its own budget it knows itself."""
-    named = {
-        "env_id": config.env_id,
-        "total_timesteps": config.total_timesteps,
-        "seed": config.effective_seed,
-    }
+    named = config.named_values()
     if config.total_timesteps in (OWN_BUDGET, flags.default("total_timesteps")):
         del named["total_timesteps"]
     if flags.complete and flags.find("seed") is None and config.effective_seed == DEFAULT_SEED:

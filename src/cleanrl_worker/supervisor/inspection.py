@@ -43,9 +43,11 @@ _SECONDS = 60.0
 class Prober:
     """Asks one interpreter, with the user's folder on its path."""
 
-    def __init__(self, python: str | None, folder: Path | None) -> None:
+    def __init__(self, python: str | None, folder: Path) -> None:
+        self.other = python
+        """The interpreter, if it is not ours."""
         self._python = python or sys.executable
-        self._folder = folder or Path.cwd()
+        self._folder = folder
 
     def environment(
         self, env_id: str, env_kwargs: Mapping[str, Any] | None = None, backend: str = "python"
@@ -74,15 +76,11 @@ class Prober:
         return bool(self._ask(name, str(_PROBE), "module", name).get("found"))
 
     def _ask(self, what: str, *question: str) -> dict[str, Any]:
+        command = [self._python, *question]
         environment = {**os.environ, FOLDER_VARIABLE: str(self._folder)}
         try:
             done = subprocess.run(
-                [self._python, *question],
-                capture_output=True,
-                text=True,
-                timeout=_SECONDS,
-                cwd=self._folder,
-                env=environment,
+                command, capture_output=True, text=True, timeout=_SECONDS, cwd=self._folder, env=environment
             )
             answer = json.loads(done.stdout.strip().splitlines()[-1])
         except OSError as error:
@@ -97,13 +95,8 @@ class Prober:
         return dict(answer)
 
 
-_OF_THE_RUN = {
-    "track": "track_wandb",
-    "cuda": "cuda",
-    "wandb_project_name": "wandb_project_name",
-    "wandb_entity": "wandb_entity",
-}
-"""Parameters of our algorithms that a run may say among the others, and the extra that each of them is."""
+_OF_THE_RUN = ("track", "cuda", "wandb_project_name", "wandb_entity")
+"""Parameters of our algorithms that a run may say among the others, and that are extras."""
 _MAY_BE_SECRET = (
     "env_kwargs",
     "wandb_api_key",
@@ -157,11 +150,11 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
     origin = _find_origin(parsed)
     _check_secrets(parsed, script)
     _check_names(parsed, script)
-    checked = _check_script(parsed, script, prober, python)
+    checked = _check_script(parsed, script, prober)
     backend = _find_backend(checked, script, origin)
     checked = replace(checked, env_id=gymnasium_id(checked.env_id, backend))
-    stages = _find_stages(checked, script, prober, python)
-    entry = _find_entry(checked, script, prober, python, backend)
+    stages = _find_stages(checked, script, prober)
+    entry = _find_entry(checked, script, prober, backend)
     if script.has_main and entry is not None:
         check_fit(checked.algo, entry)
     warning = _check_values(checked, origin, entry) if script.ours else ""
@@ -236,9 +229,7 @@ def _check_names(config: CleanRLWorkerConfig, script: Script) -> None:
         raise UserError("'exp_name' is too long to be the name of a folder: give a shorter one.")
 
 
-def _check_script(
-    config: CleanRLWorkerConfig, script: Script, prober: Prober | None, python: str | None
-) -> CleanRLWorkerConfig:
+def _check_script(config: CleanRLWorkerConfig, script: Script, prober: Prober | None) -> CleanRLWorkerConfig:
     """The config with typed parameters and the script's own path."""
     extras = dict(config.extras)
     if script.kind != "mode":
@@ -251,9 +242,10 @@ def _check_script(
     elif extras.get("env_kwargs") and not script.has_main:
         raise UserError("'extras.env_kwargs' needs one of our algorithms: a foreign script takes flags only.")
     needed = "cleanrl_worker" if script.is_file else script.target.partition(":")[0]
-    if script.has_main and prober is not None and python is not None and not prober.has_module(needed):
+    other = prober.other if prober is not None else None
+    if script.has_main and prober is not None and other is not None and not prober.has_module(needed):
         raise UserError(
-            f"{python} does not have MOSAIC, which '{config.algo}' is a part of: leave --python out, "
+            f"{other} does not have MOSAIC, which '{config.algo}' is a part of: leave --python out, "
             "which is for scripts of your own."
         )
     if script.kind == "shell":
@@ -290,14 +282,13 @@ def _typed_extras(config: CleanRLWorkerConfig) -> dict[str, Any]:
                 f"{hint or '; `mosaic train ' + config.algo + ' --help` lists them.'}"
             )
         params[name] = value
-    extras = {name: value for name, value in config.extras.items() if name not in config.flags()}
-    for name in ("algo_params", "eval_episodes"):
-        extras.pop(name, None)
+    taken = {"algo_params", "eval_episodes", *config.flags()}
+    extras = {name: value for name, value in config.extras.items() if name not in taken}
     checked = check_params(config.algo, params)
-    for name, key in _OF_THE_RUN.items():
-        # The platform has words of its own for these, which it needs to know too.
+    for name in _OF_THE_RUN:
+        # The platform needs to know of these too.
         if name in checked:
-            extras[key] = checked.pop(name)
+            extras["track_wandb" if name == "track" else name] = checked.pop(name)
     for name in checked:
         # What the run fills in itself would be said twice, and one of the two would be wrong.
         if name in _OPTIONS:
@@ -322,36 +313,33 @@ def _checked_flags(config: CleanRLWorkerConfig, script: Script) -> dict[str, Any
 
 
 def _find_entry(
-    config: CleanRLWorkerConfig,
-    script: Script,
-    prober: Prober | None,
-    python: str | None,
-    backend: str = PYTHON,
+    config: CleanRLWorkerConfig, script: Script, prober: Prober | None, backend: str = PYTHON
 ) -> EnvironmentEntry | None:
     """What is known of the environment; UserError when nobody knows it, or its backend does not have it."""
     kwargs = config.extras.get("env_kwargs")
     if any(name not in os.environ for _, name in references_in(kwargs)):
         # Its secrets wait for the run, and without them nothing can be told.
         return None
-    if not script.has_main or python is not None or prober is None:
+    known = None if kwargs else find_environment(config.env_id)
+    if not script.has_main or prober is None or prober.other is not None:
         # Another script or interpreter may know other environments, and keyword arguments may change the
         # spaces of a known one: only it can tell.
-        return None if kwargs else find_environment(config.env_id)
-    known = None if kwargs else find_environment(config.env_id)
-    if backend != PYTHON and known is not None:
-        check_fit(config.algo, known)
-    if backend != PYTHON and not is_installed(EXTRAS[backend]):
         return known
-    if backend != PYTHON and (script.ours or known is None):
-        found = prober.environment(config.env_id, kwargs, backend)
-        return found if known is None else known
+    if backend != PYTHON:
+        if known is not None:
+            check_fit(config.algo, known)
+        if not is_installed(EXTRAS[backend]):
+            return known
+        if script.ours or known is None:
+            found = prober.environment(config.env_id, kwargs, backend)
+            return known or found
     if kwargs:
         return prober.environment(config.env_id, kwargs)
     return check_environment(config.env_id, prober.environment)
 
 
 def _find_stages(
-    config: CleanRLWorkerConfig, script: Script, prober: Prober | None, python: str | None
+    config: CleanRLWorkerConfig, script: Script, prober: Prober | None
 ) -> list[EnvironmentEntry]:
     """What is known of the environments of a curriculum; UserError when one cannot follow the first."""
     schedule = config.schedule()
@@ -361,7 +349,7 @@ def _find_stages(
         raise UserError("'extras.curriculum_schedule' is for training one of our algorithms: leave it out.")
 
     def find(env_id: str) -> EnvironmentEntry | None:
-        return _find_entry(replace(config, env_id=env_id), script, prober, python)
+        return _find_entry(replace(config, env_id=env_id), script, prober)
 
     known = check_stages(schedule, config.algo, find)
     if config.mode == TRAIN:

@@ -90,11 +90,7 @@ _DIFF_CHARACTERS = 1_000_000
 
 
 def write_provenance(
-    config: CleanRLWorkerConfig,
-    paths: RunPaths,
-    command: Sequence[str],
-    folder: Path | None,
-    algorithm: Path | None = None,
+    config: CleanRLWorkerConfig, paths: RunPaths, command: Sequence[str], folder: Path, algorithm: Path | None
 ) -> None:
     """Write `provenance.json`. `folder` is the user's own, `algorithm` the user's file that is trained by."""
     python = command[0]
@@ -108,7 +104,7 @@ def write_provenance(
         "same_interpreter": python == sys.executable,
         "hardware": _hardware(),
         **({"algorithm": asdict(AlgorithmFile.of(algorithm))} if algorithm is not None else {}),
-        "user_folder": _git(folder) if folder is not None else None,
+        "user_folder": _git(folder),
     }
     write_json(paths.provenance, content)
 

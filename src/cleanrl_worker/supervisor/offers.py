@@ -133,9 +133,7 @@ def _values(config: CleanRLWorkerConfig) -> dict[str, Any]:
     """What a config says, by the names of parameters."""
     extras = config.extras
     said = {
-        "env_id": config.env_id,
-        "total_timesteps": config.total_timesteps,
-        "seed": config.effective_seed,
+        **config.named_values(),
         "cuda": extras.get("cuda", extras.get("use_cuda")),
         "track": extras.get("track_wandb"),
         "wandb_project_name": extras.get("wandb_project_name") or extras.get("wandb_project"),

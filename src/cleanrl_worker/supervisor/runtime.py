@@ -99,7 +99,7 @@ class CleanRLWorkerRuntime:
             reporter = Reporter(self._config, self._paths, self._script, lambda: watch.cancelled)
             return reporter.ended("failed", error.exit_code, str(error))
         self._paths.logs.mkdir(parents=True, exist_ok=True)
-        pipes = self._take_pipes() if self._config.mode == INTERACTIVE else None
+        self._pipes = self._take_pipes() if self._config.mode == INTERACTIVE else None
         forget_phases(self._paths.run_dir)
         make_tensorboard_folder(self._config, self._paths)
         live = LiveFrames(self._config.run_id, LiveSettings.from_extras(self._config.extras))
@@ -111,7 +111,7 @@ class CleanRLWorkerRuntime:
         if live.trouble is not None:
             complain(live.trouble)
         try:
-            return self._supervise(summary, watch, reporter, live, pipes)
+            return self._supervise(summary, watch, reporter, live)
         finally:
             live.close()
             self._report.close()
@@ -145,7 +145,7 @@ class CleanRLWorkerRuntime:
             raise StorageError(f"{error.filename or arguments}: {error.strerror}") from error
         return launch_command(os.environ.get(PYTHON_VARIABLE), self._script, arguments)
 
-    def _start(self, command: list[str], live: LiveFrames, pipes: tuple[int, int] | None) -> TrainingProcess:
+    def _start(self, command: list[str], live: LiveFrames) -> TrainingProcess:
         try:
             environment = self._environment(live)
         except OSError as error:
@@ -154,20 +154,13 @@ class CleanRLWorkerRuntime:
         arguments = ["--report-fd", str(self._report.descriptor), *command[2:]]
         fds = [self._report.descriptor]
         try:
-            return TrainingProcess(command[:2], arguments, self._paths, environment, fds, pipes)
+            return TrainingProcess(command[:2], arguments, self._paths, environment, fds, self._pipes)
         except OSError as error:
             raise UserError(f"the interpreter {command[0]} cannot be started: {error.strerror}") from error
 
-    def _supervise(
-        self,
-        summary: RuntimeSummary,
-        watch: Watch,
-        reporter: Reporter,
-        live: LiveFrames,
-        pipes: tuple[int, int] | None,
-    ) -> int:
+    def _supervise(self, summary: RuntimeSummary, watch: Watch, reporter: Reporter, live: LiveFrames) -> int:
         try:
-            training = self._start(self._command(summary), live, pipes)
+            training = self._start(self._command(summary), live)
         except MosaicError as error:
             return reporter.ended("failed", 1, str(error))
         link: TrainerLink | None = None

@@ -86,13 +86,7 @@ def _serve(argv: Sequence[str] | None, wire: Wire) -> int:
     model = open_model(Path(policy.path), args.algo, args.env_id, args.env_kwargs, trusted)
     # One row at a time: a second thread only waits.
     find_backend(model.spec.backend).limit_threads(1)
-    session = Session(
-        model,
-        seed=args.seed,
-        deterministic=args.deterministic,
-        frames=args.frames,
-        max_episode_steps=args.max_episode_steps,
-    )
+    session = Session(model, args.seed, args.deterministic, args.frames, args.max_episode_steps)
     # What was imported stays: without it a collection of garbage does not hold up an answer.
     gc.freeze()
     with contextlib.closing(session):

@@ -176,7 +176,6 @@ class Session:
     def __init__(
         self,
         model: SavedModel,
-        *,
         seed: int | None = None,
         deterministic: bool = True,
         frames: bool = False,

@@ -274,10 +274,7 @@ def hand_over(taps: Sequence[Tap]) -> None:
 
 
 def open_tap(
-    render: Callable[[], Any],
-    name: str,
-    mission: Callable[[], str] = str,
-    portrait: Portrait | None = None,
+    render: Callable[[], Any], name: str, mission: Callable[[], str] = str, portrait: Portrait | None = None
 ) -> Tap | None:
     """A tap for one more environment of this run; None when the run shows nothing."""
     if _handed_over:
