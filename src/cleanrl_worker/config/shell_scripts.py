@@ -74,9 +74,7 @@ def _head_lines(path: Path) -> list[str]:
                 text = line.strip()
                 if "\0" in line:
                     raise UserError(f"The script {path} is a program, not text that a shell can read.")
-                if not line:
-                    break
-                if text and not text.startswith("#"):
+                if not line or (text and not text.startswith("#")):
                     break
                 found.append(text)
     except OSError as error:

@@ -5,7 +5,6 @@ Or, where a curriculum of Syllabus-RL is named, which environments it draws from
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -158,11 +157,6 @@ class Schedule:
     stages: tuple[Stage, ...]
     sampler: Sampler | None = None
 
-    @property
-    def target(self) -> str:
-        """The environment that the curriculum leads to."""
-        return self.stages[-1].env_id
-
     def least_steps(self) -> int:
         """The fewest steps that are gone when the last stage begins."""
         before = (stage.condition for stage in self.stages[:-1])
@@ -173,10 +167,6 @@ class Schedule:
         if self.sampler is not None:
             return self.sampler.as_json([stage.env_id for stage in self.stages])
         return [stage.as_json() for stage in self.stages]
-
-    def as_text(self) -> str:
-        """The same as one line of JSON."""
-        return json.dumps(self.as_json())
 
     def name(self, index: int) -> str:
         """A stage in words, counted from 1: `stage 2 of 4: MiniGrid-DoorKey-6x6-v0`."""
@@ -261,9 +251,9 @@ def _condition_text(stage: Mapping[str, Any], name: str) -> str | None:
 def with_target(fields: Mapping[str, Any], schedule: Schedule) -> dict[str, Any]:
     """A config's fields with an environment: of several stages it is the last one, unless one is named."""
     env_id = fields.get("env_id")
-    if env_id is None:
-        return {**fields, "env_id": schedule.target}
     stages = [stage.env_id for stage in schedule.stages]
+    if env_id is None:
+        return {**fields, "env_id": stages[-1]}
     if env_id not in stages:
         hint = closest(str(env_id), stages) or f"; name one of {', '.join(stages)}, or none."
         raise UserError(f"'env_id' is {env_id!r}, which is not a stage of the curriculum{hint}")

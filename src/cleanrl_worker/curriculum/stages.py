@@ -75,18 +75,15 @@ class Curriculum:
         counts = self.count(lengths)
         condition = self.schedule.stages[self.index].condition
         if condition is not None and self.index + 1 < len(self.schedule.stages) and condition.is_met(counts):
-            self._go_on()
+            self.index += 1
+            self._ended_steps = self._episodes = 0
+            self._returns.clear()
             counts = Counts()
         return StageNote(played + 1, self.index + 1, counts.steps)
 
     def first_seed(self, seed: int, env: int, episode: int) -> int:
         """Each environment has a seed of its own in each stage."""
         return seed + self.index * len(self.playing) + env
-
-    def _go_on(self) -> None:
-        self.index += 1
-        self._ended_steps = self._episodes = 0
-        self._returns.clear()
 
     def state(self) -> State:
         return {

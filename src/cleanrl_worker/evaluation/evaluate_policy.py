@@ -94,14 +94,15 @@ def run_batched_evaluation(
         told = {**describe(model, settings), "notes": list(policy.notes)}
         record = stack.enter_context(contextlib.closing(EvalRecord(folder, told, target)))
         summary = record.summary
-        while summary is None or _goes_on(record, settings, until):
-            done = len(record.episodes)
+        done = len(record.episodes)
+        while summary is None or (time.monotonic() < until and (target is None or done < target)):
             size = settings.batch_size if target is None else min(settings.batch_size, target - done)
             if films is not None:
                 films.first_number = done
             start, seed = time.monotonic(), settings.first_seed + done
             found = evaluate(policy, envs, size, seed, settings.deterministic, check_stop, limits, films)
             summary = record.add(found.episodes, time.monotonic() - start)
+            done = len(record.episodes)
             report(summary)
     _say_what_was_cut(summary, settings)
     return summary
@@ -121,12 +122,6 @@ def describe(model: SavedModel, settings: EvalSettings) -> dict[str, Any]:
         "num_envs": settings.environments(),
         "max_episode_steps": settings.max_episode_steps,
     }
-
-
-def _goes_on(record: EvalRecord, settings: EvalSettings, until: float) -> bool:
-    if time.monotonic() >= until:
-        return False
-    return settings.repeat or len(record.episodes) < settings.episodes
 
 
 def _say_what_was_cut(summary: EvalSummary, settings: EvalSettings) -> None:

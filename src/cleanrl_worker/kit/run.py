@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanrl_worker.config.checkpoint_files import PolicyCard
-from cleanrl_worker.config.env_backends import choose_backend, gymnasium_id
 from cleanrl_worker.evaluation.episodes import Evaluator
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.backend import Backend, open_backend
@@ -31,6 +30,7 @@ from cleanrl_worker.kit.timing import Stopwatch
 from cleanrl_worker.kit.video import warn
 from cleanrl_worker.kit.writer import RunWriter
 from cleanrl_worker.schemas.check import check_together, warn_together
+from cleanrl_worker.schemas.environments import choose_backend, gymnasium_id
 from mosaic.contract.atomic import write_json
 from mosaic.contract.errors import MosaicError, UserError
 

@@ -1,4 +1,5 @@
-"""The environments that are known without importing gymnasium, and which algorithm fits which."""
+"""The environments that are known without importing gymnasium, which algorithm fits which, and what steps
+them: Python, EnvPool or ALE's vector."""
 
 from __future__ import annotations
 
@@ -64,9 +65,10 @@ def check_environment(env_id: str, probe: Callable[[str], EnvironmentEntry]) -> 
     try:
         return find_environment(env_id) or probe(env_id)
     except UserError as error:
-        # What is recommended can be trained on; `module:EnvId` is somebody's own.
-        trainable = [name for name, entry in load_environments().items() if _fitting(entry)]
-        near = closest(env_id, trainable) if ":" not in env_id else ""
+        if ":" in env_id:
+            raise
+        # What is recommended is what can be trained on.
+        near = closest(env_id, [name for name, entry in load_environments().items() if _fitting(entry)])
         if near:
             raise UserError(f"There is no environment '{env_id}'{near}") from error
         raise
@@ -121,3 +123,55 @@ def _fitting(entry: EnvironmentEntry) -> str:
         if schema and all(kind in allowed for _, allowed, kind in _roles(schema, entry)):
             return algo
     return ""
+
+
+PYTHON, ENVPOOL, ALE = "python", "envpool", "ale"
+EXTRAS = {ENVPOOL: "envpool", ALE: "atari"}
+"""The optional set of packages that each compiled backend is in."""
+TITLES = {ENVPOOL: "EnvPool", ALE: "ALE's vector"}
+
+_ENVPOOL_ATARI = re.compile(r"([A-Z]\w+)-v5")
+_OF_MUJOCO = re.compile(
+    r"(Ant|HalfCheetah|Hopper|Humanoid|HumanoidStandup|InvertedDoublePendulum|InvertedPendulum|Pusher|Reacher"
+    r"|Swimmer|Walker2d)-v5"
+)
+
+
+def choose_backend(asked: str, usual: str) -> str:
+    """The backend of a run; `usual` is what `auto` means for its algorithm."""
+    return usual if asked == "auto" else asked
+
+
+def gymnasium_id(env_id: str, backend: str) -> str:
+    """An environment by the id under which everything else knows it: EnvPool calls Atari games `Pong-v5`."""
+    match = _ENVPOOL_ATARI.fullmatch(env_id)
+    if backend != ENVPOOL or match is None or _OF_MUJOCO.fullmatch(env_id):
+        return env_id
+    return f"{match[1]}NoFrameskip-v4"
+
+
+def check_backend(backend: str, env_id: str, curriculum: bool, capture_video: bool) -> None:
+    """Raise UserError when a backend cannot do what else a run asks for."""
+    if backend == PYTHON:
+        return
+    what = ""
+    if curriculum:
+        what = "does not change its environments, which a curriculum does"
+    elif capture_video:
+        what = "records no videos (capture_video)"
+    elif ":" in env_id:
+        what = f"has environments of its own only, and {env_id} is made by a Python module"
+    if what:
+        raise UserError(f"env_backend {backend} {what}: use env_backend python.")
+
+
+def explain_backend(backend: str, env_id: str, lives: bool) -> str:
+    """What differs from Python environments, in one line. `lives`: a lost life ends an episode."""
+    parts = [f"{TITLES[backend]} steps {env_id}: episodes begin from other random numbers than in Python"]
+    if backend == ENVPOOL and lives:
+        parts.append("after a lost life up to 30 frames pass unplayed and uncounted")
+    if backend == ALE and lives:
+        parts.append("after a lost life nobody presses FIRE but the policy")
+    parts.append("a resumed run begins new episodes")
+    parts.append("evaluations are played in Python where it has the environment")
+    return "; ".join(parts) + "."

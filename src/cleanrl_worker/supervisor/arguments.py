@@ -134,7 +134,7 @@ def algorithm_values(config: CleanRLWorkerConfig) -> dict[str, Any]:
     values = {**config.named_values(), **platform_flags(config.extras)}
     schedule = config.schedule()
     if schedule is not None:
-        values["curriculum"] = schedule.as_text()
+        values["curriculum"] = json.dumps(schedule.as_json())
     values |= {**(config.extras.get("algo_params") or {}), **config.flags()}
     return {name.replace("-", "_"): _plain(value) for name, value in values.items() if value is not None}
 

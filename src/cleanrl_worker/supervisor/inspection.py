@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.config.checkpoint_files import Origin, find_origin
-from cleanrl_worker.config.env_backends import EXTRAS, PYTHON, check_backend, choose_backend, gymnasium_id
 from cleanrl_worker.config.footprint import check_memory
 from cleanrl_worker.config.modes import MODE_TARGETS, POLICY_EVAL, RESUME, TRAIN
 from cleanrl_worker.config.resuming import check_policy, check_resume, with_origin
@@ -23,10 +22,15 @@ from cleanrl_worker.curriculum.schedule import check_budget, check_stages
 from cleanrl_worker.curriculum.task_sampler import EXTRA as SYLLABUS
 from cleanrl_worker.schemas.check import check_params, check_together, warn_together
 from cleanrl_worker.schemas.environments import (
+    EXTRAS,
+    PYTHON,
     EnvironmentEntry,
+    check_backend,
     check_environment,
     check_fit,
+    choose_backend,
     find_environment,
+    gymnasium_id,
     load_environments,
 )
 from cleanrl_worker.schemas.model import known_schema, load_schema

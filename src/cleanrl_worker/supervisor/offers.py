@@ -42,15 +42,8 @@ def _environment(found: Inspection) -> dict[str, Any]:
     entry = found.entry
     if entry is None:
         return {"env_id": found.config.env_id, "known": False}
-    return {
-        "env_id": entry.env_id,
-        "known": True,
-        "family": entry.family,
-        "extra": entry.extra,
-        "observation": dict(entry.observation),
-        "action": dict(entry.action),
-        "max_episode_steps": entry.max_episode_steps,
-    }
+    facts = ("family", "extra", "observation", "action", "max_episode_steps")
+    return {"env_id": entry.env_id, "known": True, **{name: getattr(entry, name) for name in facts}}
 
 
 def _pictures(found: Inspection, python: str | None) -> dict[str, Any]:
