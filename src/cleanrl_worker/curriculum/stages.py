@@ -166,18 +166,15 @@ def _import_syllabus(who: str) -> tuple[Any, Any]:
     return curricula, task_space
 
 
-class DrawnTasks:
+class DrawnTasks(Curriculum):
     """Goes from task to task as a curriculum of Syllabus-RL says, each environment at its episodes' ends."""
 
     in_turn = True
 
     def __init__(self, schedule: Schedule, num_envs: int) -> None:
+        """Its `index` is the task that was drawn last."""
         assert schedule.sampler is not None
-        self.schedule = schedule
-        self.index = 0
-        """The task that was drawn last."""
-        self.playing = [0] * num_envs
-        """The task that each environment plays, counted from 0."""
+        super().__init__(schedule, num_envs)
         self._steps = [0] * len(schedule.stages)
         """How many steps of each task were taken, in episodes that have ended."""
         self._sampler = SyllabusSampler(schedule.sampler, len(schedule.stages))

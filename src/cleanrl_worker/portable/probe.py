@@ -24,14 +24,15 @@ FAMILY_PACKAGES = (
     (r"dm_control/", "shimmy"),
     (r"mosaic/", "cleanrl_worker.kit.pixel_tasks"),
 )
-FAMILY_EXTRAS = {
-    "atari": "atari",
-    "minigrid": "minigrid",
-    "babyai": "minigrid",
-    "mujoco": "mujoco",
-    "dm_control": "dm_control",
-}
-
+# What a class comes from, the family that it is of, and the extra that installs it.
+FAMILIES = (
+    ("gymnasium.envs.box2d", "gymnasium", "box2d"),
+    ("gymnasium.envs.mujoco", "mujoco", "mujoco"),
+    ("gymnasium.envs", "gymnasium", None),
+    ("ale_py", "atari", "atari"),
+    ("minigrid", "minigrid", "minigrid"),
+    ("cleanrl_worker.", "mosaic", None),
+)
 
 # Steps of compiled backends, and the packages that they are in.
 BACKEND_PACKAGES = {"envpool": "envpool", "ale": "ale_py"}
@@ -250,23 +251,12 @@ def describe_environment(env_id: str, env: Any) -> dict[str, Any]:
 def family_of(env_id: str, spec: Any) -> tuple[str, str | None]:
     """Which family an environment belongs to, and the extra that installs it."""
     source = str(spec.entry_point) if spec else ""
-    if source.startswith("gymnasium.envs.box2d"):
-        return "gymnasium", "box2d"
-    if source.startswith("gymnasium.envs.mujoco"):
-        family = "mujoco"
-    elif source.startswith("gymnasium.envs"):
-        family = "gymnasium"
-    elif source.startswith("ale_py"):
-        family = "atari"
-    elif source.startswith("minigrid"):
-        family = "babyai" if env_id.startswith("BabyAI-") else "minigrid"
-    elif env_id.startswith("dm_control/"):
-        family = "dm_control"
-    elif source.startswith("cleanrl_worker."):
-        family = "mosaic"
-    else:
-        family = "custom"
-    return family, FAMILY_EXTRAS.get(family)
+    if env_id.startswith("dm_control/"):
+        return "dm_control", "dm_control"
+    for prefix, family, extra in FAMILIES:
+        if source.startswith(prefix):
+            return "babyai" if family == "minigrid" and env_id.startswith("BabyAI-") else family, extra
+    return "custom", None
 
 
 def describe_actions(space: Any) -> dict[str, Any]:
