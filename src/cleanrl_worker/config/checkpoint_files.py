@@ -165,15 +165,15 @@ def read_origin(path: Path) -> Origin:
     """What a file tells of itself without its arrays; one that is broken or not ours is refused."""
     if not path.is_file():
         raise NotFoundError(f"There is no checkpoint {path}.")
-    return _read_model(path) if path.suffix == MODEL_SUFFIX else _read_checkpoint(path)
-
-
-def _read_checkpoint(path: Path) -> Origin:
+    if path.suffix == MODEL_SUFFIX:
+        return _read_model(path)
     with _open(path) as file:
         if _SHAPE not in file.namelist():
             raise StorageError(f"{path} is not a checkpoint of ours.")
         data = file.read(_SHAPE)
-        return _header(path, parse_json(data[_npy_header_size(data) :]))
+        # Before the values of an array come magic, version, the length of a description, and that.
+        end = 10 if data[6] == 1 else 12
+        return _header(path, parse_json(data[end + int.from_bytes(data[8:end], "little") :]))
 
 
 def check_whole(origin: Origin) -> Origin:
@@ -236,12 +236,6 @@ def _open(path: Path) -> Iterator[zipfile.ZipFile]:
     except Exception as error:
         # A broken zip file can fail in any way.
         raise StorageError(f"{path} is not a checkpoint, or is a broken one: {error}.") from error
-
-
-def _npy_header_size(data: bytes) -> int:
-    """Bytes before the values of an array: magic, version, the length of a description, and that."""
-    end = 10 if data[6] == 1 else 12
-    return end + int.from_bytes(data[8:end], "little")
 
 
 def _header(path: Path, content: Any) -> Origin:

@@ -351,13 +351,6 @@ def parse_kwargs(text: str) -> dict[str, Any]:
     return kwargs
 
 
-def answer(options: argparse.Namespace) -> dict[str, Any]:
-    """What was asked for."""
-    if options.what == "module":
-        return {"found": has_module(options.name)}
-    return describe_with(options.backend, options.name, parse_kwargs(options.kwargs))
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("env", "module"))
@@ -374,7 +367,10 @@ def main() -> int:
     result_file = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
-        result = answer(options)
+        if options.what == "module":
+            result: dict[str, Any] = {"found": has_module(options.name)}
+        else:
+            result = describe_with(options.backend, options.name, parse_kwargs(options.kwargs))
     except ProbeError as error:
         result = {"error": str(error)}
     with result_file:

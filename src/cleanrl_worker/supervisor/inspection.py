@@ -236,8 +236,14 @@ def _check_names(config: CleanRLWorkerConfig, script: Script) -> None:
 def _check_script(config: CleanRLWorkerConfig, script: Script, prober: Prober | None) -> CleanRLWorkerConfig:
     """The config with typed parameters and the script's own path."""
     extras = dict(config.extras)
-    if script.kind != "mode":
-        _refuse_evaluation(extras, ("eval_episodes",) if not script.ours else ())
+    more = () if script.ours else ("eval_episodes",)
+    for name in ("eval_batch_size", "eval_repeat", "eval_capture_video", *more):
+        # What only an evaluation reads would be dropped in silence by a training.
+        if script.kind != "mode" and extras.get(name):
+            raise UserError(
+                f"'extras.{name}' is a setting of mode {POLICY_EVAL}: leave it out of a training, or use "
+                "`mosaic eval`."
+            )
     if script.ours:
         extras = _typed_extras(config)
         schedule = config.schedule()
@@ -259,16 +265,6 @@ def _check_script(config: CleanRLWorkerConfig, script: Script, prober: Prober | 
             prober.check_module(script.target)
         extras = _checked_flags(config, script)
     return replace(config, algo=script.target if script.is_file else config.algo, extras=extras)
-
-
-def _refuse_evaluation(extras: Mapping[str, Any], more: Sequence[str]) -> None:
-    """What only an evaluation reads would be dropped in silence by a training."""
-    for name in ("eval_batch_size", "eval_repeat", "eval_capture_video", *more):
-        if extras.get(name):
-            raise UserError(
-                f"'extras.{name}' is a setting of mode {POLICY_EVAL}: leave it out of a training, or use "
-                "`mosaic eval`."
-            )
 
 
 def _typed_extras(config: CleanRLWorkerConfig) -> dict[str, Any]:

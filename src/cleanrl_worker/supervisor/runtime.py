@@ -191,15 +191,12 @@ class CleanRLWorkerRuntime:
         if watch.cancelled:
             return reporter.ended("cancelled", code)
         if code != 0:
-            return reporter.ended("failed", code, self._cause(code))
+            phase = read_phase(self._paths.run_dir, self._script.head.phases)
+            cause = cause_of(code, last_lines(self._paths.stderr))
+            return reporter.ended("failed", code, f"{phase}: {cause}" if phase else cause)
         if self._script.has_main and not self._report.reached_end:
             return reporter.ended("failed", 1, _EARLY_END)
         return reporter.ended("completed", 0)
-
-    def _cause(self, code: int) -> str:
-        phase = read_phase(self._paths.run_dir, self._script.head.phases)
-        cause = cause_of(code, last_lines(self._paths.stderr))
-        return f"{phase}: {cause}" if phase else cause
 
     def _shake_hands(self, watch: Watch) -> TrainerLink | None:
         if self._grpc_target is None:

@@ -25,19 +25,13 @@ def open_lane() -> Segment | None:
     if pid not in _opened:
         # A forked child needs its own: what the parent had open is the parent's.
         _opened.clear()
-        _opened[pid] = _open()
+        path = os.environ.get(SEGMENT_VARIABLE)
+        try:
+            _opened[pid] = Segment(Path(path)) if path else None
+        except SegmentError as error:
+            warn(str(error))
+            _opened[pid] = None
     return _opened[pid]
-
-
-def _open() -> Segment | None:
-    path = os.environ.get(SEGMENT_VARIABLE)
-    if not path:
-        return None
-    try:
-        return Segment(Path(path))
-    except SegmentError as error:
-        warn(str(error))
-        return None
 
 
 @contextlib.contextmanager
@@ -69,13 +63,8 @@ def enter_making(segment: Segment) -> None:
         segment.enter_phase(MAKING)
 
 
-def claim_slot(segment: Segment) -> int | None:
-    """A slot for one more environment of this process; None when all are taken."""
-    return slots.claim(segment, slots.Owner.myself())
-
-
 def release_slot(segment: Segment, slot: int, owner: slots.Owner) -> None:
-    """Give it back, unless this is a forked child that has only inherited the environment."""
+    """Give a slot back, unless this is a forked child that has only inherited the environment."""
     if os.getpid() == owner.pid:
         slots.release(segment, slot, owner)
 
