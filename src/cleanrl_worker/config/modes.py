@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from cleanrl_worker.schemas.check import check_value
@@ -13,12 +12,10 @@ from mosaic.contract.errors import UserError, closest
 TRAIN, RESUME, POLICY_EVAL, INTERACTIVE = "train", "resume_training", "policy_eval", "interactive"
 MODES = (TRAIN, RESUME, POLICY_EVAL, INTERACTIVE)
 
-MODE_TARGETS: Mapping[str, str] = MappingProxyType(
-    {
-        POLICY_EVAL: "cleanrl_worker.evaluation.evaluate_policy",
-        INTERACTIVE: "cleanrl_worker.evaluation.interactive",
-    }
-)
+MODE_TARGETS: Mapping[str, str] = {
+    POLICY_EVAL: "cleanrl_worker.evaluation.evaluate_policy",
+    INTERACTIVE: "cleanrl_worker.evaluation.interactive",
+}
 """The modes that play a saved policy instead of training one, and the module that does."""
 
 _EVALUATION = (
@@ -44,15 +41,13 @@ _PLAYING = (
         optional=True,
     ),
 )
-MODE_SETTINGS: Mapping[str, tuple[ParamSchema, ...]] = MappingProxyType(
-    {
-        POLICY_EVAL: (*_EVALUATION, *_PLAYING),
-        INTERACTIVE: (
-            *(one for one in _PLAYING if one.name in ("deterministic", "max_episode_steps")),
-            ParamSchema("frames", "bool", False, "send a picture with each observation"),
-        ),
-    }
-)
+MODE_SETTINGS: Mapping[str, tuple[ParamSchema, ...]] = {
+    POLICY_EVAL: (*_EVALUATION, *_PLAYING),
+    INTERACTIVE: (
+        *(one for one in _PLAYING if one.name in ("deterministic", "max_episode_steps")),
+        ParamSchema("frames", "bool", False, "send a picture with each observation"),
+    ),
+}
 
 
 def check_settings(mode: str, extras: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:

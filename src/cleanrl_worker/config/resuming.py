@@ -165,9 +165,7 @@ def check_resume(config: CleanRLWorkerConfig, origin: Origin) -> None:
     _require_trust(config, origin)
     if origin.step is None:
         return
-    given["env_id"] = config.env_id
-    if config.effective_seed is not None:
-        given["seed"] = config.effective_seed
+    given |= {name: value for name, value in config.named_values().items() if value is not None}
     if "env_kwargs" in config.extras:
         given["env_kwargs"] = config.extras["env_kwargs"] or {}
     if "curriculum_schedule" in config.extras:

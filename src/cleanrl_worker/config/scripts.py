@@ -39,10 +39,10 @@ class Flag:
     """One flag, in the script's own spelling."""
 
     option: str
-    form: Form = "value"
+    form: Form
     """How a boolean is said: `both` is --key and --no-key, `typed` --key=False, `truthy` --key= (an empty
     text is what `type=bool` takes for false), `switch` the flag or nothing; `value` is no boolean."""
-    schema: ParamSchema | None = None
+    schema: ParamSchema
     """Its type and default, as far as the source tells."""
 
     def words(self, value: Any) -> list[str]:
@@ -77,7 +77,7 @@ class ScriptFlags:
     def default(self, name: str) -> Any:
         """The script's own value of a flag; None when it cannot be told."""
         flag = self.find(name)
-        return flag.schema.default if flag is not None and flag.schema is not None else None
+        return None if flag is None else flag.schema.default
 
     def words(self, name: str, value: Any) -> list[str]:
         """A flag with its value, as the script's parser takes it; null is left out."""
@@ -88,10 +88,9 @@ class ScriptFlags:
             return [] if value else [opposite.option]
         if flag is None:
             option = "--" + name.replace("_", "-")
-            unknown = Flag(option, "both" if self.parser == "tyro" else "typed")
-            return (
-                unknown.words(value) if value is False else [option if value is True else f"{option}={value}"]
-            )
+            if value is False:
+                return [f"--no-{option[2:]}" if self.parser == "tyro" else f"{option}=False"]
+            return [option if value is True else f"{option}={value}"]
         return flag.words(value)
 
     def check(self, script: str, name: str, value: Any) -> Any:
@@ -105,7 +104,7 @@ class ScriptFlags:
             shown = ", ".join(known[:_FEW]) + (" and others" if len(known) > _FEW else "")
             hint = closest(name, known) or (f"; it takes {shown}." if known else "; it takes none.")
             raise UserError(f"{script} has no parameter '{name}'{hint}")
-        if flag.schema is None or flag.schema.type == "str" or value is None or isinstance(value, list):
+        if flag.schema.type == "str" or value is None or isinstance(value, list):
             return value
         if referred(value) is not None:
             # Only the script gets to see it.

@@ -9,7 +9,6 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Any
 
 from cleanrl_worker.curriculum.task_sampler import Sampler, parse_sampler
@@ -130,12 +129,10 @@ BABYAI_DOORKEY_CURRICULUM: Sequence[Mapping[str, Any]] = (
 )
 """Fetch the key, open the door, reach the goal, in larger and larger rooms."""
 
-PRESETS: Mapping[str, Sequence[Mapping[str, Any]]] = MappingProxyType(
-    {
-        "BABYAI_GOTO_CURRICULUM": BABYAI_GOTO_CURRICULUM,
-        "BABYAI_DOORKEY_CURRICULUM": BABYAI_DOORKEY_CURRICULUM,
-    }
-)
+PRESETS: Mapping[str, Sequence[Mapping[str, Any]]] = {
+    "BABYAI_GOTO_CURRICULUM": BABYAI_GOTO_CURRICULUM,
+    "BABYAI_DOORKEY_CURRICULUM": BABYAI_DOORKEY_CURRICULUM,
+}
 
 
 @dataclass(frozen=True)

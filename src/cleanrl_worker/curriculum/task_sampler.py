@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from mosaic.contract.errors import UserError, closest
@@ -18,13 +17,11 @@ _KEYS = ("curriculum", "tasks", "success_return", "arguments")
 _EVERY = ("update_interval", "update_interval_steps")
 _USUAL_INTERVAL = 100
 
-ARGUMENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "DomainRandomization": (),
-        _BATCHED: ("batch_size", "warmup_batches"),
-        PROGRESS: (*_EVERY, "ema_alpha", "p_theta", "uniform_prob", "normalize_success"),
-    }
-)
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    "DomainRandomization": (),
+    _BATCHED: ("batch_size", "warmup_batches"),
+    PROGRESS: (*_EVERY, "ema_alpha", "p_theta", "uniform_prob", "normalize_success"),
+}
 """The curricula that can be used, each with those of its arguments that may be given."""
 
 _LEAST = {"batch_size": 1, "warmup_batches": 0, **dict.fromkeys(_EVERY, 1)}

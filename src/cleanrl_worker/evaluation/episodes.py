@@ -6,7 +6,7 @@ import math
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,34 +152,29 @@ def evaluate(
     return Evaluation([game.found[number] for number in sorted(game.found)])
 
 
+@dataclass
 class _Game:
     """The environments at play, each with an episode of its own until there is none left for it."""
 
-    def __init__(
-        self,
-        policy: Policy,
-        envs: EpisodeEnvs,
-        episodes: int,
-        seed: int,
-        limits: Limits,
-        films: EpisodeFilms | None,
-    ) -> None:
-        self.found: dict[int, PlayedEpisode] = {}
-        self.playing: list[int] = []
-        self._policy = policy
-        self._envs = envs
-        self._episodes = episodes
-        self._seed = seed
-        self._limits = limits
-        self._cap = limits.steps or EPISODE_CAP
-        self._films = films
-        self._obs = np.zeros((envs.num_envs, *envs.observation_space.shape), dtype=envs.obs_dtype)
-        self._memory = policy.initial_memory(envs.num_envs)
-        self._numbers = [0] * envs.num_envs
-        self._returns, self._discounted = [0.0] * envs.num_envs, [0.0] * envs.num_envs
-        self._lengths, self._weights = [0] * envs.num_envs, [1.0] * envs.num_envs
+    policy: Policy
+    envs: EpisodeEnvs
+    episodes: int
+    seed: int
+    limits: Limits
+    films: EpisodeFilms | None
+    found: dict[int, PlayedEpisode] = field(default_factory=dict)
+    playing: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        envs, count = self.envs, self.envs.num_envs
+        self._cap = self.limits.steps or EPISODE_CAP
+        self._obs = np.zeros((count, *envs.observation_space.shape), dtype=envs.obs_dtype)
+        self._memory = self.policy.initial_memory(count)
+        self._numbers = [0] * count
+        self._returns, self._discounted = [0.0] * count, [0.0] * count
+        self._lengths, self._weights = [0] * count, [1.0] * count
         self._begun = 0
-        for index in range(min(envs.num_envs, episodes)):
+        for index in range(min(count, self.episodes)):
             self.playing.append(index)
             self._begin(index)
 
@@ -188,28 +183,28 @@ class _Game:
         everyone = len(self.playing) == len(self._obs)
         obs = self._obs if everyone else self._obs[self.playing]
         if self._memory is None:
-            return self._policy.act(obs, deterministic)
+            return self.policy.act(obs, deterministic)
         memory = self._memory[self.playing]
-        actions = self._policy.act(obs, deterministic, memory)
+        actions = self.policy.act(obs, deterministic, memory)
         self._memory[self.playing] = memory
         return actions
 
     def step(self, actions: list[object]) -> None:
         """Take one action in each environment at play."""
-        rewards, ended = self._envs.advance(self.playing, actions, out=self._obs)
+        rewards, ended = self.envs.advance(self.playing, actions, out=self._obs)
         if self._memory is not None:
             # In training a lost life ends an episode, and with it what is remembered.
-            for index in self._envs.went_on:
-                self._memory[index] = self._policy.initial_memory(1)
-        late = self._limits.until < math.inf and time.monotonic() >= self._limits.until
-        gamma, cap, left = self._limits.gamma, self._cap, False
+            for index in self.envs.went_on:
+                self._memory[index] = self.policy.initial_memory(1)
+        late = self.limits.until < math.inf and time.monotonic() >= self.limits.until
+        gamma, cap, left = self.limits.gamma, self._cap, False
         for index, reward, done in zip(self.playing, rewards, ended, strict=True):
             self._returns[index] += reward
             self._discounted[index] += self._weights[index] * reward
             self._weights[index] *= gamma
             self._lengths[index] += 1
-            if self._films is not None:
-                self._films.look(index)
+            if self.films is not None:
+                self.films.look(index)
             if done or late or self._lengths[index] >= cap:
                 left = self._end(index, done, late) or left
         if left:
@@ -217,23 +212,23 @@ class _Game:
 
     def _begin(self, index: int) -> None:
         number, self._begun = self._begun, self._begun + 1
-        self._envs.restart(index, self._seed + number, out=self._obs)
+        self.envs.restart(index, self.seed + number, out=self._obs)
         if self._memory is not None:
-            self._memory[index] = self._policy.initial_memory(1)
+            self._memory[index] = self.policy.initial_memory(1)
         self._numbers[index] = number
         self._returns[index], self._discounted[index] = 0.0, 0.0
         self._lengths[index], self._weights[index] = 0, 1.0
-        if self._films is not None:
-            self._films.begin(index, number, self._seed + number)
+        if self.films is not None:
+            self.films.begin(index, number, self.seed + number)
 
     def _end(self, index: int, done: bool, late: bool) -> bool:
         """Note the episode and begin the next; True when there is none for this environment."""
         self.found[self._numbers[index]] = PlayedEpisode(
             self._returns[index], self._lengths[index], self._discounted[index], cut_off=not done
         )
-        if self._films is not None:
-            self._films.end(index)
-        if late or self._begun >= self._episodes:
+        if self.films is not None:
+            self.films.end(index)
+        if late or self._begun >= self.episodes:
             self._numbers[index] = -1
             return True
         self._begin(index)

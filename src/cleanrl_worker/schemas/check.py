@@ -59,9 +59,10 @@ def check_value(algo: str, parameter: ParamSchema, value: object) -> Value:
         typed = _convert(parameter, value)
     except ValueError:
         raise _refusal(algo, parameter, value) from None
-    if parameter.choices is not None and typed not in parameter.choices:
-        raise _refusal(algo, parameter, value)
-    if isinstance(typed, int | float) and not _inside(parameter, typed):
+    least = -math.inf if parameter.minimum is None else parameter.minimum
+    most = math.inf if parameter.maximum is None else parameter.maximum
+    outside = isinstance(typed, int | float) and not least <= typed <= most
+    if outside or (parameter.choices is not None and typed not in parameter.choices):
         raise _refusal(algo, parameter, value)
     check_limit(f"{algo} parameter '{parameter.name}'", typed)
     return typed
@@ -101,11 +102,6 @@ def _to_number(value: int | float | str, whole: bool) -> int | float:
     if not math.isfinite(number) or (whole and number != int(number)):
         raise ValueError(value)
     return int(number) if whole else number
-
-
-def _inside(parameter: ParamSchema, value: float) -> bool:
-    low, high = parameter.minimum, parameter.maximum
-    return (low is None or value >= low) and (high is None or value <= high)
 
 
 def _refusal(algo: str, parameter: ParamSchema, value: object) -> UserError:

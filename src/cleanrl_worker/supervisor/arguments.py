@@ -47,23 +47,6 @@ class RuntimeSummary:
         said = explain(self.origin, self.config)
         return {"checkpoint": str(self.origin.path), "step": self.origin.step, "explanation": said}
 
-    def as_json(self) -> dict[str, Any]:
-        extras = self.config.extras
-        return {
-            "run_id": self.config.run_id,
-            "algo": self.config.algo,
-            "env_id": self.config.env_id,
-            "mode": self.config.mode,
-            "resumed_from": self.resumed_from(),
-            "module": self.script.target,
-            "args": self.arguments,
-            "command": self.command,
-            "config": self.config.as_json(),
-            "extras": {
-                name: extras.get(name) for name in ("tensorboard_dir", "eval_batch_size", "eval_repeat")
-            },
-        }
-
 
 def make_plan(
     config: CleanRLWorkerConfig,

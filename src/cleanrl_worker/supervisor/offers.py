@@ -173,7 +173,7 @@ class CleanRLCatalog:
         )
         found = flags.flags.items() if flags else ()
         own = (*ENV_NAMES, *_FIELD_FLAGS)
-        return [replace(one.schema, name=name, runtime_only=name in own) for name, one in found if one.schema]
+        return [replace(one.schema, name=name, runtime_only=name in own) for name, one in found]
 
     def default_timesteps(self, algo: str) -> int | None:
         schema = load_schema(algo)
@@ -260,8 +260,18 @@ class CleanRLCatalog:
         parameters = _list_parameters(plan, found.config, typed)
         schedule = found.config.schedule()
         by_name = {one["name"]: one["value"] for one in parameters}
+        used, shown = plan.config, ("tensorboard_dir", "eval_batch_size", "eval_repeat")
         return {
-            **plan.as_json(),
+            "run_id": used.run_id,
+            "algo": used.algo,
+            "env_id": used.env_id,
+            "mode": used.mode,
+            "resumed_from": plan.resumed_from(),
+            "module": found.script.target,
+            "args": plan.arguments,
+            "command": plan.command,
+            "config": used.as_json(),
+            "extras": {name: used.extras.get(name) for name in shown},
             "kind": found.script.kind,
             "environment": _environment(found),
             "parameters": parameters,

@@ -47,16 +47,6 @@ def complain(text: str) -> None:
         os.write(sys.stderr.fileno(), f"{text}\n".encode())
 
 
-def _stages_of(config: CleanRLWorkerConfig) -> StageProgress | None:
-    """What follows the run's curriculum; few runs have one, so it is imported for them only."""
-    schedule = config.schedule()
-    if schedule is None:
-        return None
-    from cleanrl_worker.curriculum.stage_progress import follow_stages
-
-    return follow_stages(schedule, config.total_timesteps)
-
-
 class Reporter:
     """Writes one run's events and manifest; with a line to the daemon it nudges that to read them."""
 
@@ -84,7 +74,13 @@ class Reporter:
         # Each training of a shell script begins at step 0, in a folder of its own.
         self._tracker = HeadlineTracker(config.total_timesteps if counts else None, add_up=shell)
         self._reader = EventReader(paths.run_dir)
-        self._stages = _stages_of(config)
+        schedule = config.schedule()
+        self._stages: StageProgress | None = None
+        if schedule is not None:
+            # Few runs have one, so what follows it is imported for them only.
+            from cleanrl_worker.curriculum.stage_progress import follow_stages
+
+            self._stages = follow_stages(schedule, config.total_timesteps)
         self._started_at = time.time()
         self._began = time.monotonic()
         # A shell script does what it likes before it trains, and says so itself.
