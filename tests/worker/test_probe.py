@@ -46,7 +46,7 @@ def test_a_known_environment_is_described_as_in_the_catalog(tmp_path: Path) -> N
     for env_id in ("CartPole-v1", "ALE/Pong-v5", "PongNoFrameskip-v4", "MiniGrid-Empty-5x5-v0"):
         code, entry = ask(tmp_path, "env", env_id)
         assert code == 0
-        assert EnvironmentEntry.from_json(env_id, entry) == find_environment(env_id)
+        assert EnvironmentEntry(env_id, **entry) == find_environment(env_id)
 
 
 def test_an_own_environment_is_imported_and_its_chatter_kept_away(tmp_path: Path) -> None:

@@ -37,8 +37,6 @@ RESERVED_EXTRAS = frozenset(
 LONGEST = int(LIMITS["int"])
 """The largest budget."""
 _FIELDS = ("run_id", "algo", "env_id", "total_timesteps", "seed", "worker_id", "agent_id", "extras")
-
-
 _KINDS = {
     "algo_params": (Mapping, "an object"),
     "env_kwargs": (Mapping, "an object"),

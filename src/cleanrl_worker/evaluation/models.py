@@ -9,7 +9,7 @@ import dataclasses
 import json
 import math
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -169,7 +169,12 @@ def guess_algo(path: Path) -> str:
         require_extra("jax", str(path))
     weights = find_backend(backend).read_model(path)
     found: dict[Callable[..., Policy], str] = {}
-    for spec in _specs(backend):
+    for algo in shipped_algorithms():
+        schema = load_schema(algo)
+        # What the algorithms of a backend need is there if it is.
+        if schema is None or ("jax" in schema.requires) != (backend == "jax"):
+            continue
+        spec = find_spec(algo)
         try:
             spec.load_policy(weights, _SmallSpaces(spec), spec.args())
         except Misfit as misfit:
@@ -182,14 +187,6 @@ def guess_algo(path: Path) -> str:
         return names[0]
     which = f"may be of {' or '.join(names)}" if names else "has the parameters of no algorithm known here"
     raise UserError(f"{path} {which}; say which algorithm made it.")
-
-
-def _specs(backend: str) -> Iterator[AlgorithmSpec]:
-    """The algorithms whose networks a backend computes; what they need is there if it is."""
-    for algo in shipped_algorithms():
-        schema = load_schema(algo)
-        if schema is not None and ("jax" in schema.requires) == (backend == "jax"):
-            yield find_spec(algo)
 
 
 class _SmallSpaces:

@@ -91,7 +91,11 @@ class EvalRecord:
         self._folder = folder
         self._policy = policy
         self._target = target
-        self.summary = _read_earlier(folder, policy)
+        try:
+            earlier = read_eval_summary(folder)
+        except MosaicError:
+            earlier = None
+        self.summary = earlier if earlier is not None and earlier.policy == policy else None
         """How the evaluation stands; None before its first batch."""
         self.episodes = _read_table(folder / TABLE, self.summary) if self.summary else []
         done = len(self.episodes)
@@ -159,14 +163,6 @@ class EvalRecord:
     def close(self) -> None:
         """Close the curves."""
         self._curves.close()
-
-
-def _read_earlier(folder: Path, policy: dict[str, Any]) -> EvalSummary | None:
-    try:
-        found = read_eval_summary(folder)
-    except MosaicError:
-        return None
-    return found if found is not None and found.policy == policy else None
 
 
 def _read_table(path: Path, summary: EvalSummary) -> list[PlayedEpisode]:

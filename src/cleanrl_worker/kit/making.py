@@ -47,7 +47,7 @@ class EnvMaker:
 
     def check(self, env_id: str, env: Env) -> EnvironmentEntry:
         """What an environment is like; UserError when the algorithm cannot train on it."""
-        entry = EnvironmentEntry.from_json(env_id, probe.describe_environment(env_id, env))
+        entry = EnvironmentEntry(env_id, **probe.describe_environment(env_id, env))
         check_fit(self._algo, entry)
         if self.record and "rgb_array" not in env.metadata.get("render_modes", ()):
             warn(f"Videos are off: {env_id} cannot draw pictures (it has no render mode 'rgb_array').")

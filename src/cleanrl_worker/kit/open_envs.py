@@ -64,7 +64,7 @@ def _prepare(spec: AlgorithmSpec, args: CommonArgs, backend: str) -> AtariOption
         check_fit(spec.name, known)
     try:
         kwargs = probe.parse_kwargs(args.env_kwargs)
-        entry = EnvironmentEntry.from_json(args.env_id, probe.describe_with(backend, args.env_id, kwargs))
+        entry = EnvironmentEntry(args.env_id, **probe.describe_with(backend, args.env_id, kwargs))
     except probe.ProbeError as error:
         raise UserError(str(error)) from error
     check_fit(spec.name, entry)

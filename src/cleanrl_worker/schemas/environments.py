@@ -38,16 +38,12 @@ class EnvironmentEntry:
         """The optional set that draws it, where that is known; what installs an environment draws it."""
         return self.extra or ("classic" if self.family == "gymnasium" else None)
 
-    @classmethod
-    def from_json(cls, env_id: str, data: Mapping[str, Any]) -> EnvironmentEntry:
-        return cls(env_id=env_id, **data)
-
 
 @functools.cache
 def load_environments() -> Mapping[str, EnvironmentEntry]:
     """All environments of the catalog by their ids."""
     data = json.loads(CATALOG_FILE.read_text("utf-8"))
-    return MappingProxyType({name: EnvironmentEntry.from_json(name, entry) for name, entry in data.items()})
+    return MappingProxyType({name: EnvironmentEntry(name, **entry) for name, entry in data.items()})
 
 
 def find_environment(env_id: str) -> EnvironmentEntry | None:

@@ -59,7 +59,7 @@ class Prober:
         """The spaces of an environment as a backend has it, or a UserError with the interpreter's reason."""
         kwargs = json.dumps(dict(env_kwargs or {}))
         answer = self._ask(env_id, str(_PROBE), "env", env_id, "--kwargs", kwargs, "--backend", backend)
-        return EnvironmentEntry.from_json(env_id, answer)
+        return EnvironmentEntry(env_id, **answer)
 
     def check_module(self, name: str) -> None:
         """Raise UserError when the interpreter cannot find the module."""

@@ -57,7 +57,9 @@ def _pictures(found: Inspection, python: str | None) -> dict[str, Any]:
     if not entry.draws:
         return _no_pictures(f"{entry.env_id} has no render mode 'rgb_array'")
     name = entry.drawn_by
-    if name is not None and not _can_draw(name):
+    # Of two packages with the same module the set asks for one, and either draws.
+    drawn = find_spec("pygame") is not None if name == "classic" else name is None or is_installed(name)
+    if not drawn:
         install = f"mosaic extras install {name}"
         return _no_pictures(f"drawing {entry.env_id} needs the optional set '{name}'", install)
     if name in _WITH_OPENGL and not _has_opengl():
@@ -69,11 +71,6 @@ def _pictures(found: Inspection, python: str | None) -> dict[str, Any]:
 
 def _no_pictures(reason: str, install: str | None = None) -> dict[str, Any]:
     return {"come": False, "reason": reason, "install": install}
-
-
-def _can_draw(name: str) -> bool:
-    # Of two packages with the same module the set asks for one, and either draws.
-    return find_spec("pygame") is not None if name == "classic" else is_installed(name)
 
 
 def _has_opengl() -> bool:
@@ -208,10 +205,9 @@ class CleanRLCatalog:
     def misfit(self, algo: str, env_id: str) -> str:
         """Why an algorithm cannot train on an environment."""
         entry = find_environment(env_id)
-        if entry is None:
-            return ""
         try:
-            check_fit(algo, entry)
+            if entry is not None:
+                check_fit(algo, entry)
         except UserError as error:
             return str(error)
         return ""

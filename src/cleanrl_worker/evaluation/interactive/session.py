@@ -134,14 +134,9 @@ def make_drawable(env_id: str, kwargs: dict[str, Any]) -> Any:
         return probe.make_environment(env_id, kwargs)
 
 
-def can_draw(env: Any) -> bool:
-    """Whether `draw` has a chance."""
-    return bool(env.render_mode == "rgb_array")
-
-
 def draw(env: Any) -> dict[str, Any]:
     """The fields of a message that tell what the environment looks like now, or why that cannot be seen."""
-    if not can_draw(env):
+    if env.render_mode != "rgb_array":
         return {"frame": None, "frame_problem": "this environment draws no pictures"}
     try:
         picture = as_picture(env.render(), MAX_DIM)
@@ -216,7 +211,7 @@ class Session:
             "observation_space": describe_space(env.observation_space),
             "action_space": describe_action_space(env),
             "max_episode_steps": env.spec.max_episode_steps if env.spec else None,
-            "draws": can_draw(env),
+            "draws": bool(env.render_mode == "rgb_array"),
             "fps": env.metadata.get("render_fps"),
             "notes": list(self._policy.notes),
         }
