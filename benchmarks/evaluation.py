@@ -27,7 +27,7 @@ from stable_baselines3.common.monitor import Monitor
 from tables import Table, write_tables
 
 from cleanrl_worker.algorithms import ppo
-from cleanrl_worker.evaluation.batches import EvalSettings, run_batched_evaluation
+from cleanrl_worker.evaluation.evaluate_policy import EvalSettings, run_batched_evaluation
 from cleanrl_worker.evaluation.models import SavedModel, open_model
 
 ENV = "CartPole-v1"

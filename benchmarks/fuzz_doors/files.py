@@ -329,6 +329,6 @@ def _open(model: Path) -> None:
     from cleanrl_worker.evaluation.models import open_model
 
     opened = open_model(model)
-    action = Discrete(2) if "discrete" in opened.entry.spec.action_spaces else Box(-1.0, 1.0, (1,))
+    action = Discrete(2) if "discrete" in opened.spec.action_spaces else Box(-1.0, 1.0, (1,))
     spaces: Any = SimpleNamespace(observation_space=Box(-1.0, 1.0, (4,)), action_space=action)
     opened.load_policy(spaces)

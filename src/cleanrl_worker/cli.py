@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 from cleanrl_worker import get_worker_metadata
 from cleanrl_worker.config.modes import INTERACTIVE, POLICY_EVAL, RESUME, TRAIN
-from cleanrl_worker.config.script_flags import looks_foreign
+from cleanrl_worker.config.scripts import looks_foreign
 from cleanrl_worker.config.shell_scripts import is_shell_script
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig, load_worker_config, parse_worker_config
 from cleanrl_worker.supervisor.runtime import CleanRLWorkerRuntime
@@ -42,37 +42,25 @@ def build_parser() -> argparse.ArgumentParser:
         f'\'{{"mode": "{RESUME}", "checkpoint_path": "…"}}\', one that plays a policy '
         f'\'{{"mode": "{POLICY_EVAL}", "policy_path": "…"}}\', a shell script only --algo.',
     )
-    parser.add_argument(
-        "--config", type=Path, metavar="PATH", help="the worker config, flat or inside a run config"
-    )
-    parser.add_argument(
-        "--algo", metavar="NAME", help="algorithm, script or module, in place of the config's"
-    )
-    parser.add_argument("--env-id", metavar="ENV_ID", help="environment, in place of the config's")
-    parser.add_argument("--total-timesteps", type=int, metavar="INT", help="budget, in place of the config's")
-    parser.add_argument("--seed", type=int, metavar="INT", help="seed, in place of the config's")
-    parser.add_argument("--worker-id", metavar="ID", help="the name under which this worker registers")
-    parser.add_argument(
-        "--extras", metavar="JSON", help="a JSON object merged into the config's extras; it wins"
-    )
-    parser.add_argument("--grpc", action="store_true", help="shake hands with the trainer daemon")
-    parser.add_argument(
-        "--grpc-target",
-        metavar="HOST:PORT",
-        default=f"127.0.0.1:{DEFAULT_PORT}",
-        help="where the daemon listens (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--dry-run", action="store_true", help="check everything that needs no training, then end"
-    )
-    parser.add_argument(
-        "--emit-summary", action="store_true", help="with --dry-run: print what would run, as JSON"
-    )
-    parser.add_argument(
-        "--interactive",
-        action="store_true",
-        help="play a saved policy step by step, by JSON lines on stdin and stdout",
-    )
+    for option, kind, metavar, text in (
+        ("--config", Path, "PATH", "the worker config, flat or inside a run config"),
+        ("--algo", str, "NAME", "algorithm, script or module, in place of the config's"),
+        ("--env-id", str, "ENV_ID", "environment, in place of the config's"),
+        ("--total-timesteps", int, "INT", "budget, in place of the config's"),
+        ("--seed", int, "INT", "seed, in place of the config's"),
+        ("--worker-id", str, "ID", "the name under which this worker registers"),
+        ("--extras", str, "JSON", "a JSON object merged into the config's extras; it wins"),
+        ("--grpc", bool, "", "shake hands with the trainer daemon"),
+        ("--grpc-target", str, "HOST:PORT", "where the daemon listens (default: %(default)s)"),
+        ("--dry-run", bool, "", "check everything that needs no training, then end"),
+        ("--emit-summary", bool, "", "with --dry-run: print what would run, as JSON"),
+        ("--interactive", bool, "", "play a saved policy step by step, by JSON lines on stdin and stdout"),
+    ):
+        if kind is bool:
+            parser.add_argument(option, action="store_true", help=text)
+        else:
+            parser.add_argument(option, type=kind, metavar=metavar, help=text)
+    parser.set_defaults(grpc_target=f"127.0.0.1:{DEFAULT_PORT}")
     return parser
 
 
@@ -134,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 "An interactive session reads JSON lines from a pipe, which neither a run of the daemon "
                 "nor a terminal is: use `mosaic play`."
             )
-        return CleanRLWorkerRuntime(config, VarPaths(resolve_var()), grpc_target=target).run()
+        return CleanRLWorkerRuntime(config, VarPaths(resolve_var()), target).run()
     except MosaicError as error:
         print(plain_line(str(error)), file=sys.stderr)
         return error.exit_code

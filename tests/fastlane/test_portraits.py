@@ -19,8 +19,14 @@ import pytest
 from gymnasium.envs.classic_control import cartpole
 
 from cleanrl_worker.config.live import LiveFrames, LiveSettings
-from cleanrl_worker.portable.fastlane.drawer import Model, _Easel
-from cleanrl_worker.portable.fastlane.portrait import DRAWER_VARIABLE, Portrait, recipe_of, values_of
+from cleanrl_worker.portable.fastlane.portrait import (
+    DRAWER_VARIABLE,
+    Model,
+    Portrait,
+    _Easel,
+    recipe_of,
+    values_of,
+)
 from cleanrl_worker.portable.fastlane.tap import LONGEST_REST, SINGLE_SHARE, Tap
 from mosaic.client import Client
 from mosaic.fastlane import layout, slots
@@ -72,7 +78,7 @@ def test_what_a_script_changes_is_drawn_too() -> None:
 
 MUJOCO = """
 import gymnasium, numpy as np
-from cleanrl_worker.portable.fastlane.drawer import Model
+from cleanrl_worker.portable.fastlane.portrait import Model
 from cleanrl_worker.portable.fastlane.portrait import recipe_of, values_of
 env = gymnasium.make("HalfCheetah-v5", render_mode="rgb_array", width=64, height=64).unwrapped
 env.reset(seed=3)

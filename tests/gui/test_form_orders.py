@@ -157,7 +157,7 @@ def test_the_check_tells_what_would_run(form: TrainForm) -> None:
 
 def test_the_check_tells_whether_pictures_will_come(form: TrainForm, monkeypatch: pytest.MonkeyPatch) -> None:
     assert dict(check_order(form.order(), form.source.catalog).facts)["pictures"].startswith("yes")
-    monkeypatch.setattr("cleanrl_worker.supervisor.dry_run.find_spec", lambda name: None)
+    monkeypatch.setattr("cleanrl_worker.supervisor.offers.find_spec", lambda name: None)
     report = check_order(form.order(), form.source.catalog)
     assert report.ok and report.headline.endswith("no pictures")
     assert dict(report.facts)["pictures"].endswith("run mosaic extras install classic")

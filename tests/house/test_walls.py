@@ -42,9 +42,6 @@ TRAINING = worker(
     "accelerated",
     "evaluation",
     "curriculum.stages",
-    "curriculum.drawn_tasks",
-    "curriculum.stage_envs",
-    "curriculum.syllabus_sampler",
     "curriculum.wrapper",
 )
 TOOLS = worker("tools")

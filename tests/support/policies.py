@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from cleanrl_worker.agents.minigrid import MinigridAgent
-from cleanrl_worker.config.policy_card import PolicyCard
+from cleanrl_worker.config.checkpoint_files import PolicyCard
 from support.foreign_models import layers
 
 STEP = 1000

@@ -16,8 +16,8 @@ import pytest
 
 from cleanrl_worker.config.checkpoint_files import list_checkpoints, read_origin
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
-from cleanrl_worker.evaluation.batches import EvalSettings, run_batched_evaluation
-from cleanrl_worker.evaluation.in_training import FIRST_SEED
+from cleanrl_worker.evaluation.episodes import FIRST_SEED, evaluate
+from cleanrl_worker.evaluation.evaluate_policy import EvalSettings, run_batched_evaluation
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.loading import load_spec
 from cleanrl_worker.kit.run import run_with
@@ -118,16 +118,16 @@ def test_it_resumes_from_a_checkpoint_and_ends_with_the_same_bytes(trained: Trai
 
 def test_its_model_file_plays_again_as_at_the_end_of_its_run(trained: Trained) -> None:
     model = open_model(trained.model)
-    assert (model.entry.algo, model.args.env_id, model.args.seed) == (
+    assert (model.spec.name, model.args.env_id, model.args.seed) == (
         trained.spec.name,
         trained.values["env_id"],
         4,
     )
     assert model.step == model.args.total_timesteps
-    assert (model.statistics is not None) == model.entry.spec.normalises
+    assert (model.statistics is not None) == model.spec.normalises
     with model.make_envs(2) as envs:
         policy = model.load_policy(envs)
-        again = model.entry.evaluate(policy, envs, 3, 4 + FIRST_SEED)
+        again = evaluate(policy, envs, 3, 4 + FIRST_SEED)
     assert policy.notes == ()
     (chunk,) = EventReader(trained.model.parent).poll(1_000_000)
     recorded = chunk.series["eval/episodic_return"]

@@ -15,8 +15,8 @@ import pytest
 
 from cleanrl_worker.algorithms import ppo
 from cleanrl_worker.evaluation import evaluate_policy
-from cleanrl_worker.evaluation.batches import EvalSettings, run_batched_evaluation
-from cleanrl_worker.evaluation.in_training import FIRST_SEED
+from cleanrl_worker.evaluation.episodes import FIRST_SEED
+from cleanrl_worker.evaluation.evaluate_policy import EvalSettings, run_batched_evaluation
 from cleanrl_worker.evaluation.models import SavedModel, open_model
 from cleanrl_worker.evaluation.record import bootstrap_interval, interquartile_mean
 from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from cleanrl_worker.curriculum.conditions import Counts, parse_condition
-from cleanrl_worker.curriculum.schedule import PRESETS, Schedule, parse_schedule
+from cleanrl_worker.curriculum.schedule import PRESETS, Counts, Schedule, parse_condition, parse_schedule
 from mosaic.contract.errors import UserError
 from support.runs import SCRIPTS
 
@@ -89,9 +88,9 @@ def test_steps_are_a_condition_and_a_stage_without_one_has_the_default() -> None
         {"env_id": SIX, "condition": "steps>=100000"},
         {"env_id": EIGHT},
     ]
-    assert parse_schedule(schedule.as_text()) == schedule
+    assert parse_schedule(json.dumps(schedule.as_json())) == schedule
     assert parse_schedule(schedule.as_json()) == schedule
-    assert (schedule.target, schedule.name(1)) == (EIGHT, f"stage 2 of 3: {SIX}")
+    assert (schedule.stages[-1].env_id, schedule.name(1)) == (EIGHT, f"stage 2 of 3: {SIX}")
 
 
 def test_the_presets_have_four_stages_and_may_be_named() -> None:

@@ -101,7 +101,7 @@ def test_the_model_file_is_what_flax_reads_and_theirs_are_played(
     theirs = tmp_path / "theirs.cleanrl_model"
     theirs.write_bytes(serialization.to_bytes(params))
     found = open_model(theirs, env_id="CartPole-v1")
-    assert found.entry.algo == "dqn_jax"
+    assert found.spec.name == "dqn_jax"
     with found.make_envs(1) as envs:
         played = open_model(ours).load_policy(envs).judge(obs)
         assert found.load_policy(envs).act(obs) == np.argmax(network.apply(params, obs), axis=1).tolist()

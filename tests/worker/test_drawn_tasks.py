@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 from cleanrl_worker.algorithms import dqn, ppo
-from cleanrl_worker.curriculum.drawn_tasks import SyllabusSampler
 from cleanrl_worker.curriculum.schedule import Schedule, parse_schedule
 from cleanrl_worker.curriculum.stage_progress import follow_stages
+from cleanrl_worker.curriculum.stages import SyllabusSampler
 from cleanrl_worker.kit.state import decode, encode
 from cleanrl_worker.kit.torch_backend import TorchBackend
 from cleanrl_worker.kit.vector_env import VectorEnv, make_envs
@@ -162,7 +162,7 @@ ALONE = """
 import numpy, os, sys
 before = numpy.geterr()
 from cleanrl_worker.curriculum.schedule import parse_schedule
-from cleanrl_worker.curriculum.drawn_tasks import SyllabusSampler
+from cleanrl_worker.curriculum.stages import SyllabusSampler
 sampler = SyllabusSampler(parse_schedule(sys.argv[1]).sampler, 2)
 for _ in range(50):
     sampler.episode_ended(0, sampler.draw(), 1.0, 5)

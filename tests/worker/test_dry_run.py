@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cleanrl_worker.config.policy_card import PolicyCard
+from cleanrl_worker.config.checkpoint_files import PolicyCard
 from cleanrl_worker.supervisor.offers import CATALOG
 from conftest import RunMosaic
 from mosaic.contract.capabilities import DescribingCatalog, ScriptCatalog
@@ -127,7 +127,7 @@ def test_whether_pictures_will_come_is_told(tmp_path: Path, monkeypatch: pytest.
     blind = summary(tmp_path, env_id="blind:Blind-v0")["pictures"]
     assert (blind["come"], blind["install"]) == (False, None) and "rgb_array" in blind["reason"]
     # No interpreter without pygame can be asked here: its folder is out of sight instead.
-    monkeypatch.setattr("cleanrl_worker.supervisor.dry_run.find_spec", lambda name: None)
+    monkeypatch.setattr("cleanrl_worker.supervisor.offers.find_spec", lambda name: None)
     lacking = summary(tmp_path)["pictures"]
     assert lacking["come"] is False and lacking["install"] == "mosaic extras install classic"
 

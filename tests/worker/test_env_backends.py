@@ -13,9 +13,9 @@ import pytest
 
 from cleanrl_worker.algorithms import dqn, ppo, ppo_atari, ppo_atari_envpool
 from cleanrl_worker.config.checkpoint_files import list_checkpoints
-from cleanrl_worker.config.env_backends import gymnasium_id
 from cleanrl_worker.kit.open_envs import open_envs
 from cleanrl_worker.kit.state import decode
+from cleanrl_worker.schemas.environments import gymnasium_id
 from cleanrl_worker.schemas.model import load_schema
 from cleanrl_worker.supervisor import inspection
 from mosaic.contract.errors import UserError

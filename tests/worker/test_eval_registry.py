@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 import torch
 
-from cleanrl_worker.config.policy_card import card_path, read_card
+from cleanrl_worker.config.checkpoint_files import card_path, read_card
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.evaluation.episodes import evaluate
 from cleanrl_worker.evaluation.models import NO_STATISTICS, SavedModel, open_model
 from mosaic.contract.errors import MosaicError, UserError
 from support.foreign_models import FOREIGN, THEIRS, their_parts
@@ -67,11 +68,11 @@ def test_files_of_other_scripts_load_and_play(kind: str, deterministic: bool, tm
     algo, make = FOREIGN[kind]
     env_id = "Pendulum-v1" if SHORT[algo][0] == "Pendulum-v1" else "CartPole-v1"
     model = open_foreign(tmp_path, make(), env_id)
-    assert model.entry.algo == algo
+    assert model.spec.name == algo
     with model.make_envs(2) as envs:
         policy = model.load_policy(envs)
         state = torch.get_rng_state()
-        found = [model.entry.evaluate(policy, envs, 2, 7, deterministic) for _ in range(2)]
+        found = [evaluate(policy, envs, 2, 7, deterministic) for _ in range(2)]
         assert found[0] == found[1]
         assert torch.equal(state, torch.get_rng_state())
         obs = np.stack([envs.observation_space.sample() for _ in range(50)])
@@ -108,7 +109,7 @@ def test_our_files_load_in_cleanrls_classes_and_theirs_in_ours(
         obs = np.stack([envs.observation_space.sample() for _ in range(50)]).astype(np.float32)
         obs = np.clip(obs, -5.0, 5.0)
         actions = [np.stack(model.load_policy(envs).act(obs)) for model in models]
-        returns = [model.entry.evaluate(model.load_policy(envs), envs, 2, 7).returns for model in models]
+        returns = [evaluate(model.load_policy(envs), envs, 2, 7).returns for model in models]
     with torch.no_grad():
         expected = best_action(networks[0], torch.from_numpy(obs)).numpy()
     for found in actions:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import re
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +10,10 @@ import pytest
 import torch
 from gymnasium.spaces import Discrete
 
-from cleanrl_worker.config.checkpoint_files import read_origin
-from cleanrl_worker.config.policy_card import read_card
+from cleanrl_worker.config.checkpoint_files import read_card, read_origin
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.evaluation import episodes as evaluation
-from cleanrl_worker.evaluation.episodes import evaluate
-from cleanrl_worker.evaluation.in_training import FIRST_SEED
+from cleanrl_worker.evaluation.episodes import FIRST_SEED, evaluate
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.evaluation.policies import GreedyPolicy
 from cleanrl_worker.kit.vector_env import make_envs
@@ -126,7 +123,7 @@ def test_the_best_of_the_evaluated_models_is_kept(tmp_path: Path, monkeypatch: p
     assert (tmp_path / "checkpoints" / "best.npz").is_file()
     model = open_model(model_of(tmp_path, "ppo", best=True))
     with model.make_envs(1) as envs:
-        again = model.entry.evaluate(model.load_policy(envs), envs, 6, 2 + FIRST_SEED)
+        again = evaluate(model.load_policy(envs), envs, 6, 2 + FIRST_SEED)
     assert again.mean == pytest.approx(best_mean)
 
 
@@ -197,7 +194,6 @@ def test_the_same_episodes_are_played_by_any_number_of_environments() -> None:
             found.append(evaluate(policy, envs, 7, seed=30))
     assert found[0] == found[1] == found[2]
     assert len(set(found[0].returns)) > 3
-    assert re.fullmatch(r"\d+\.\d\d ± \d+\.\d\d", str(found[0]))
     assert found[0].mean == pytest.approx(np.mean(found[0].returns))
     assert found[0].std == pytest.approx(np.std(found[0].returns))
 

@@ -11,9 +11,8 @@ import pytest
 from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
 
 from cleanrl_worker.algorithms import ppo
-from cleanrl_worker.evaluation.interactive.actions import action_meanings, read_action
 from cleanrl_worker.evaluation.interactive.messages import Refusal, Request
-from cleanrl_worker.evaluation.interactive.session import Session
+from cleanrl_worker.evaluation.interactive.session import Session, action_meanings, read_action
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.portable.probe import import_family
 

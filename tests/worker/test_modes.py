@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from cleanrl_worker.config.checkpoint_files import PolicyCard
 from cleanrl_worker.config.modes import INTERACTIVE, MODE_SETTINGS, MODE_TARGETS, MODES, POLICY_EVAL
-from cleanrl_worker.config.policy_card import PolicyCard
 from cleanrl_worker.config.scripts import resolve_script
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig, parse_worker_config
 from cleanrl_worker.supervisor.arguments import script_arguments, training_command

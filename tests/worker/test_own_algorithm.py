@@ -14,9 +14,11 @@ import pytest
 
 from cleanrl_worker.config.checkpoint_files import list_checkpoints
 from cleanrl_worker.config.registry import find_algorithm_file
+from cleanrl_worker.evaluation.episodes import evaluate
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.loading import load_spec
-from cleanrl_worker.schemas import load_schema, model
+from cleanrl_worker.schemas import model
+from cleanrl_worker.schemas.model import load_schema
 from cleanrl_worker.supervisor.offers import CATALOG
 from conftest import RunMosaic
 from mosaic.client import Client, eval_config, list_policies, resume_config, train_config
@@ -169,7 +171,7 @@ def test_it_learns(file: Path, tmp_path: Path) -> None:
     (path,) = file.parent.glob("runs/*/my_a2c.cleanrl_model")
     model = open_model(path, str(file))
     with model.make_envs(5) as envs:
-        found = model.entry.evaluate(model.load_policy(envs), envs, 10, 1)
+        found = evaluate(model.load_policy(envs), envs, 10, 1)
     # A random policy earns 22.
     assert found.mean > 100
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cleanrl_worker.supervisor.interpreter import Prober
+from cleanrl_worker.supervisor.inspection import Prober
 from mosaic.client import Client, train_config
 from mosaic.client.playing import PlaySession
 from mosaic.contract.errors import UserError

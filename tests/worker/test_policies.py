@@ -10,7 +10,7 @@ import torch
 from gymnasium.spaces import Box, Discrete, MultiDiscrete
 from torch import Tensor
 
-from cleanrl_worker.evaluation.models import SavedModel, find_entry
+from cleanrl_worker.evaluation.models import SavedModel, find_spec
 from cleanrl_worker.kit.policy import Policy
 from support.foreign_models import actor, c51_file, critic, layers
 
@@ -23,8 +23,8 @@ class Given:
 
 
 def load(algo: str, weights: Any, spaces: Given) -> Policy:
-    entry = find_entry(algo)
-    return SavedModel("mine", entry, entry.spec.args(), weights).load_policy(spaces)
+    spec = find_spec(algo)
+    return SavedModel("mine", spec, spec.args(), weights).load_policy(spaces)
 
 
 def by_hand(weights: dict[str, Tensor], names: list[str], obs: Tensor, between: Any) -> Tensor:

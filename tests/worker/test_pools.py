@@ -231,7 +231,7 @@ def test_ids_that_envpool_shares_with_gymnasium_are_the_same_tasks() -> None:
         if probe.is_atari(env_id):
             continue
         try:
-            found = probe.describe_pool("envpool", env_id, {})
+            found = probe.describe_with("envpool", env_id, {})
         except probe.ProbeError:
             continue
         compared += 1

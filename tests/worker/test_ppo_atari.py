@@ -20,8 +20,9 @@ from cleanrl_worker.config.footprint import estimated_memory
 from cleanrl_worker.evaluation.episodes import evaluate
 from cleanrl_worker.evaluation.interactive.messages import Request
 from cleanrl_worker.evaluation.interactive.session import Session
-from cleanrl_worker.evaluation.models import find_entry, open_model
+from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.evaluation.policies import RecurrentPolicy
+from cleanrl_worker.kit.open_envs import open_episodes
 from cleanrl_worker.kit.rollout import Rollout, advantages, gae_of_values
 from cleanrl_worker.kit.run import Run, Update
 from cleanrl_worker.kit.state import decode
@@ -168,8 +169,8 @@ class Recalls:
 
 def test_a_policy_with_memory_plays_with_it_and_begins_each_episode_without() -> None:
     policy = RecurrentPolicy(Recalls(), 4, gymnasium.spaces.Discrete(4))
-    entry = find_entry("ppo_atari_lstm")
-    with entry.make_envs(dataclasses.replace(ppo_atari_lstm.Args(), env_id="mosaic/Recall-v0"), 3) as envs:
+    args = dataclasses.replace(ppo_atari_lstm.Args(), env_id="mosaic/Recall-v0")
+    with open_episodes(ppo_atari_lstm.SPEC, args, 3) as envs:
         assert evaluate(policy, envs, 20, 5).mean == 1.0
         # A corner that is remembered from an earlier episode would be answered again.
         obs = np.zeros((2, 84, 84, 1), np.uint8)
@@ -199,7 +200,7 @@ def test_a_lost_life_ends_memory_and_not_the_evaluated_game() -> None:
     network = Lives()
     policy = RecurrentPolicy(network, 1, gymnasium.spaces.Discrete(4))
     args = dataclasses.replace(ppo_atari_lstm.Args(), env_id="ALE/Breakout-v5")
-    with find_entry("ppo_atari_lstm").make_envs(args, 1) as envs:
+    with open_episodes(ppo_atari_lstm.SPEC, args, 1) as envs:
         (game,) = evaluate(policy, envs, 1, 5).episodes
     # Five lives without a move: each is a fifth of the game, and none is remembered in the next.
     assert 0 < network.longest < game.length / 3

@@ -46,7 +46,7 @@ def test_a_known_environment_is_described_as_in_the_catalog(tmp_path: Path) -> N
     for env_id in ("CartPole-v1", "ALE/Pong-v5", "PongNoFrameskip-v4", "MiniGrid-Empty-5x5-v0"):
         code, entry = ask(tmp_path, "env", env_id)
         assert code == 0
-        assert EnvironmentEntry.from_json(env_id, entry) == find_environment(env_id)
+        assert EnvironmentEntry(env_id, **entry) == find_environment(env_id)
 
 
 def test_an_own_environment_is_imported_and_its_chatter_kept_away(tmp_path: Path) -> None:
@@ -91,12 +91,9 @@ def test_a_module_is_found_without_running_it(tmp_path: Path) -> None:
     package.mkdir()
     (package / "__init__.py").write_text("raise SystemExit('ran')\n")
     (package / "part.py").write_text("raise SystemExit('ran')\n")
-    found = {"found": True, "origin": str(package / "part.py")}
-    assert ask(tmp_path, "module", "loud.part") == (0, found)
-    assert ask(tmp_path, "module", "loud/part.py") == (0, found)
-    missing = {"found": False, "origin": None}
-    for name in ("loud.other", "quiet", "loud.part.deeper", "loud/other.py", "json.nothing"):
-        assert ask(tmp_path, "module", name) == (0, missing)
+    assert ask(tmp_path, "module", "loud.part") == (0, {"found": True})
+    for name in ("loud.other", "quiet", "loud.part.deeper", "json.nothing"):
+        assert ask(tmp_path, "module", name) == (0, {"found": False})
 
 
 def test_probe_reads_in_old_pythons_and_imports_nothing_of_ours() -> None:

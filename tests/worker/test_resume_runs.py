@@ -15,8 +15,7 @@ import pytest
 import torch
 
 from cleanrl_worker.algorithms import c51, ppo_continuous_action, td3_continuous_action
-from cleanrl_worker.config.checkpoint_files import FORMAT, list_checkpoints, read_origin
-from cleanrl_worker.config.policy_card import read_card
+from cleanrl_worker.config.checkpoint_files import FORMAT, list_checkpoints, read_card, read_origin
 from cleanrl_worker.kit.state import decode, encode
 from conftest import RunMosaic
 from mosaic.client import Client, RunRecord, resume_config, train_config

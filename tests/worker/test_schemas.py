@@ -13,9 +13,9 @@ from cleanrl_worker.algorithms.ppo import Args
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.kit.args import Bounds
 from cleanrl_worker.kit.describe import read_hint
-from cleanrl_worker.schemas import algorithms, check_params, load_schema
-from cleanrl_worker.schemas.check import allowed, check_value
-from cleanrl_worker.schemas.model import SCHEMAS_FILE
+from cleanrl_worker.schemas.check import allowed, check_params, check_value
+from cleanrl_worker.schemas.model import SCHEMAS_FILE, load_schema
+from cleanrl_worker.supervisor.offers import CATALOG
 from cleanrl_worker.tools.generate_schemas import generate
 from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError
@@ -26,7 +26,7 @@ def test_schemas_file_is_fresh() -> None:
 
 
 def test_every_registered_algorithm_has_a_schema() -> None:
-    assert algorithms() == list(DEFAULT_ALGO_REGISTRY)
+    assert CATALOG.algorithms() == list(DEFAULT_ALGO_REGISTRY)
     assert load_schema("somebody_elses") is None
 
 

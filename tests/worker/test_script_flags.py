@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from cleanrl_worker.config.script_flags import ScriptFlags, find_source, read_flags
+from cleanrl_worker.config.scripts import ScriptFlags, find_source, read_flags
 from cleanrl_worker.supervisor.offers import CATALOG
 from mosaic.client import Client
 from mosaic.contract.errors import UserError

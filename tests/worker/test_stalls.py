@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from cleanrl_worker.config.live import LiveFrames, LiveSettings
-from cleanrl_worker.supervisor.child_reports import Report
-from cleanrl_worker.supervisor.stalls import SECONDS_VARIABLE, StallWatch, stall_seconds
+from cleanrl_worker.supervisor.stalls import SECONDS_VARIABLE, Report, StallWatch, stall_seconds
 from conftest import RunMosaic
 from gym_gui.models.words import stall_text, state_of
 from mosaic.client import Client, RunRecord, train_config

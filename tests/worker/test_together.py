@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
-from cleanrl_worker.schemas import load_schema
-from cleanrl_worker.schemas.check import GREATEST_SEED
-from cleanrl_worker.schemas.together import warn_together
+from cleanrl_worker.schemas.check import GREATEST_SEED, warn_together
+from cleanrl_worker.schemas.model import load_schema
 from cleanrl_worker.supervisor.offers import CATALOG
 from conftest import RunMosaic
 from gym_gui.ui.presenters.form_check import check_order

@@ -10,8 +10,7 @@ import pytest
 
 from cleanrl_worker.config.scripts import Script
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig, load_worker_config, parse_worker_config
-from cleanrl_worker.supervisor.arguments import script_arguments
-from cleanrl_worker.supervisor.environment import training_environment
+from cleanrl_worker.supervisor.arguments import script_arguments, training_environment
 from cleanrl_worker.supervisor.offers import CATALOG
 from cleanrl_worker.supervisor.runtime import introduce
 from mosaic.contract.errors import UserError

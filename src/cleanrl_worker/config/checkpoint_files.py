@@ -1,22 +1,77 @@
-"""Files that a run can go on from: found by name, and read as far as a light process needs."""
+"""Files that a run can go on from, with the cards of models: found by name, read without their arrays."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from cleanrl_worker.config.policy_card import MODEL_SUFFIX, read_card
 from cleanrl_worker.config.registry import COPY_FOLDER, DEFAULT_ALGO_REGISTRY, AlgorithmFile
+from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
 from mosaic.contract.outside import parse_json, read_json
 from mosaic.contract.paths import RunPaths, VarPaths, named_path, resolve_var
+
+CARD_FORMAT = 1
+MODEL_SUFFIX = ".cleanrl_model"
+CARD_SUFFIX = ".policy.json"
+
+
+@dataclass(frozen=True)
+class PolicyCard:
+    """What `<exp>.policy.json` says of `<exp>.cleanrl_model`."""
+
+    algo: str
+    args: dict[str, Any]
+    step: int
+    normaliser: dict[str, Any] | None
+    """Mean, variance, count and clip of the observations that the policy was trained on, if it was so."""
+    file: AlgorithmFile | None = None
+    """The user's file that it was trained by, if the algorithm is one."""
+
+    def write(self, model: Path) -> None:
+        """Put the card beside a model file, whole or not at all."""
+        # An argument may be infinite, which Python's own JSON can say.
+        content = {name: value for name, value in asdict(self).items() if name != "file" or value}
+        text = json.dumps({"format": CARD_FORMAT, **content}, indent=2)
+        write_atomic(card_path(model), f"{text}\n".encode())
+
+
+def card_path(model: Path) -> Path:
+    """Where the card of a model file lies."""
+    return model.with_name(model.name.removesuffix(MODEL_SUFFIX) + CARD_SUFFIX)
+
+
+def read_card(model: Path) -> PolicyCard | None:
+    """The card of a model file; None when there is none, as beside files of other people's scripts."""
+    path = card_path(model)
+    try:
+        content = read_json(path)
+        if content["format"] != CARD_FORMAT:
+            raise StorageError(f"{path} has format {content['format']}, this release knows {CARD_FORMAT}.")
+        file = AlgorithmFile.in_json(content)
+        card = PolicyCard(content["algo"], content["args"], content["step"], content["normaliser"], file)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StorageError(f"{path} cannot be read: {error.strerror}.") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise _broken(path) from error
+    if not (isinstance(card.algo, str) and isinstance(card.args, dict) and isinstance(card.step, int)):
+        raise _broken(path)
+    return card
+
+
+def _broken(path: Path) -> StorageError:
+    return StorageError(f"{path} is not the card of a policy; delete it to play the model without.")
+
 
 FORMAT = 3
 BEST = "best.npz"
@@ -38,6 +93,8 @@ class Origin:
     """What a config calls its algorithm: a name, or the path of a file of the user's."""
     args: Mapping[str, Any]
     step: int | None
+    trained: int | None = None
+    """For how many steps it was trained, also a model, as far as it says so."""
     chunks: tuple[str, ...] = ()
     """Files beside a checkpoint that belong to it, by their names relative to its folder."""
     folder: str = ""
@@ -46,7 +103,7 @@ class Origin:
     """How good the model was, for the best checkpoint of a run."""
     stage: int | None = None
     """The stage of a curriculum in which it was that good."""
-    normaliser: Mapping[str, Any] | None = None
+    normaliser: dict[str, Any] | None = None
     """Statistics of the observations, as they lie beside a model."""
     told: bool = True
     """Whether it says itself what it is of; the file of somebody's script does not."""
@@ -61,16 +118,21 @@ def locate(named: str, folder: Path) -> Path:
     path = named_path(named, folder)
     if path.exists():
         return Path(os.path.abspath(path))
-    runs = VarPaths(resolve_var()).runs
-    found = [run for run in runs.glob("*/") if run.name.startswith(named.upper())] if named.isalnum() else []
-    if len(found) > 1:
-        raise UserError(f"'{named}' is the beginning of {len(found)} run ids: give more of it.")
-    if not found:
+    found = find_run(named, VarPaths(resolve_var()).runs)
+    if found is None:
         raise NotFoundError(
             f"There is no checkpoint '{named}': name a file of a run's checkpoints folder, "
             f"a {MODEL_SUFFIX} file or a run."
         )
-    return found[0]
+    return found
+
+
+def find_run(name: str, runs: Path) -> Path | None:
+    """The folder of the run whose id begins with `name`; UserError when that is so of several."""
+    found = [run for run in runs.glob("*/") if run.name.startswith(name.upper())] if name.isalnum() else []
+    if len(found) > 1:
+        raise UserError(f"'{name}' is the beginning of {len(found)} run ids: give more of it.")
+    return found[0] if found else None
 
 
 def find_origin(place: Path) -> Origin:
@@ -103,15 +165,15 @@ def read_origin(path: Path) -> Origin:
     """What a file tells of itself without its arrays; one that is broken or not ours is refused."""
     if not path.is_file():
         raise NotFoundError(f"There is no checkpoint {path}.")
-    return _read_model(path) if path.suffix == MODEL_SUFFIX else _read_checkpoint(path)
-
-
-def _read_checkpoint(path: Path) -> Origin:
+    if path.suffix == MODEL_SUFFIX:
+        return _read_model(path)
     with _open(path) as file:
         if _SHAPE not in file.namelist():
             raise StorageError(f"{path} is not a checkpoint of ours.")
         data = file.read(_SHAPE)
-        return _header(path, parse_json(data[_npy_header_size(data) :]))
+        # Before the values of an array come magic, version, the length of a description, and that.
+        end = 10 if data[6] == 1 else 12
+        return _header(path, parse_json(data[end + int.from_bytes(data[8:end], "little") :]))
 
 
 def check_whole(origin: Origin) -> Origin:
@@ -176,15 +238,6 @@ def _open(path: Path) -> Iterator[zipfile.ZipFile]:
         raise StorageError(f"{path} is not a checkpoint, or is a broken one: {error}.") from error
 
 
-def _npy_header_size(data: bytes) -> int:
-    """Bytes before the values of an array: magic, version, the length of a description, and that."""
-    return (
-        10 + int.from_bytes(data[8:10], "little")
-        if data[6] == 1
-        else 12 + int.from_bytes(data[8:12], "little")
-    )
-
-
 def _header(path: Path, content: Any) -> Origin:
     known = isinstance(content, dict) and content.get("format")
     if known and content["format"] != FORMAT:
@@ -202,6 +255,7 @@ def _header(path: Path, content: Any) -> Origin:
             algo=algorithm_of(path, str(content["algo"]), file),
             args={**content["args"]},
             step=int(content["step"]),
+            trained=int(content["step"]),
             chunks=tuple(name for name in chunks if _CHUNK_NAME.fullmatch(name)),
             folder=Path(str(content["folder"])).name,
             score=content.get("score"),
@@ -239,7 +293,9 @@ def _read_model(path: Path) -> Origin:
     if card is None:
         return _read_foreign(path)
     algo = algorithm_of(path, card.algo, card.file)
-    return Origin(path, algo, card.args, None, normaliser=card.normaliser, file=card.file, name=card.algo)
+    return Origin(
+        path, algo, card.args, None, card.step, normaliser=card.normaliser, file=card.file, name=card.algo
+    )
 
 
 def algorithm_of(path: Path, name: str, file: AlgorithmFile | None) -> str:
@@ -272,18 +328,13 @@ def link_or_copy(source: Path, target: Path) -> None:
     except FileNotFoundError as error:
         raise NotFoundError(f"{source} has been removed meanwhile.") from error
     except OSError:
-        _copy(source, temporary)
+        try:
+            shutil.copyfile(source, temporary)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise StorageError(
+                f"{source} cannot be copied to {target.parent}: {error.strerror}; free some space."
+            ) from error
     os.replace(temporary, target)
-    with suppress(FileNotFoundError):
-        # Renaming a name of a file to another name of the same file does nothing.
-        temporary.unlink()
-
-
-def _copy(source: Path, target: Path) -> None:
-    try:
-        shutil.copyfile(source, target)
-    except OSError as error:
-        target.unlink(missing_ok=True)
-        raise StorageError(
-            f"{source} cannot be copied to {target.parent}: {error.strerror}; free some space."
-        ) from error
+    # Renaming a name of a file to another name of the same file does nothing.
+    temporary.unlink(missing_ok=True)

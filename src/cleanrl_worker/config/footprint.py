@@ -41,15 +41,18 @@ def estimated_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | No
     """Megabytes by what takes them; None when the spaces are not known."""
     if entry is None:
         return None
-    kind, act = observation_kind(entry.observation), _size(entry.action)
-    row = _row_bytes(entry.observation, act)
+    kind, action = observation_kind(entry.observation), _size(entry.action) * _FLOAT_BYTES
+    seen = math.prod(_FRAMES) if kind == "image" else _size(entry.observation) * _FLOAT_BYTES
+    # An observation, the next one, an action, a reward and an end; a replay buffer keeps frames once.
+    row = 2 * seen + action + 2 * _FLOAT_BYTES
+    replay_row = _frame_row(_FRAMES) + action if kind == "image" else row
     envs = int(parameters.get("num_envs") or 1)
     rollout = min(int(parameters.get("num_steps") or 0), int(parameters.get("total_timesteps") or 0) // envs)
     parts = {
         "supervisor": SUPERVISOR_MB,
         "training": TRAINING_MB,
         "convolutions": CONVOLUTIONS_MB.get(kind, 0),
-        "replay_buffer": int(parameters.get("buffer_size") or 0) * _replay_row(entry.observation, act) // _MB,
+        "replay_buffer": int(parameters.get("buffer_size") or 0) * replay_row // _MB,
         # Observations, and what is made of them for the update.
         "rollout": rollout * envs * 2 * row // _MB,
     }
@@ -65,29 +68,13 @@ def is_stack(shape: Sequence[int], dtype: str) -> bool:
 
 def check_replay(capacity: int, shape: Sequence[int]) -> str:
     """A sentence on the memory that a replay buffer of stacked frames takes; UserError if there is less."""
-    needed, there = capacity * _frame_row(shape) // _MB, _memory("MemTotal", "SwapTotal")
-    if there is not None and needed > there:
+    needed, (there, free) = capacity * _frame_row(shape) // _MB, _memory()
+    if needed > there:
         raise UserError(
             f"A replay buffer of {capacity:,} steps would need {needed:,} MB of memory, but this machine has "
             f"{there:,} MB; lower buffer_size."
         )
-    free = _memory("MemAvailable", "SwapFree")
-    now = f"; {free:,} MB are free now" if free is not None else ""
-    return f"The replay buffer takes up to {needed:,} MB of memory as it fills{now}."
-
-
-def _row_bytes(observation: Mapping[str, Any], act: int) -> int:
-    """Bytes of an observation, the next one, an action, a reward and an end."""
-    image = observation_kind(observation) == "image"
-    seen = math.prod(_FRAMES) if image else _size(observation) * _FLOAT_BYTES
-    return 2 * seen + (act + 2) * _FLOAT_BYTES
-
-
-def _replay_row(observation: Mapping[str, Any], act: int) -> int:
-    """The same in a replay buffer, which keeps each frame of a stack once."""
-    if observation_kind(observation) == "image":
-        return _frame_row(_FRAMES) + act * _FLOAT_BYTES
-    return _row_bytes(observation, act)
+    return f"The replay buffer takes up to {needed:,} MB of memory as it fills; {free:,} MB are free now."
 
 
 def _frame_row(shape: Sequence[int]) -> int:
@@ -98,8 +85,8 @@ def _frame_row(shape: Sequence[int]) -> int:
 def check_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | None) -> None:
     """Raise UserError for a run that needs more memory than the machine has."""
     parts = estimated_memory(parameters, entry)
-    there = _memory("MemTotal", "SwapTotal")
-    if parts is not None and there is not None and parts["total"] > there:
+    there, _ = _memory()
+    if parts is not None and parts["total"] > there:
         largest = max(_LOWERED, key=lambda name: parts[name])
         raise UserError(
             f"The run would need about {parts['total']:,} MB of memory, but this machine has {there:,} MB; "
@@ -107,14 +94,13 @@ def check_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | None) 
         )
 
 
-def _memory(*names: str) -> int | None:
-    """Megabytes that the system counts under these names, together."""
-    try:
-        lines = Path("/proc/meminfo").read_text().splitlines()
-    except OSError:
-        return None
-    found = {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)}
-    return sum(found.get(name, 0) for name in names) * 1024 // _MB or None
+def _memory() -> tuple[int, int]:
+    """Megabytes of this machine with what it swaps out, and how many of them are free."""
+    # Only here, because most trainings have no need to ask.
+    import psutil
+
+    memory, swap = psutil.virtual_memory(), psutil.swap_memory()
+    return (memory.total + swap.total) // _MB, (memory.available + swap.free) // _MB
 
 
 def _size(space: Mapping[str, Any]) -> int:

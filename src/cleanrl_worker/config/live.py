@@ -37,11 +37,8 @@ class LiveSettings:
             hint = closest(str(mode), MODES) or f"; it must be one of {', '.join(MODES)}."
             raise UserError(f"'extras.fastlane_video_mode' is {mode!r}{hint}")
         limit = extras.get("fastlane_grid_limit", extras.get("grid_limit"))
-        return cls(
-            mode,
-            _whole("fastlane_slot", extras.get("fastlane_slot"), 0, 0),
-            _whole("fastlane_grid_limit", limit, GRID_LIMIT, 1),
-        )
+        slot = _whole("fastlane_slot", extras.get("fastlane_slot"), 0, 0)
+        return cls(mode, slot, _whole("fastlane_grid_limit", limit, GRID_LIMIT, 1))
 
 
 def _whole(name: str, value: Any, default: int, least: int) -> int:

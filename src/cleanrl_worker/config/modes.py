@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from cleanrl_worker.schemas.check import check_value
@@ -13,12 +12,10 @@ from mosaic.contract.errors import UserError, closest
 TRAIN, RESUME, POLICY_EVAL, INTERACTIVE = "train", "resume_training", "policy_eval", "interactive"
 MODES = (TRAIN, RESUME, POLICY_EVAL, INTERACTIVE)
 
-MODE_TARGETS: Mapping[str, str] = MappingProxyType(
-    {
-        POLICY_EVAL: "cleanrl_worker.evaluation.evaluate_policy",
-        INTERACTIVE: "cleanrl_worker.evaluation.interactive",
-    }
-)
+MODE_TARGETS: Mapping[str, str] = {
+    POLICY_EVAL: "cleanrl_worker.evaluation.evaluate_policy",
+    INTERACTIVE: "cleanrl_worker.evaluation.interactive",
+}
 """The modes that play a saved policy instead of training one, and the module that does."""
 
 _EVALUATION = (
@@ -44,15 +41,13 @@ _PLAYING = (
         optional=True,
     ),
 )
-MODE_SETTINGS: Mapping[str, tuple[ParamSchema, ...]] = MappingProxyType(
-    {
-        POLICY_EVAL: (*_EVALUATION, *_PLAYING),
-        INTERACTIVE: (
-            *(one for one in _PLAYING if one.name in ("deterministic", "max_episode_steps")),
-            ParamSchema("frames", "bool", False, "send a picture with each observation"),
-        ),
-    }
-)
+MODE_SETTINGS: Mapping[str, tuple[ParamSchema, ...]] = {
+    POLICY_EVAL: (*_EVALUATION, *_PLAYING),
+    INTERACTIVE: (
+        *(one for one in _PLAYING if one.name in ("deterministic", "max_episode_steps")),
+        ParamSchema("frames", "bool", False, "send a picture with each observation"),
+    ),
+}
 
 
 def check_settings(mode: str, extras: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
@@ -60,11 +55,10 @@ def check_settings(mode: str, extras: Mapping[str, Any], others: Mapping[str, An
 
     `others` are the extras that mean nothing to the platform: in a mode that trains, flags of the script.
     """
-    own = MODE_SETTINGS.get(mode, ())
-    known = {setting.name: setting for setting in own}
+    known = {setting.name: setting for setting in MODE_SETTINGS.get(mode, ())}
     for name in others if mode in MODE_TARGETS else ():
         if name not in known:
-            hint = closest(name, [setting.name for setting in own]) or f"; it has {_names(own)}."
+            hint = closest(name, known) or f"; it has {', '.join(known)}."
             raise UserError(f"Mode {mode} has no setting '{name}'{hint}")
     typed = {
         name: check_value(mode, known[name], value)
@@ -72,7 +66,3 @@ def check_settings(mode: str, extras: Mapping[str, Any], others: Mapping[str, An
         if name in known and value is not None
     }
     return {**extras, **typed}
-
-
-def _names(settings: tuple[ParamSchema, ...]) -> str:
-    return ", ".join(setting.name for setting in settings)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,33 +12,34 @@ from typing import Any
 from cleanrl_worker.config.checkpoint_files import (
     BEST,
     CHECKPOINT_SUFFIX,
-    algorithm_of,
+    MODEL_SUFFIX,
+    find_run,
     list_checkpoints,
     read_origin,
 )
-from cleanrl_worker.config.policy_card import MODEL_SUFFIX, read_card
 from mosaic.contract.capabilities import PolicyFacts
-from mosaic.contract.errors import MosaicError, NotFoundError, UserError
-from mosaic.contract.outside import parse_json, read_json
+from mosaic.contract.errors import MosaicError, NotFoundError
+from mosaic.contract.events import EventKind, tail_events
+from mosaic.contract.outside import read_json
 from mosaic.contract.paths import RunPaths, VarPaths, named_path, resolve_var
 
 LAST = "last"
 _WHICH = ("newest", "best")
 _BEST_MODEL = f".best{MODEL_SUFFIX}"
-_TAIL_BYTES = 16_384
 
 
-def find_policy(named: str, folder: Path, var: Path | None = None) -> PolicyFacts:
-    """The policy that `named` means; a UserError says why there is none.
+def find_policy(name: str, folder: Path, var: Path | None = None) -> PolicyFacts:
+    """The policy that `name` means; a UserError says why there is none.
 
     It is a file, counted from `folder`, or a run: by its folder, by its id or the beginning of one, or by
     `last`. Of a run the newest policy is taken, or with `:best` after its name the best one.
     """
-    name, which = _split(named)
+    run, _, which = name.rpartition(":")
+    name, which = (run, which) if run and which in _WHICH else (name, "newest")
     path = named_path(name, folder)
     if path.is_file():
         return _describe(Path(os.path.abspath(path)))
-    place = path if path.is_dir() else _find_run(name, VarPaths(var or resolve_var()).runs)
+    place = path if path.is_dir() else _run_of(name, VarPaths(var or resolve_var()).runs)
     found = policies_in(Path(os.path.abspath(place)))
     if which == "best":
         found = [policy for policy in found if policy.best]
@@ -53,11 +54,9 @@ def find_policy(named: str, folder: Path, var: Path | None = None) -> PolicyFact
 
 def each_policy(var: Path, run: str = "") -> Iterator[PolicyFacts]:
     """All policies of all runs whose id begins so; the newest run comes first, and of each the last step."""
-    runs = VarPaths(var).runs
-    names = sorted(os.listdir(runs), reverse=True) if runs.is_dir() else []
-    for name in names:
-        if name.startswith(run):
-            yield from sorted(policies_in(runs / name), key=_order)
+    for folder in _newest_first(VarPaths(var).runs):
+        if folder.name.startswith(run):
+            yield from sorted(policies_in(folder), key=_order)
 
 
 def policies_in(folder: Path) -> list[PolicyFacts]:
@@ -88,30 +87,27 @@ def _order(policy: PolicyFacts) -> tuple[int, bool, bool]:
     return -(policy.step or 0), not policy.is_model, policy.best
 
 
-def _split(named: str) -> tuple[str, str]:
-    name, _, which = named.rpartition(":")
-    return (name, which) if name and which in _WHICH else (named, "newest")
-
-
-def _find_run(name: str, runs: Path) -> Path:
-    names = sorted(os.listdir(runs), reverse=True) if runs.is_dir() else []
+def _run_of(name: str, runs: Path) -> Path:
     if name.lower() == LAST:
         # An evaluation is a run too, but makes no policy.
-        found = next((runs / one for one in names if next(_files(runs / one), None)), None)
+        found = next((run for run in _newest_first(runs) if next(_files(run), None)), None)
         if found is None:
             raise NotFoundError(
                 "There is no run with a policy yet: `mosaic train ppo CartPole-v1` makes one."
             )
         return found
-    fitting = [one for one in names if one.startswith(name.upper())] if name.isalnum() else []
-    if len(fitting) > 1:
-        raise UserError(f"'{name}' is the beginning of {len(fitting)} run ids: give more of it.")
-    if not fitting:
+    found = find_run(name, runs)
+    if found is None:
         raise NotFoundError(
             f"There is no policy '{name}': name a {MODEL_SUFFIX} file, a full checkpoint or a run; "
             "`mosaic policies` lists all."
         )
-    return runs / fitting[0]
+    return found
+
+
+def _newest_first(runs: Path) -> list[Path]:
+    """The folders of all runs."""
+    return sorted(runs.iterdir(), reverse=True) if runs.is_dir() else []
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -126,31 +122,18 @@ def _files(folder: Path) -> Iterator[Path]:
 def _describe(path: Path) -> PolicyFacts:
     """What a file tells of itself; of one that does not read, its place and size."""
     about = path.stat()
-    is_model = path.suffix != CHECKPOINT_SUFFIX
     facts = PolicyFacts(
         path=str(path),
-        is_model=is_model,
+        is_model=path.suffix != CHECKPOINT_SUFFIX,
         best=path.name.endswith(_BEST_MODEL) or path.name == BEST,
         size=about.st_size,
         modified=about.st_mtime,
     )
     with contextlib.suppress(MosaicError):
-        if not is_model:
-            origin = read_origin(path)
-            return _with_args(
-                replace(facts, algo=origin.algo, step=origin.step, mean_return=origin.score), origin.args
-            )
-        card = read_card(path)
-        if card is not None:
-            algo = algorithm_of(path, card.algo, card.file)
-            return _with_args(replace(facts, algo=algo, step=card.step), card.args)
-        origin = read_origin(path)
-        return _with_args(replace(facts, algo=origin.algo), origin.args)
+        found = read_origin(path)
+        facts = replace(facts, algo=found.algo, step=found.trained, mean_return=found.score)
+        return replace(facts, env_id=found.args.get("env_id"), seed=found.args.get("seed"))
     return facts
-
-
-def _with_args(facts: PolicyFacts, args: Mapping[str, Any]) -> PolicyFacts:
-    return replace(facts, env_id=args.get("env_id"), seed=args.get("seed"))
 
 
 def _mean_return(paths: RunPaths) -> float | None:
@@ -158,14 +141,9 @@ def _mean_return(paths: RunPaths) -> float | None:
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
         return _number(read_json(paths.manifest)["headline"]["mean_return"])
     with contextlib.suppress(OSError):
-        with paths.events.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - _TAIL_BYTES))
-            lines = file.read().splitlines()
-        for line in reversed(lines):
-            with contextlib.suppress(ValueError, KeyError, TypeError):
-                event = parse_json(line)
-                if event["event"] == "heartbeat":
-                    return _number(event["payload"]["mean_return"])
+        for event in reversed(tail_events(paths.events)):
+            if event.event == EventKind.HEARTBEAT and "mean_return" in event.payload:
+                return _number(event.payload["mean_return"])
     return None
 
 

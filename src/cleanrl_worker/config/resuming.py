@@ -1,30 +1,101 @@
-"""The rules of resuming: what a run takes from its origin, what may differ, and what is said of it."""
+"""The rules of resuming and playing: what a run takes from its origin, what may differ, what is said of it.
+
+A file may name modules and algorithms: importing one runs its code, so somebody has to have asked for it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.config.checkpoint_files import Origin, find_origin, locate
 from cleanrl_worker.config.modes import RESUME
-from cleanrl_worker.config.trust import (
-    environments_in,
-    module_of,
-    require_trust,
-    require_trusted_algorithm,
-    trusted_in,
-)
+from cleanrl_worker.config.policy_files import find_policy
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.curriculum.schedule import parse_schedule
-from cleanrl_worker.schemas import check_params, load_schema
-from mosaic.contract.errors import UserError
+from cleanrl_worker.schemas.check import check_params
+from cleanrl_worker.schemas.environments import EnvironmentEntry, find_environment
+from cleanrl_worker.schemas.model import load_schema
+from cleanrl_worker.schemas.spaces import describe_briefly, grid_of_dict
+from mosaic.contract.errors import UntrustedModuleError, UserError, closest
 from mosaic.contract.outside import parse_json
-from mosaic.contract.paths import named_path
+from mosaic.contract.paths import VarPaths, named_path, resolve_var
 from mosaic.contract.secrets import references_in
 
 if TYPE_CHECKING:
     from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
+
+TRUSTED = "trust_modules"
+"""The extra that lists what the user has said yes to."""
+_NAMES_IN_KWARGS = ("env_id", "env", "id", "entry_point")
+
+
+def module_of(env_id: object) -> str:
+    """The module in `module:EnvId`, which is imported to make the environment; empty for none."""
+    return env_id.rpartition(":")[0] if isinstance(env_id, str) else ""
+
+
+def require_trust(
+    path: Path, named: Iterable[object], kwargs: object = None, trusted: Iterable[str] = ()
+) -> None:
+    """Refuse to import what only a file names: `named` are environments, `kwargs` what they are made with.
+
+    What the user submitted with the run that the file is of, by our own record of it, may be imported.
+    """
+    inner = [kwargs.get(name) for name in _NAMES_IN_KWARGS] if isinstance(kwargs, Mapping) else []
+    modules = dict.fromkeys(filter(None, map(module_of, (*named, *inner))))
+    foreign = [module for module in modules if module not in set(trusted)]
+    if foreign and (foreign := [module for module in foreign if module not in set(_submitted(path))]):
+        raise UntrustedModuleError(
+            f"{path} names the module '{foreign[0]}', whose code would be run: name the environment "
+            f"yourself, or add --trust {foreign[0]} ('{TRUSTED}' in a config) if you know it.",
+            foreign[0],
+        )
+
+
+def require_trusted_algorithm(origin: Origin, trusted: Iterable[str] = ()) -> None:
+    """Refuse to import the file of an algorithm that only a checkpoint or a policy names."""
+    if origin.file is None or origin.algo in set(trusted) or origin.file.path in set(_submitted(origin.path)):
+        return
+    raise UntrustedModuleError(
+        f"{origin.path} names the algorithm {origin.algo}, whose code would be run: name the algorithm "
+        f"yourself, or add --trust {origin.algo} ('{TRUSTED}' in a config) if you know it.",
+        str(origin.algo),
+    )
+
+
+def trusted_in(extras: Mapping[str, Any]) -> list[str]:
+    """The modules that a config allows a file to name."""
+    given = extras.get(TRUSTED) or []
+    if not isinstance(given, list) or not all(isinstance(name, str) for name in given):
+        raise UserError(f"'extras.{TRUSTED}' is {given!r:.80}, but it must be a list of modules.")
+    return given
+
+
+def _submitted(path: Path) -> Iterator[str]:
+    """The modules that the run to which a file belongs was submitted with."""
+    paths = VarPaths(resolve_var())
+    try:
+        run_id = path.resolve().relative_to(paths.runs.resolve()).parts[0]
+        config = json.loads(paths.run_config(run_id).read_bytes())["metadata"]["worker"]["config"]
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return
+    extras = config.get("extras") or {}
+    yield str(config.get("algo"))
+    yield module_of(config.get("env_id"))
+    yield from map(module_of, environments_in(extras.get("curriculum_schedule")))
+    yield from map(module_of, (extras.get("env_kwargs") or {}).values())
+    yield from extras.get(TRUSTED) or []
+
+
+def environments_in(curriculum: Any) -> list[object]:
+    """The environments of a curriculum in whatever form it is written."""
+    schedule = parse_schedule(curriculum)
+    return [] if schedule is None else [stage.env_id for stage in schedule.stages]
+
 
 FREE = frozenset(
     [
@@ -38,41 +109,46 @@ _ANNEALED = {"anneal_lr": "the learning rate", "exploration_fraction": "the shar
 _NOT_IN_MODEL = {"sac_continuous_action": ", Q networks, alpha"}
 
 
-def is_free(name: str) -> bool:
-    """Whether a resumed run may have another value of this argument than its checkpoint."""
-    return name in FREE or name.startswith("eval_")
-
-
 def fill_in(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """A config's fields with what its checkpoint knows in place of what is not given."""
+    """A config's fields with what its checkpoint or policy knows in place of what is not given."""
     extras = {**fields["extras"]}
+    resumes = extras["mode"] == RESUME
+    key, what = ("policy_path", "a model, a checkpoint")
+    if resumes:
+        key, what = ("checkpoint_path", "a checkpoint, a model")
     # A model to go on from may also be called what a policy to play is called.
-    named = extras.pop("policy_path", None)
-    named = extras.get("checkpoint_path") or named
+    other = extras.pop("policy_path", None) if resumes else None
+    named = extras.get(key) or other
     if not isinstance(named, str) or not named:
-        raise UserError(
-            f"'extras.checkpoint_path' is missing: mode {RESUME} needs a checkpoint, a model or a run."
-        )
-    extras["checkpoint_path"] = named
+        raise UserError(f"'extras.{key}' is missing: mode {extras['mode']} needs {what} or a run.")
+    extras[key] = named
     filled = {**fields, "extras": extras}
-    needed = ("algo", "env_id", "total_timesteps")
-    if named_path(named, folder) == Path(named) and all(fields.get(name) is not None for name in needed):
+    # Only a file can be played: of a folder the newest policy is looked for.
+    found = named_path(named, folder) == Path(named) and (resumes or not Path(named).is_dir())
+    if found and all(fields.get(name) is not None for name in ("algo", "env_id", "total_timesteps")):
         return filled
-    extras["checkpoint_path"] = str(locate(named, folder))
-    origin = find_origin(Path(extras["checkpoint_path"]))
-    known = {"algo": origin.algo, **{name: origin.args.get(name) for name in (*needed[1:], "seed")}}
+    extras[key] = str(locate(named, folder)) if resumes else find_policy(named, folder).path
+    origin, trusted = find_origin(Path(extras[key])), trusted_in(extras)
+    args = origin.args
+    known = {"algo": origin.algo, **{name: args.get(name) for name in ("env_id", "total_timesteps", "seed")}}
+    if not resumes:
+        # Nothing is trained: the budget is that of the training which it comes from.
+        known["total_timesteps"] = args.get("total_timesteps", 1)
     if fields.get("algo") is None:
-        require_trusted_algorithm(origin, trusted_in(extras))
+        require_trusted_algorithm(origin, trusted)
         if origin.algo is None:
             raise UserError(
                 f"{origin.path} does not say which algorithm it is of: name algorithm and environment."
             )
     if fields.get("env_id") is None:
-        require_trust(origin.path, [known["env_id"]], trusted=trusted_in(extras))
-    kwargs = as_object(origin.args.get("env_kwargs"))
-    if any(references_in(kwargs)) and fields.get("env_id") in (None, known["env_id"]):
-        # Who asks for the run has to give these secrets again.
-        extras.setdefault("env_kwargs", kwargs)
+        require_trust(origin.path, [known["env_id"]], trusted=trusted)
+    kwargs = as_object(args.get("env_kwargs"))
+    if kwargs and fields.get("env_id") in (None, known["env_id"]) and "env_kwargs" not in extras:
+        if not resumes:
+            require_trust(origin.path, [], kwargs, trusted)
+        # Of a resumed run, who asks for it has to give these secrets again; all else it takes over later.
+        if not resumes or any(references_in(kwargs)):
+            extras["env_kwargs"] = kwargs
     return filled | {name: value for name, value in known.items() if fields.get(name) is None}
 
 
@@ -89,16 +165,15 @@ def check_resume(config: CleanRLWorkerConfig, origin: Origin) -> None:
     _require_trust(config, origin)
     if origin.step is None:
         return
-    given["env_id"] = config.env_id
-    if config.effective_seed is not None:
-        given["seed"] = config.effective_seed
+    given |= {name: value for name, value in config.named_values().items() if value is not None}
     if "env_kwargs" in config.extras:
         given["env_kwargs"] = config.extras["env_kwargs"] or {}
     if "curriculum_schedule" in config.extras:
         given["curriculum"] = config.extras["curriculum_schedule"]
     refuse_changes(origin, given)
     check_budget(origin, config.total_timesteps)
-    if _left(origin, config.total_timesteps) <= 0:
+    together = int(origin.args.get("num_envs", 1))
+    if config.total_timesteps // together <= origin.step // together:
         raise UserError(
             f"{origin.path} has trained all of its {config.total_timesteps:,} steps: to extend it, "
             "give a larger total_timesteps (`mosaic train --resume … --extend N`)."
@@ -123,7 +198,8 @@ def refuse_changes(origin: Origin, given: Mapping[str, Any]) -> None:
             value, was = as_object(value), as_object(was)
         elif name == "curriculum":
             value, was = _as_stages(value), _as_stages(was)
-        if not is_free(name) and name in origin.args and value != was:
+        free = name in FREE or name.startswith("eval_")
+        if not free and name in origin.args and value != was:
             raise UserError(
                 f"{name} is {value!r}, but {was!r} in {origin.path}: a resumed run keeps it, "
                 "so leave it out or begin a new run."
@@ -186,12 +262,6 @@ def explain_values(origin: Origin, algo: str, args: Mapping[str, Any], total: in
     return f"{text}, to {total:,} steps instead of {before:,}; {said if annealed else 'nothing is annealed'}."
 
 
-def _left(origin: Origin, total: int) -> int:
-    """How many steps of all environments together are left."""
-    together = int(origin.args.get("num_envs", 1))
-    return total // together - (origin.step or 0) // together
-
-
 def _given_params(config: CleanRLWorkerConfig) -> dict[str, Any]:
     """What the config says of the algorithm's parameters, in either of the two places."""
     return {**config.flags(), **(config.extras.get("algo_params") or {})}
@@ -211,3 +281,40 @@ def as_object(value: Any) -> Any:
         return parse_json(value or "{}")
     except ValueError:
         return value
+
+
+def check_policy(config: CleanRLWorkerConfig, origin: Origin, entry: EnvironmentEntry | None) -> None:
+    """Raise UserError when an override does not fit the policy that is to be played."""
+    schema = load_schema(config.algo)
+    if schema is None:
+        raise unplayable(config.algo)
+    if origin.name not in (None, schema.name):
+        raise UserError(f"{origin.path} is a policy of {origin.name}, not of {schema.name}: leave algo out.")
+    if config.extras.get("env_kwargs") is None and origin.args.get("env_id") == config.env_id:
+        kwargs = as_object(origin.args.get("env_kwargs"))
+        require_trust(origin.path, [], kwargs, trusted_in(config.extras))
+    trained = find_environment(str(origin.args.get("env_id")))
+    if entry is None or trained is None or origin.args.get("env_kwargs") not in (None, "{}"):
+        return
+    for role in ("observation", "action"):
+        spaces = (getattr(one, role) for one in (trained, entry))
+        # Of a grid world a policy gets the picture.
+        was, now = (grid_of_dict(space) or space for space in spaces)
+        if _as_seen(was) != _as_seen(now):
+            known, here = describe_briefly(was), describe_briefly(now)
+            numbers = f" ({here} instead of {known})" if here != known else ""
+            raise UserError(
+                f"{origin.path} was trained on {trained.env_id}, and {config.env_id} has other {role}s"
+                f"{numbers}: leave the environment out, or name one with the same spaces."
+            )
+
+
+def unplayable(algo: str) -> UserError:
+    """What is said of an algorithm that is not known."""
+    hint = closest(algo, DEFAULT_ALGO_REGISTRY) or f"; known are {', '.join(DEFAULT_ALGO_REGISTRY)}."
+    return UserError(f"There is no algorithm '{algo}' whose models can be played{hint}")
+
+
+def _as_seen(space: Mapping[str, Any]) -> dict[str, Any]:
+    """What of a space decides whether a network fits it: not bounds, nor how exact the numbers are."""
+    return {name: value for name, value in space.items() if name not in ("low", "high", "dtype", "start")}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from cleanrl_worker.config.live import LiveSettings
 from cleanrl_worker.config.modes import MODE_TARGETS, MODES, RESUME, TRAIN, check_settings
 from cleanrl_worker.config.registry import find_algorithm_file
-from cleanrl_worker.config.script_flags import OWN_BUDGET, looks_foreign
+from cleanrl_worker.config.scripts import OWN_BUDGET, looks_foreign, own_budget
 from cleanrl_worker.config.shell_scripts import fill_in_script, is_shell_script
 from cleanrl_worker.schemas.check import GREATEST_SEED, LIMITS
 from mosaic.contract.errors import UserError, closest
@@ -37,8 +37,6 @@ RESERVED_EXTRAS = frozenset(
 LONGEST = int(LIMITS["int"])
 """The largest budget."""
 _FIELDS = ("run_id", "algo", "env_id", "total_timesteps", "seed", "worker_id", "agent_id", "extras")
-
-
 _KINDS = {
     "algo_params": (Mapping, "an object"),
     "env_kwargs": (Mapping, "an object"),
@@ -77,6 +75,11 @@ class CleanRLWorkerConfig:
     def effective_seed(self) -> int | None:
         override = self.extras.get("seed_override")
         return self.seed if override is None else int(override)
+
+    def named_values(self) -> dict[str, Any]:
+        """What every run says of its training, by the names of parameters."""
+        values = {"env_id": self.env_id, "total_timesteps": self.total_timesteps}
+        return {**values, "seed": self.effective_seed}
 
     def schedule(self) -> Schedule | None:
         """The curriculum, if there is one."""
@@ -142,12 +145,14 @@ def parse_worker_config(payload: Any, folder: Path | None = None) -> CleanRLWork
     folder = folder or user_folder()
     fields = _filled_in({**fields, "extras": extras}, mode, folder)
     extras = fields["extras"]
-    own_file = _algorithm_file(fields, folder)
+    upstream = extras.get("module_source") == "upstream"
+    own_file = None if upstream else find_algorithm_file(str(fields.get("algo")), folder)
     if own_file is not None:
         fields = {**fields, "algo": own_file}
     others = {name: value for name, value in extras.items() if not is_reserved(name)}
     seed = fields.get("seed")
-    foreign = own_file is None and _is_foreign(fields)
+    # Somebody's script may have a budget that nobody else knows, and other seeds.
+    foreign = own_file is None and (upstream or looks_foreign(str(fields.get("algo"))))
     if seed is not None:
         seed = _whole(fields, "seed", prefix, 0, None if foreign else GREATEST_SEED)
     if extras.get("seed_override") is not None:
@@ -174,23 +179,13 @@ def _filled_in(fields: Mapping[str, Any], mode: str, folder: Path) -> Mapping[st
     The readers of these are imported where they are needed: a run that just trains has none of them.
     """
     algo = fields.get("algo")
-    if mode in MODE_TARGETS:
-        from cleanrl_worker.config.playing import fill_in_policy
-
-        fields = fill_in_policy(fields, folder)
-    elif mode == RESUME:
+    if mode in MODE_TARGETS or mode == RESUME:
         from cleanrl_worker.config.resuming import fill_in
 
         fields = fill_in(fields, folder)
     elif isinstance(algo, str) and is_shell_script(algo):
         fields = fill_in_script(fields, algo, folder)
-    elif (
-        isinstance(algo, str)
-        and fields.get("total_timesteps") is None
-        and _algorithm_file(fields, folder) is None
-    ):
-        from cleanrl_worker.config.scripts import own_budget
-
+    elif isinstance(algo, str) and fields.get("total_timesteps") is None:
         budget = own_budget(algo, fields["extras"].get("module_source"), folder)
         fields = {**fields, "total_timesteps": budget}
     if fields["extras"].get("curriculum_schedule") is None:
@@ -199,18 +194,6 @@ def _filled_in(fields: Mapping[str, Any], mode: str, folder: Path) -> Mapping[st
 
     schedule = parse_schedule(fields["extras"]["curriculum_schedule"])
     return fields if schedule is None else with_target(fields, schedule)
-
-
-def _algorithm_file(fields: Mapping[str, Any], folder: Path) -> str | None:
-    """The absolute path of the user's file that is an algorithm on the training kit."""
-    if fields["extras"].get("module_source") == "upstream":
-        return None
-    return find_algorithm_file(str(fields.get("algo")), folder)
-
-
-def _is_foreign(fields: Mapping[str, Any]) -> bool:
-    """Whether somebody's script runs, which may have a budget that nobody else knows, and other seeds."""
-    return fields["extras"].get("module_source") == "upstream" or looks_foreign(str(fields.get("algo")))
 
 
 def _nested(payload: Mapping[str, Any]) -> Mapping[str, Any]:

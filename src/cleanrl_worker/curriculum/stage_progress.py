@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from cleanrl_worker.curriculum.conditions import Counts
-from cleanrl_worker.curriculum.schedule import Schedule
+from cleanrl_worker.curriculum.schedule import Counts, Schedule
 from mosaic.analytics.event_files import ScalarChunk
 from mosaic.analytics.event_files.parser import Series
 from mosaic.analytics.headline import EpisodeLog
@@ -32,7 +31,10 @@ class StageProgress:
         """Takes in what a poll returned."""
         for chunk in chunks:
             if chunk.purge_from is not None:
-                self._purge(chunk.purge_from)
+                # A run that goes on from a checkpoint takes back what came after it.
+                self._began = {index: at for index, at in self._began.items() if at < chunk.purge_from}
+                for log in self._logs:
+                    log.purge(chunk.purge_from)
             for tag, series in chunk.series.items():
                 self._take(tag, series)
 
@@ -45,12 +47,6 @@ class StageProgress:
         elif tag == STEPS_TAG and len(series):
             self._steps = int(series.values[-1])
 
-    def _purge(self, step: int) -> None:
-        """A run that goes on from a checkpoint takes back what came after it."""
-        self._began = {index: at for index, at in self._began.items() if at < step}
-        for log in self._logs:
-            log.purge(step)
-
     @property
     def index(self) -> int:
         """The stage that the run is in, counted from 0."""
@@ -62,7 +58,8 @@ class StageProgress:
 
     def as_json(self, step: int) -> dict[str, Any]:
         """Where the run is in its curriculum after `step` steps."""
-        counts = self._counts()
+        log = self._logs[self.index]
+        counts = Counts(self._steps, log.count, log.mean())
         return {
             "stage": self.index + 1,
             "stages": len(self._schedule.stages),
@@ -85,10 +82,6 @@ class StageProgress:
             }
             for index, (stage, log) in enumerate(zip(self._schedule.stages, self._logs, strict=True))
         ]
-
-    def _counts(self) -> Counts:
-        log = self._logs[self.index]
-        return Counts(self._steps, log.count, log.mean())
 
     def _progress(self, counts: Counts, step: int) -> float:
         condition = self._schedule.stages[self.index].condition

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from mosaic.contract.errors import UserError, closest
@@ -18,43 +17,37 @@ _KEYS = ("curriculum", "tasks", "success_return", "arguments")
 _EVERY = ("update_interval", "update_interval_steps")
 _USUAL_INTERVAL = 100
 
-ARGUMENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "DomainRandomization": (),
-        _BATCHED: ("batch_size", "warmup_batches"),
-        PROGRESS: (*_EVERY, "ema_alpha", "p_theta", "uniform_prob", "normalize_success"),
-    }
-)
+ARGUMENTS: Mapping[str, tuple[str, ...]] = {
+    "DomainRandomization": (),
+    _BATCHED: ("batch_size", "warmup_batches"),
+    PROGRESS: (*_EVERY, "ema_alpha", "p_theta", "uniform_prob", "normalize_success"),
+}
 """The curricula that can be used, each with those of its arguments that may be given."""
 
 _LEAST = {"batch_size": 1, "warmup_batches": 0, **dict.fromkeys(_EVERY, 1)}
-_EVALUATES = (
-    f"it evaluates the policy on every task by itself; {PROGRESS} learns from training's own episodes"
-)
-_CRITIC = "it scores tasks by the errors of a critic, and an episode's return does not tell them"
-_STRATA = "it needs tasks in groups, and here they are one list"
-_NUMBERS = "it draws numbers, and tasks are environments here"
-_AGENTS = "it draws opponents, and there is one agent here"
-_CHOICE = "it chooses nothing by itself; a list of stages does what it does"
 _REFUSED = {
-    "LearningProgress": _EVALUATES,
-    "Learnability": _EVALUATES,
-    "OMNI": _EVALUATES,
-    "OMNILearnability": _EVALUATES,
-    "PrioritizedLevelReplay": _CRITIC,
-    "CentralPrioritizedLevelReplay": _CRITIC,
-    "DirectPrioritizedLevelReplay": _CRITIC,
-    "StratifiedLearningProgress": _STRATA,
-    "StratifiedDomainRandomization": _STRATA,
-    "StratifiedLearnability": _STRATA,
-    "StratifiedOnlineLearningProgress": _STRATA,
-    "SimulatedAnnealing": _NUMBERS,
-    "ExpandingBox": _NUMBERS,
-    "SelfPlay": _AGENTS,
-    "FictitiousSelfPlay": _AGENTS,
-    "PrioritizedFictitiousSelfPlay": _AGENTS,
-    "Constant": _CHOICE,
-    "Manual": _CHOICE,
+    **dict.fromkeys(
+        ("LearningProgress", "Learnability", "OMNI", "OMNILearnability"),
+        f"it evaluates the policy on every task by itself; {PROGRESS} learns from training's own episodes",
+    ),
+    **dict.fromkeys(
+        ("PrioritizedLevelReplay", "CentralPrioritizedLevelReplay", "DirectPrioritizedLevelReplay"),
+        "it scores tasks by the errors of a critic, and an episode's return does not tell them",
+    ),
+    **{
+        f"Stratified{name}": "it needs tasks in groups, and here they are one list"
+        for name in ("LearningProgress", "DomainRandomization", "Learnability", PROGRESS)
+    },
+    **dict.fromkeys(
+        ("SimulatedAnnealing", "ExpandingBox"), "it draws numbers, and tasks are environments here"
+    ),
+    **dict.fromkeys(
+        ("SelfPlay", "FictitiousSelfPlay", "PrioritizedFictitiousSelfPlay"),
+        "it draws opponents, and there is one agent here",
+    ),
+    **dict.fromkeys(
+        ("Constant", "Manual"), "it chooses nothing by itself; a list of stages does what it does"
+    ),
     "SequentialCurriculum": "write its stages as a list, which needs no Syllabus-RL and counts exactly",
     "SyncedBatchedDomainRandomization": f"its learner has to tell it of updates; use {_BATCHED}",
 }

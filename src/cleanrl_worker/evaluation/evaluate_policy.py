@@ -2,26 +2,170 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
+import json
+import math
 import os
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-from cleanrl_worker.config.checkpoint_files import CHECKPOINT_SUFFIX, link_or_copy, list_checkpoints
+from cleanrl_worker.config.checkpoint_files import (
+    CHECKPOINT_SUFFIX,
+    card_path,
+    link_or_copy,
+    list_checkpoints,
+)
 from cleanrl_worker.config.modes import POLICY_EVAL
-from cleanrl_worker.config.policy_card import card_path
-from cleanrl_worker.evaluation.batches import BATCH, EvalSettings, run_batched_evaluation
+from cleanrl_worker.evaluation.episodes import EPISODE_CAP, FIRST_SEED, EpisodeFilms, Limits, evaluate
 from cleanrl_worker.evaluation.models import SavedModel, open_model
+from cleanrl_worker.evaluation.record import EvalRecord
 from cleanrl_worker.kit.args import SEEDS, Bounds
 from cleanrl_worker.kit.backend import open_backend
+from cleanrl_worker.kit.envs import EpisodeEnvs
 from cleanrl_worker.kit.parsing import parse_args
 from cleanrl_worker.kit.script import run_script
 from cleanrl_worker.kit.stopping import StopSignals
 from cleanrl_worker.kit.video import warn
+from cleanrl_worker.portable import probe
+from cleanrl_worker.portable.fastlane.drawing import choose_drawing
 from mosaic.analytics.eval_summary import EvalSummary
-from mosaic.contract.errors import NotFoundError
+from mosaic.analytics.film import require_av
+from mosaic.contract.errors import NotFoundError, UserError
+
+BATCH = 50
+MOST_ENVS = 32
+"""A network takes hardly longer for so many observations than for one; beyond, little is won."""
+
+
+@dataclass(frozen=True)
+class EvalSettings:
+    """How a policy is evaluated."""
+
+    episodes: int = BATCH
+    batch_size: int = BATCH
+    repeat: bool = False
+    """Play batches until somebody stops that."""
+    deterministic: bool = True
+    gamma: float = 0.99
+    seed: int = 1
+    """Episode n starts from `FIRST_SEED` + seed + n, as in evaluations while training."""
+    num_envs: int | None = None
+    max_episode_steps: int | None = None
+    max_seconds: float | None = None
+    video_folder: Path | None = None
+
+    @property
+    def first_seed(self) -> int:
+        """That of the first episode."""
+        return FIRST_SEED + self.seed
+
+    def environments(self) -> int:
+        """How many are played together: as many as is asked for, else so that all are busy to the end."""
+        if self.num_envs is not None:
+            return min(self.num_envs, self.batch_size)
+        rounds = math.ceil(self.batch_size / MOST_ENVS)
+        return math.ceil(self.batch_size / rounds)
+
+
+def run_batched_evaluation(
+    model: SavedModel,
+    settings: EvalSettings,
+    folder: Path,
+    check_stop: Callable[[], None] = lambda: None,
+    report: Callable[[EvalSummary], None] = lambda summary: None,
+) -> EvalSummary:
+    """Play all batches and leave the results in `folder`; `check_stop` may raise at any step.
+
+    `report` is told of each batch once its files are written.
+    """
+    until = math.inf if settings.max_seconds is None else time.monotonic() + settings.max_seconds
+    limits = Limits(settings.max_episode_steps, until, settings.gamma)
+    target = None if settings.repeat else settings.episodes
+    with contextlib.ExitStack() as stack:
+        envs, films = stack.enter_context(_environments(model, settings))
+        policy = model.load_policy(envs)
+        for note in policy.notes:
+            warn(note)
+        told = {**describe(model, settings), "notes": list(policy.notes)}
+        record = stack.enter_context(contextlib.closing(EvalRecord(folder, told, target)))
+        summary = record.summary
+        done = len(record.episodes)
+        while summary is None or (time.monotonic() < until and (target is None or done < target)):
+            size = settings.batch_size if target is None else min(settings.batch_size, target - done)
+            if films is not None:
+                films.first_number = done
+            start, seed = time.monotonic(), settings.first_seed + done
+            found = evaluate(policy, envs, size, seed, settings.deterministic, check_stop, limits, films)
+            summary = record.add(found.episodes, time.monotonic() - start)
+            done = len(record.episodes)
+            report(summary)
+    _say_what_was_cut(summary, settings)
+    return summary
+
+
+def describe(model: SavedModel, settings: EvalSettings) -> dict[str, Any]:
+    """What is played and how, for the summary: two evaluations with the same of these can be compared."""
+    return {
+        "path": model.name,
+        "algo": model.spec.name,
+        "env_id": model.args.env_id,
+        "env_kwargs": probe.parse_kwargs(model.args.env_kwargs),
+        "step": model.step,
+        "deterministic": settings.deterministic,
+        "gamma": settings.gamma,
+        "first_seed": settings.first_seed,
+        "num_envs": settings.environments(),
+        "max_episode_steps": settings.max_episode_steps,
+    }
+
+
+def _say_what_was_cut(summary: EvalSummary, settings: EvalSettings) -> None:
+    cut = summary.overall.cut_off
+    if cut:
+        steps = settings.max_episode_steps or EPISODE_CAP
+        why = f"after {steps:,} steps"
+        if settings.max_seconds is not None:
+            why += f" or when {settings.max_seconds:g} s were over"
+        warn(f"{cut:,} of {summary.overall.episodes:,} episodes were cut off {why}.")
+
+
+@contextlib.contextmanager
+def _environments(
+    model: SavedModel, settings: EvalSettings
+) -> Iterator[tuple[EpisodeEnvs, EpisodeFilms | None]]:
+    """The environments, and what films them if that is wanted and can be."""
+    rate = None if settings.video_folder is None else _prepare_pictures(model)
+    if settings.video_folder is None or rate is None:
+        with model.make_envs(settings.environments()) as envs:
+            yield envs, None
+        return
+    kwargs = {**probe.parse_kwargs(model.args.env_kwargs), "render_mode": "rgb_array"}
+    args = dataclasses.replace(model.args, env_kwargs=json.dumps(kwargs))
+    with dataclasses.replace(model, args=args).make_envs(settings.environments()) as envs:
+        yield envs, EpisodeFilms(settings.video_folder, envs, rate)
+
+
+def _prepare_pictures(model: SavedModel) -> float | None:
+    """How many pictures a second of play has; None, with a word, when the environment draws none."""
+    require_av("eval_capture_video")
+    choose_drawing()
+    try:
+        env = probe.make_environment(model.args.env_id, probe.parse_kwargs(model.args.env_kwargs))
+    except probe.ProbeError as error:
+        raise UserError(str(error)) from error
+    try:
+        if "rgb_array" in env.metadata.get("render_modes", ()):
+            return float(env.metadata.get("render_fps") or 30.0)
+    finally:
+        env.close()
+    warn(f"Videos are off: {model.args.env_id} cannot draw pictures (it has no render mode 'rgb_array').")
+    return None
+
 
 OWN_FOLDER = Path("policy")
 RUN_VARIABLE = "CLEANRL_RUN_ID"
@@ -67,7 +211,7 @@ def evaluate_policy(args: Args, stop: StopSignals) -> None:
     path = take_policy(named) if RUN_VARIABLE in os.environ else named
     model = replace(open_model(path, args.algo, args.env_id, args.env_kwargs), name=str(named))
     settings = settings_of(args, model)
-    open_backend(model.entry.spec.backend, settings.first_seed)
+    open_backend(model.spec.backend, settings.first_seed)
     run_batched_evaluation(model, settings, Path(), stop.check, _print_batch)
 
 

@@ -18,6 +18,8 @@ from cleanrl_worker.kit.discrete_actions import DiscreteActions, choice_slices
 from cleanrl_worker.kit.policy import Floats, Policy, PolicyOutput, Spaces
 from cleanrl_worker.kit.torch_backend import load_weights
 
+Network = Callable[[Tensor], Tensor]
+
 
 class TorchPolicy(Policy):
     """A policy whose networks are torch's; those without memory need say only how they choose and judge."""
@@ -54,13 +56,7 @@ class TorchPolicy(Policy):
 class CategoricalPolicy(TorchPolicy):
     """Draws each choice from probabilities; the best is the likeliest."""
 
-    def __init__(
-        self,
-        logits: Callable[[Tensor], Tensor],
-        value: Callable[[Tensor], Tensor],
-        action_space: Any,
-        images: bool = False,
-    ) -> None:
+    def __init__(self, logits: Network, value: Network, action_space: Any, images: bool = False) -> None:
         super().__init__(images)
         self._logits = logits
         self._value = value
@@ -124,7 +120,7 @@ class RecurrentPolicy(CategoricalPolicy):
 class GreedyPolicy(TorchPolicy):
     """Takes the action of the highest value; else, in a share `epsilon` of all steps, any."""
 
-    def __init__(self, values: Callable[[Tensor], Tensor], action_space: Any, epsilon: float) -> None:
+    def __init__(self, values: Network, action_space: Any, epsilon: float) -> None:
         super().__init__()
         self._values = values
         self._actions = DiscreteActions(action_space)
@@ -148,10 +144,7 @@ class BoxPolicy(TorchPolicy):
     """Makes real numbers within bounds out of observations and noise; the best is without noise."""
 
     def __init__(
-        self,
-        draw: Callable[[Tensor, Tensor], Tensor],
-        action_space: Any,
-        value: Callable[[Tensor], Tensor] | None = None,
+        self, draw: Callable[[Tensor, Tensor], Tensor], action_space: Any, value: Network | None = None
     ) -> None:
         super().__init__()
         self._draw = draw

@@ -9,7 +9,6 @@ import os
 from collections.abc import Sequence
 from dataclasses import astuple, fields
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -92,26 +91,26 @@ class EvalRecord:
         self._folder = folder
         self._policy = policy
         self._target = target
-        self._earlier = _read_earlier(folder, policy)
-        self.episodes = _read_table(folder / TABLE, self._earlier) if self._earlier else []
+        try:
+            earlier = read_eval_summary(folder)
+        except MosaicError:
+            earlier = None
+        self.summary = earlier if earlier is not None and earlier.policy == policy else None
+        """How the evaluation stands; None before its first batch."""
+        self.episodes = _read_table(folder / TABLE, self.summary) if self.summary else []
         done = len(self.episodes)
-        if self._earlier is None or done < self._earlier.overall.episodes:
-            self._earlier, self.episodes, done = None, [], 0
+        if self.summary is None or done < self.summary.overall.episodes:
+            self.summary, self.episodes, done = None, [], 0
         try:
             write_patiently(self._write_table)
             self._curves = write_patiently(lambda: PatientEvents(folder / CURVES, purge_step=done + 1))
         except OSError as error:
             raise _unwritable(folder, error) from error
 
-    @property
-    def summary(self) -> EvalSummary | None:
-        """How the evaluation stands; None before its first batch."""
-        return self._earlier
-
     def add(self, episodes: Sequence[PlayedEpisode], duration: float) -> EvalSummary:
         """Take in a batch that took `duration` seconds."""
-        batches = self._earlier.batches if self._earlier else ()
-        spent = self._earlier.overall.duration_seconds if self._earlier else 0.0
+        batches = self.summary.batches if self.summary else ()
+        spent = self.summary.overall.duration_seconds if self.summary else 0.0
         number = batches[-1].batch + 1 if batches else 1
         first = len(self.episodes)
         self.episodes += episodes
@@ -125,7 +124,7 @@ class EvalRecord:
             write_patiently(lambda: summary.write(self._folder))
         except OSError as error:
             raise _unwritable(self._folder, error) from error
-        self._earlier = summary
+        self.summary = summary
         return summary
 
     def _row(self, number: int) -> tuple[Any, ...]:
@@ -164,22 +163,6 @@ class EvalRecord:
     def close(self) -> None:
         """Close the curves."""
         self._curves.close()
-
-    def __enter__(self) -> EvalRecord:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-
-def _read_earlier(folder: Path, policy: dict[str, Any]) -> EvalSummary | None:
-    try:
-        found = read_eval_summary(folder)
-    except MosaicError:
-        return None
-    return found if found is not None and found.policy == policy else None
 
 
 def _read_table(path: Path, summary: EvalSummary) -> list[PlayedEpisode]:

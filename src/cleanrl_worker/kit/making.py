@@ -6,8 +6,7 @@ from typing import Any
 
 import gymnasium
 
-from cleanrl_worker.curriculum.schedule import Schedule, name_stage
-from cleanrl_worker.curriculum.stage_checks import check_spaces
+from cleanrl_worker.curriculum.schedule import Schedule, check_spaces, name_stage
 from cleanrl_worker.kit.video import warn
 from cleanrl_worker.portable import probe
 from cleanrl_worker.portable.fastlane.drawing import choose_drawing
@@ -48,7 +47,7 @@ class EnvMaker:
 
     def check(self, env_id: str, env: Env) -> EnvironmentEntry:
         """What an environment is like; UserError when the algorithm cannot train on it."""
-        entry = EnvironmentEntry.from_json(env_id, probe.describe_environment(env_id, env))
+        entry = EnvironmentEntry(env_id, **probe.describe_environment(env_id, env))
         check_fit(self._algo, entry)
         if self.record and "rgb_array" not in env.metadata.get("render_modes", ()):
             warn(f"Videos are off: {env_id} cannot draw pictures (it has no render mode 'rgb_array').")

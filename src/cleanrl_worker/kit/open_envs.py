@@ -4,15 +4,6 @@ from __future__ import annotations
 
 import gymnasium
 
-from cleanrl_worker.config.env_backends import (
-    ALE,
-    EXTRAS,
-    PYTHON,
-    TITLES,
-    check_backend,
-    choose_backend,
-    explain_backend,
-)
 from cleanrl_worker.curriculum.schedule import parse_schedule
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.envs import AtariOptions, Envs
@@ -22,7 +13,18 @@ from cleanrl_worker.kit.vector_env import VectorEnv, make_envs
 from cleanrl_worker.kit.video import warn
 from cleanrl_worker.portable import probe
 from cleanrl_worker.portable.fastlane.lane import is_unwatched
-from cleanrl_worker.schemas.environments import EnvironmentEntry, check_fit, find_environment
+from cleanrl_worker.schemas.environments import (
+    ALE,
+    EXTRAS,
+    PYTHON,
+    TITLES,
+    EnvironmentEntry,
+    check_backend,
+    check_fit,
+    choose_backend,
+    explain_backend,
+    find_environment,
+)
 from mosaic.contract.errors import UserError
 from mosaic.contract.extras import require_extra
 
@@ -62,7 +64,7 @@ def _prepare(spec: AlgorithmSpec, args: CommonArgs, backend: str) -> AtariOption
         check_fit(spec.name, known)
     try:
         kwargs = probe.parse_kwargs(args.env_kwargs)
-        entry = EnvironmentEntry.from_json(args.env_id, probe.describe_pool(backend, args.env_id, kwargs))
+        entry = EnvironmentEntry(args.env_id, **probe.describe_with(backend, args.env_id, kwargs))
     except probe.ProbeError as error:
         raise UserError(str(error)) from error
     check_fit(spec.name, entry)

@@ -26,8 +26,8 @@ from cleanrl_worker.kit.state import State
 from cleanrl_worker.portable import probe
 from cleanrl_worker.portable.fastlane.images import is_picture, picture_of
 from cleanrl_worker.portable.fastlane.lane import enter_making, is_unwatched, open_lane, unwatched
-from cleanrl_worker.portable.fastlane.row import TapRow
 from cleanrl_worker.portable.fastlane.tap import Tap, open_tap
+from cleanrl_worker.portable.fastlane.wrapper import TapRow
 
 Array = NDArray[Any]
 _DRAWN = ("envpool.atari", "envpool.box2d", "envpool.classic_control", "envpool.minigrid")

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from cleanrl_worker.config.env_backends import choose_backend, gymnasium_id
-from cleanrl_worker.config.policy_card import PolicyCard
-from cleanrl_worker.evaluation.in_training import Evaluator
+from cleanrl_worker.config.checkpoint_files import PolicyCard
+from cleanrl_worker.evaluation.episodes import Evaluator
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.backend import Backend, open_backend
 from cleanrl_worker.kit.checkpoints import Checkpoints
@@ -30,7 +29,8 @@ from cleanrl_worker.kit.stopping import Stopped, StopSignals
 from cleanrl_worker.kit.timing import Stopwatch
 from cleanrl_worker.kit.video import warn
 from cleanrl_worker.kit.writer import RunWriter
-from cleanrl_worker.schemas.together import check_together, warn_together
+from cleanrl_worker.schemas.check import check_together, warn_together
+from cleanrl_worker.schemas.environments import choose_backend, gymnasium_id
 from mosaic.contract.atomic import write_json
 from mosaic.contract.errors import MosaicError, UserError
 
@@ -295,11 +295,11 @@ class Run(Generic[ArgsT]):
         return fill_model(self.spec.model, lambda name: self._parts[name].state(), args)
 
     def _present_model(self, name: str) -> SavedModel:
-        from cleanrl_worker.evaluation.models import EvalEntry, SavedModel
+        from cleanrl_worker.evaluation.models import SavedModel
 
         card = self._card()
         weights = self.backend.decode_weights(self._model())
-        return SavedModel(name, EvalEntry(self.spec), self.args, weights, card.normaliser, card.step)
+        return SavedModel(name, self.spec, self.args, weights, card.normaliser, card.step)
 
     def _card(self) -> PolicyCard:
         args = {name: value for name, value in vars(self.args).items() if name != "resume_from"}
@@ -332,7 +332,7 @@ def open_run(spec: AlgorithmSpec, args: Any, stop: StopSignals) -> Iterator[Run[
     with contextlib.ExitStack() as opened:
         envs = opened.enter_context(contextlib.closing(open_envs(spec, args)))
         writer = opened.enter_context(RunWriter(args, checkpoints.earlier))
-        evaluator = opened.enter_context(Evaluator(args, backend, stop))
+        evaluator = opened.enter_context(contextlib.closing(Evaluator(args, backend, stop)))
         yield Run(spec, args, backend, envs, checkpoints, writer, evaluator, stop)
 
 

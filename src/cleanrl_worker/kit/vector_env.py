@@ -13,10 +13,8 @@ import numpy as np
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 from numpy.typing import NDArray
 
-from cleanrl_worker.curriculum.drawn_tasks import DrawnTasks
 from cleanrl_worker.curriculum.schedule import Schedule
-from cleanrl_worker.curriculum.stage_envs import StageEnvs
-from cleanrl_worker.curriculum.stages import Curriculum
+from cleanrl_worker.curriculum.stages import Curriculum, DrawnTasks, StageEnvs
 from cleanrl_worker.kit.env_errors import LARGEST, NOTHING, Blame, Shape, fit_array
 from cleanrl_worker.kit.envs import Episode, Step
 from cleanrl_worker.kit.episode_tape import EpisodeTape, random_state
@@ -25,7 +23,7 @@ from cleanrl_worker.kit.observations import array_observations
 from cleanrl_worker.kit.quickening import quicken
 from cleanrl_worker.kit.state import State
 from cleanrl_worker.kit.video import RecordedEnv, warn
-from cleanrl_worker.portable.fastlane.row import bare, take_taps
+from cleanrl_worker.portable.fastlane.wrapper import bare, take_taps
 
 Wrap = Callable[[gymnasium.Env[Any, Any]], gymnasium.Env[Any, Any]]
 

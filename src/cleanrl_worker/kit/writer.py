@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from time import monotonic
 
-from cleanrl_worker.config.policy_card import MODEL_SUFFIX, PolicyCard
+from cleanrl_worker.config.checkpoint_files import MODEL_SUFFIX, PolicyCard
 from cleanrl_worker.curriculum.stages import StageNote
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.disk_space import PatientEvents, write_patiently

@@ -38,7 +38,7 @@ from typing import Any
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PR_SET_PDEATHSIG = 1
-# `report.py`, which reads what is written here, has the same two.
+# `supervisor/stalls.py`, which reads what is written here, has the same two.
 STACK_SIGNAL = signal.SIGRTMAX - 2
 END_WORD = b"end"
 

@@ -6,6 +6,7 @@ Runs by its path in any interpreter from Python 3.8 on, with gymnasium 0.29 or 1
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.machinery
 import importlib.util
@@ -23,14 +24,15 @@ FAMILY_PACKAGES = (
     (r"dm_control/", "shimmy"),
     (r"mosaic/", "cleanrl_worker.kit.pixel_tasks"),
 )
-FAMILY_EXTRAS = {
-    "atari": "atari",
-    "minigrid": "minigrid",
-    "babyai": "minigrid",
-    "mujoco": "mujoco",
-    "dm_control": "dm_control",
-}
-
+# What a class comes from, the family that it is of, and the extra that installs it.
+FAMILIES = (
+    ("gymnasium.envs.box2d", "gymnasium", "box2d"),
+    ("gymnasium.envs.mujoco", "mujoco", "mujoco"),
+    ("gymnasium.envs", "gymnasium", None),
+    ("ale_py", "atari", "atari"),
+    ("minigrid", "minigrid", "minigrid"),
+    ("cleanrl_worker.", "mosaic", None),
+)
 
 # Steps of compiled backends, and the packages that they are in.
 BACKEND_PACKAGES = {"envpool": "envpool", "ale": "ale_py"}
@@ -111,13 +113,7 @@ def import_family(env_id: str) -> None:
     """Import the package that registers `env_id`, where its name tells which one that is."""
     for pattern, package in FAMILY_PACKAGES:
         if re.match(pattern, env_id):
-            try:
-                importlib.import_module(package)
-            except ImportError as error:
-                raise ProbeError(
-                    f"Environment '{env_id}' needs the package '{package}', which cannot be imported "
-                    f"({first_line(error)})."
-                ) from error
+            import_package(package, f"Environment '{env_id}'")
 
 
 def is_atari(env_id: str) -> bool:
@@ -125,15 +121,18 @@ def is_atari(env_id: str) -> bool:
     return ATARI.fullmatch(env_id) is not None
 
 
-def import_backend(backend: str, env_id: str) -> Any:
+def import_backend(backend: str) -> Any:
     """The package of a compiled backend."""
-    package = BACKEND_PACKAGES[backend]
+    return import_package(BACKEND_PACKAGES[backend], f"env_backend {backend}")
+
+
+def import_package(package: str, who: str) -> Any:
+    """The package that `who` needs."""
     try:
         return importlib.import_module(package)
     except ImportError as error:
         raise ProbeError(
-            f"env_backend {backend} needs the package '{package}', which cannot be imported "
-            f"({first_line(error)})."
+            f"{who} needs the package '{package}', which cannot be imported ({first_line(error)})."
         ) from error
 
 
@@ -150,7 +149,7 @@ def find_envpool(
 
     `kwargs` are the user's; `prepared` says how an algorithm wants the frames of a game.
     """
-    envpool = import_backend("envpool", env_id)
+    envpool = import_backend("envpool")
     match = ATARI.fullmatch(env_id)
     name, options = env_id, {**(prepared or {}), **with_secrets(kwargs)}
     if match is not None:
@@ -183,12 +182,12 @@ def envpool_spaces(spec: Any) -> tuple[Any, Any]:
 
 def envpool_family(name: str) -> str:
     """The module of EnvPool's that has an environment, such as `envpool.atari`."""
-    return str(import_backend("envpool", name).registration.registry.specs[name][0])
+    return str(import_backend("envpool").registration.registry.specs[name][0])
 
 
 def find_ale(env_id: str, kwargs: dict[str, Any]) -> dict[str, Any]:
     """What ALE's vector is told of a game, and of how Gymnasium's id means it."""
-    import_backend("ale", env_id)
+    import_backend("ale")
     import gymnasium
 
     if not is_atari(env_id) or env_id not in gymnasium.registry:
@@ -208,15 +207,13 @@ def check_options(backend: str, env_id: str, kwargs: dict[str, Any], known: Any)
             )
 
 
-def describe_pool(backend: str, env_id: str, kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The catalog's entry for an environment as a compiled backend has it."""
+def describe_with(backend: str, env_id: str, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The catalog's entry for an environment as a backend has it."""
     if backend == "ale":
         find_ale(env_id, kwargs)
-        env = make_environment(env_id, kwargs)
-        try:
+    if backend != "envpool":
+        with contextlib.closing(make_environment(env_id, kwargs)) as env:
             return describe_environment(env_id, env)
-        finally:
-            env.close()
     spec, _, _ = find_envpool(env_id, kwargs)
     space, actions = envpool_spaces(spec)
     key = grid_key(space)
@@ -254,23 +251,12 @@ def describe_environment(env_id: str, env: Any) -> dict[str, Any]:
 def family_of(env_id: str, spec: Any) -> tuple[str, str | None]:
     """Which family an environment belongs to, and the extra that installs it."""
     source = str(spec.entry_point) if spec else ""
-    if source.startswith("gymnasium.envs.box2d"):
-        return "gymnasium", "box2d"
-    if source.startswith("gymnasium.envs.mujoco"):
-        family = "mujoco"
-    elif source.startswith("gymnasium.envs"):
-        family = "gymnasium"
-    elif source.startswith("ale_py"):
-        family = "atari"
-    elif source.startswith("minigrid"):
-        family = "babyai" if env_id.startswith("BabyAI-") else "minigrid"
-    elif env_id.startswith("dm_control/"):
-        family = "dm_control"
-    elif source.startswith("cleanrl_worker."):
-        family = "mosaic"
-    else:
-        family = "custom"
-    return family, FAMILY_EXTRAS.get(family)
+    if env_id.startswith("dm_control/"):
+        return "dm_control", "dm_control"
+    for prefix, family, extra in FAMILIES:
+        if source.startswith(prefix):
+            return "babyai" if family == "minigrid" and env_id.startswith("BabyAI-") else family, extra
+    return "custom", None
 
 
 def describe_actions(space: Any) -> dict[str, Any]:
@@ -326,33 +312,19 @@ def uniform_bounds(box: Any) -> dict[str, float]:
     return bounds
 
 
-def find_module(name: str) -> dict[str, Any]:
-    """Whether a dotted module or a file is there, and where; nothing of it is run."""
-    if name.endswith(".py") or os.sep in name:
-        found = os.path.isfile(name)
-        return {"found": found, "origin": os.path.abspath(name) if found else None}
+def has_module(name: str) -> bool:
+    """Whether a dotted module is there; nothing of it is run."""
     prefer_own(name)
-    path: list[str] | None = None
-    spec: Any = None
+    path: Any = None
     parts = name.split(".")
-    for depth in range(len(parts)):
+    for depth in range(1, len(parts) + 1):
         # importlib.util.find_spec would run the parent packages.
-        spec = spec_in(".".join(parts[: depth + 1]), path)
-        if spec is None:
-            return {"found": False, "origin": None}
-        path = spec.submodule_search_locations
-        if path is None and depth + 1 < len(parts):
-            return {"found": False, "origin": None}
-    return {"found": True, "origin": spec.origin}
-
-
-def spec_in(name: str, path: list[str] | None) -> Any:
-    """The spec of one module among the children of `path`, or of a top-level module."""
-    for finder in sys.meta_path:
-        spec = finder.find_spec(name, path)
-        if spec is not None:
-            return spec
-    return None
+        found = (finder.find_spec(".".join(parts[:depth]), path) for finder in sys.meta_path)
+        spec = next((one for one in found if one is not None), None)
+        path = None if spec is None else spec.submodule_search_locations
+        if spec is None or (path is None and depth < len(parts)):
+            return False
+    return True
 
 
 def first_line(error: BaseException) -> str:
@@ -379,23 +351,10 @@ def parse_kwargs(text: str) -> dict[str, Any]:
     return kwargs
 
 
-def answer(options: argparse.Namespace) -> dict[str, Any]:
-    """What was asked for."""
-    if options.what == "module":
-        return find_module(options.name)
-    if options.backend in BACKEND_PACKAGES:
-        return describe_pool(options.backend, options.name, parse_kwargs(options.kwargs))
-    env = make_environment(options.name, parse_kwargs(options.kwargs))
-    try:
-        return describe_environment(options.name, env)
-    finally:
-        env.close()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("env", "module"))
-    parser.add_argument("name", help="an environment id, or a module's name or path")
+    parser.add_argument("name", help="an environment id, or a module's name")
     parser.add_argument("--kwargs", default="{}", help="keyword arguments for the environment, as JSON")
     parser.add_argument("--backend", default="python", help="what steps the environment")
     options = parser.parse_args()
@@ -408,7 +367,10 @@ def main() -> int:
     result_file = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     try:
-        result = answer(options)
+        if options.what == "module":
+            result: dict[str, Any] = {"found": has_module(options.name)}
+        else:
+            result = describe_with(options.backend, options.name, parse_kwargs(options.kwargs))
     except ProbeError as error:
         result = {"error": str(error)}
     with result_file:

@@ -1,12 +1,15 @@
-"""Checking parameters against a schema before anything starts."""
+"""Checking parameters before anything starts: each against its schema, and all of them against each other."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
-from cleanrl_worker.schemas.model import algorithms, load_schema
+from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.schemas.model import load_schema
 from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError, closest
 
@@ -16,16 +19,7 @@ GREATEST_SEED = 2**31 - 1
 """Seeds of environments and evaluations are counted on from here, and some generators take no more bits."""
 LIMITS = {"int": 10.0**15, "float": 1e30}
 """What no parameter is beyond, with whatever sign: more steps than a life has, more than networks hold."""
-WORDS = {
-    "true": True,
-    "yes": True,
-    "on": True,
-    "1": True,
-    "false": False,
-    "no": False,
-    "off": False,
-    "0": False,
-}
+WORDS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
 
 
 def check_params(algo: str, params: Mapping[str, object]) -> dict[str, object]:
@@ -35,7 +29,7 @@ def check_params(algo: str, params: Mapping[str, object]) -> dict[str, object]:
     """
     schema = load_schema(algo)
     if schema is None:
-        raise UserError(f"There is no algorithm '{algo}'{closest(algo, algorithms()) or '.'}")
+        raise UserError(f"There is no algorithm '{algo}'{closest(algo, DEFAULT_ALGO_REGISTRY) or '.'}")
     return check_values(Path(algo).name, schema.parameters, params)
 
 
@@ -66,9 +60,10 @@ def check_value(algo: str, parameter: ParamSchema, value: object) -> Value:
         typed = _convert(parameter, value)
     except ValueError:
         raise _refusal(algo, parameter, value) from None
-    if parameter.choices is not None and typed not in parameter.choices:
-        raise _refusal(algo, parameter, value)
-    if isinstance(typed, int | float) and not _inside(parameter, typed):
+    least = -math.inf if parameter.minimum is None else parameter.minimum
+    most = math.inf if parameter.maximum is None else parameter.maximum
+    outside = isinstance(typed, int | float) and not least <= typed <= most
+    if outside or (parameter.choices is not None and typed not in parameter.choices):
         raise _refusal(algo, parameter, value)
     check_limit(f"{algo} parameter '{parameter.name}'", typed)
     return typed
@@ -87,49 +82,27 @@ def check_limit(what: str, value: object) -> None:
 
 
 def _convert(parameter: ParamSchema, value: object) -> bool | int | float | str:
-    if parameter.type == "str" and isinstance(value, str):
-        return value
     if parameter.type == "bool":
-        return _to_bool(value)
-    if isinstance(value, bool):
-        raise ValueError(value)
-    if parameter.type == "int" and isinstance(value, int | float | str):
-        return _to_int(value)
-    if parameter.type == "float" and isinstance(value, int | float | str):
-        return _to_float(value)
+        value = WORDS.get(value.lower()) if isinstance(value, str) else value
+        if isinstance(value, bool):
+            return value
+    elif parameter.type == "str":
+        if isinstance(value, str):
+            return value
+    elif isinstance(value, int | float | str) and not isinstance(value, bool):
+        return _to_number(value, parameter.type == "int")
     raise ValueError(value)
 
 
-def _to_bool(value: object) -> bool:
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.lower() in WORDS:
-        return WORDS[value.lower()]
-    raise ValueError(value)
-
-
-def _to_int(value: int | float | str) -> int:
-    """A whole number, also when written `1e6` or `500_000`."""
-    if isinstance(value, str):
-        try:
+def _to_number(value: int | float | str, whole: bool) -> int | float:
+    """A number; a whole one also when written `1e6` or `500_000`."""
+    if whole and not isinstance(value, float):
+        with suppress(ValueError):
             return int(value)
-        except ValueError:
-            value = float(value)
-    if not math.isfinite(value) or value != int(value):
-        raise ValueError(value)
-    return int(value)
-
-
-def _to_float(value: int | float | str) -> float:
     number = float(value)
-    if not math.isfinite(number):
+    if not math.isfinite(number) or (whole and number != int(number)):
         raise ValueError(value)
-    return number
-
-
-def _inside(parameter: ParamSchema, value: float) -> bool:
-    low, high = parameter.minimum, parameter.maximum
-    return (low is None or value >= low) and (high is None or value <= high)
+    return int(number) if whole else number
 
 
 def _refusal(algo: str, parameter: ParamSchema, value: object) -> UserError:
@@ -151,3 +124,48 @@ def allowed(parameter: ParamSchema) -> str:
     elif parameter.maximum is not None:
         text += f" of at most {parameter.maximum:g}"
     return text + (" or null" if parameter.optional else "")
+
+
+LONGEST_NAME = 100
+"""Of an experiment: with environment, seed and time it becomes the name of a folder."""
+
+
+def check_together(values: Mapping[str, Any]) -> None:
+    """Raise UserError for values that may each be right, but not together. `values` has all parameters."""
+    total, envs = values["total_timesteps"], values["num_envs"]
+    if total < envs:
+        raise UserError(
+            f"total_timesteps is {total}, which is less than one step of {envs} "
+            "environments; raise it or lower num_envs."
+        )
+    rollout, parts = envs * values.get("num_steps", 0), values.get("num_minibatches", 0)
+    if parts > rollout:
+        raise UserError(
+            f"num_minibatches is {parts}, but a rollout has only {rollout} steps (num_envs times num_steps); "
+            "lower it."
+        )
+    size, buffer = values.get("batch_size", 0), values.get("buffer_size", 0)
+    if size > buffer:
+        raise UserError(f"batch_size is {size}, but the replay buffer holds only {buffer}; lower it.")
+    if values["eval_every"] and not values["eval_episodes"]:
+        raise UserError("eval_every asks for evaluations of no episodes; raise eval_episodes.")
+    low, high = values.get("v_min", 0.0), values.get("v_max", 1.0)
+    if not low < high:
+        raise UserError(f"v_min is {low}, which is not less than v_max, {high}; lower it.")
+    if len(values["exp_name"]) > LONGEST_NAME:
+        raise UserError(f"exp_name has {len(values['exp_name'])} characters; {LONGEST_NAME} are the most.")
+
+
+def warn_together(values: Mapping[str, Any]) -> str:
+    """What will come of values that are not wrong, but hardly meant; empty when there is nothing to say."""
+    total, start = values["total_timesteps"], values.get("learning_starts")
+    if start is None:
+        return ""
+    every = values.get("train_frequency", 1)
+    first = (start // every + 1) * every
+    if first <= total:
+        return ""
+    return (
+        f"Nothing will be learned: the first update comes at step {first:,}, and the run ends at {total:,}; "
+        f"raise total_timesteps, or lower {'learning_starts' if start >= every else 'train_frequency'}."
+    )

@@ -1,4 +1,5 @@
-"""The environments that are known without importing gymnasium, and which algorithm fits which."""
+"""The environments that are known without importing gymnasium, which algorithm fits which, and what steps
+them: Python, EnvPool or ALE's vector."""
 
 from __future__ import annotations
 
@@ -37,16 +38,12 @@ class EnvironmentEntry:
         """The optional set that draws it, where that is known; what installs an environment draws it."""
         return self.extra or ("classic" if self.family == "gymnasium" else None)
 
-    @classmethod
-    def from_json(cls, env_id: str, data: Mapping[str, Any]) -> EnvironmentEntry:
-        return cls(env_id=env_id, **data)
-
 
 @functools.cache
 def load_environments() -> Mapping[str, EnvironmentEntry]:
     """All environments of the catalog by their ids."""
     data = json.loads(CATALOG_FILE.read_text("utf-8"))
-    return MappingProxyType({name: EnvironmentEntry.from_json(name, entry) for name, entry in data.items()})
+    return MappingProxyType({name: EnvironmentEntry(name, **entry) for name, entry in data.items()})
 
 
 def find_environment(env_id: str) -> EnvironmentEntry | None:
@@ -56,25 +53,18 @@ def find_environment(env_id: str) -> EnvironmentEntry | None:
     return replace(entry, env_id=env_id) if entry is not None and old else entry
 
 
-def check_environment(
-    env_id: str, *, probe: Callable[[str], EnvironmentEntry] | None = None
-) -> EnvironmentEntry | None:
+def check_environment(env_id: str, probe: Callable[[str], EnvironmentEntry]) -> EnvironmentEntry:
     """What is known of an environment; an id that nobody knows raises UserError.
 
-    `probe` asks the training interpreter about ids that are not in the catalog. Without it nothing can be
-    said of a `module:EnvId`, and the answer is None.
+    `probe` asks the training interpreter about ids that are not in the catalog.
     """
-    entry = find_environment(env_id)
-    if entry is not None:
-        return entry
-    if ":" in env_id:
-        return probe(env_id) if probe else None
-    if probe is None:
-        raise _unknown(env_id)
     try:
-        return probe(env_id)
+        return find_environment(env_id) or probe(env_id)
     except UserError as error:
-        near = closest(env_id, _trainable())
+        if ":" in env_id:
+            raise
+        # What is recommended is what can be trained on.
+        near = closest(env_id, [name for name, entry in load_environments().items() if _fitting(entry)])
         if near:
             raise UserError(f"There is no environment '{env_id}'{near}") from error
         raise
@@ -131,13 +121,53 @@ def _fitting(entry: EnvironmentEntry) -> str:
     return ""
 
 
-def _trainable() -> list[str]:
-    """What is recommended to somebody who names an environment that nobody knows."""
-    return [name for name, entry in load_environments().items() if _fitting(entry)]
+PYTHON, ENVPOOL, ALE = "python", "envpool", "ale"
+EXTRAS = {ENVPOOL: "envpool", ALE: "atari"}
+"""The optional set of packages that each compiled backend is in."""
+TITLES = {ENVPOOL: "EnvPool", ALE: "ALE's vector"}
+
+_ENVPOOL_ATARI = re.compile(r"([A-Z]\w+)-v5")
+_OF_MUJOCO = re.compile(
+    r"(Ant|HalfCheetah|Hopper|Humanoid|HumanoidStandup|InvertedDoublePendulum|InvertedPendulum|Pusher|Reacher"
+    r"|Swimmer|Walker2d)-v5"
+)
 
 
-def _unknown(env_id: str) -> UserError:
-    hint = closest(env_id, _trainable())
-    return UserError(
-        f"There is no environment '{env_id}'{hint or '; write module:EnvId for one of your own modules.'}"
-    )
+def choose_backend(asked: str, usual: str) -> str:
+    """The backend of a run; `usual` is what `auto` means for its algorithm."""
+    return usual if asked == "auto" else asked
+
+
+def gymnasium_id(env_id: str, backend: str) -> str:
+    """An environment by the id under which everything else knows it: EnvPool calls Atari games `Pong-v5`."""
+    match = _ENVPOOL_ATARI.fullmatch(env_id)
+    if backend != ENVPOOL or match is None or _OF_MUJOCO.fullmatch(env_id):
+        return env_id
+    return f"{match[1]}NoFrameskip-v4"
+
+
+def check_backend(backend: str, env_id: str, curriculum: bool, capture_video: bool) -> None:
+    """Raise UserError when a backend cannot do what else a run asks for."""
+    if backend == PYTHON:
+        return
+    what = ""
+    if curriculum:
+        what = "does not change its environments, which a curriculum does"
+    elif capture_video:
+        what = "records no videos (capture_video)"
+    elif ":" in env_id:
+        what = f"has environments of its own only, and {env_id} is made by a Python module"
+    if what:
+        raise UserError(f"env_backend {backend} {what}: use env_backend python.")
+
+
+def explain_backend(backend: str, env_id: str, lives: bool) -> str:
+    """What differs from Python environments, in one line. `lives`: a lost life ends an episode."""
+    parts = [f"{TITLES[backend]} steps {env_id}: episodes begin from other random numbers than in Python"]
+    if backend == ENVPOOL and lives:
+        parts.append("after a lost life up to 30 frames pass unplayed and uncounted")
+    if backend == ALE and lives:
+        parts.append("after a lost life nobody presses FIRE but the policy")
+    parts.append("a resumed run begins new episodes")
+    parts.append("evaluations are played in Python where it has the environment")
+    return "; ".join(parts) + "."

@@ -46,16 +46,9 @@ class AlgoSchema:
 
     @classmethod
     def from_json(cls, name: str, data: Mapping[str, Any]) -> AlgoSchema:
-        return cls(
-            name=name,
-            help=data["help"],
-            action_spaces=tuple(data["action_spaces"]),
-            observation_spaces=tuple(data["observation_spaces"]),
-            parameters=tuple(ParamSchema.from_json(parameter) for parameter in data["parameters"]),
-            requires=tuple(data.get("requires", ())),
-            exact=data.get("exact", True),
-            env_backend=data.get("env_backend", "python"),
-        )
+        lists = {key: tuple(value) for key, value in data.items() if isinstance(value, list)}
+        parameters = tuple(ParamSchema.from_json(parameter) for parameter in data["parameters"])
+        return cls(**{**data, **lists, "name": name, "parameters": parameters})
 
 
 SCHEMAS_FILE = Path(__file__).with_name("schemas.json")
@@ -69,11 +62,6 @@ _known: dict[str, AlgoSchema] = {}
 def _schemas() -> dict[str, AlgoSchema]:
     data = json.loads(SCHEMAS_FILE.read_text("utf-8"))
     return {name: AlgoSchema.from_json(name, entry) for name, entry in data.items()}
-
-
-def algorithms() -> list[str]:
-    """The names of all algorithms that are installed."""
-    return list(DEFAULT_ALGO_REGISTRY)
 
 
 def shipped_algorithms() -> list[str]:
@@ -101,7 +89,7 @@ def known_schema(algo: str) -> AlgoSchema | None:
     """The same as far as it can be told at once."""
     found = _known.get(algo) or _schemas().get(algo)
     if found is None and (target := _target(algo)) is not None:
-        found = _read(algo, target)
+        found = _read(target)
     return found
 
 
@@ -116,7 +104,7 @@ def _place(target: str) -> Path:
     return resolve_var() / "cache" / "schemas" / f"{key.hexdigest()}.json"
 
 
-def _read(algo: str, target: str) -> AlgoSchema | None:
+def _read(target: str) -> AlgoSchema | None:
     """What was kept, if all files that it was made from are still the same."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         kept = json.loads(_place(target).read_bytes())

@@ -128,11 +128,9 @@ def _is_bytes(space: Description) -> bool:
 
 
 def _leaves(space: Description) -> Iterator[Description]:
-    if space["kind"] == "dict":
-        for part in space["spaces"].values():
-            yield from _leaves(part)
-    elif space["kind"] == "tuple":
-        for part in space["spaces"]:
-            yield from _leaves(part)
-    else:
+    if space["kind"] not in ("dict", "tuple"):
         yield space
+        return
+    parts = space["spaces"]
+    for part in parts.values() if space["kind"] == "dict" else parts:
+        yield from _leaves(part)

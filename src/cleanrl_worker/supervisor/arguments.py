@@ -1,4 +1,4 @@
-"""What the training process is told, made from a config."""
+"""What a run will execute, made from a config: the command line, the variables, and what it goes on from."""
 
 from __future__ import annotations
 
@@ -6,13 +6,69 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from cleanrl_worker.config.modes import MODE_SETTINGS
-from cleanrl_worker.config.script_flags import OWN_BUDGET, ScriptFlags
-from cleanrl_worker.config.scripts import Script
+from cleanrl_worker.config.modes import MODE_SETTINGS, RESUME
+from cleanrl_worker.config.scripts import OWN_BUDGET, Script, ScriptFlags
+from cleanrl_worker.config.shell_scripts import FOLDER_VARIABLE, names_environment
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
+from mosaic.contract.atomic import write_atomic, write_json
+from mosaic.contract.connection import RUN_VARIABLE
+from mosaic.contract.paths import RunPaths
+from mosaic.contract.phases import RUN_DIR_VARIABLE
+from mosaic.contract.secrets import reference, referred
+from mosaic.worker.environment import PYTHON_VARIABLE, surroundings
+
+if TYPE_CHECKING:
+    from cleanrl_worker.config.checkpoint_files import Origin
+
+
+@dataclass(frozen=True)
+class RuntimeSummary:
+    """What would run."""
+
+    config: CleanRLWorkerConfig
+    script: Script
+    arguments: list[str]
+    command: list[str]
+    origin: Origin | None
+    values: dict[str, Any] | None = None
+    """The arguments of an algorithm, which gets them as a file."""
+
+    def resumed_from(self) -> dict[str, Any] | None:
+        """What the run goes on from; None when it begins."""
+        if self.origin is None:
+            return None
+        # Only here, because most runs begin at their beginning.
+        from cleanrl_worker.config.resuming import explain
+
+        said = explain(self.origin, self.config)
+        return {"checkpoint": str(self.origin.path), "step": self.origin.step, "explanation": said}
+
+
+def make_plan(
+    config: CleanRLWorkerConfig,
+    script: Script,
+    origin: Origin | None,
+    python: str | None,
+    taken: Path | None = None,
+) -> RuntimeSummary:
+    """The plan of a run; `taken` is where its origin lies in the run's own folder."""
+    if origin is not None and config.mode == RESUME:
+        from cleanrl_worker.config.resuming import with_origin
+
+        config = with_origin(config, origin)
+    arguments = script_arguments(config, script)
+    values = algorithm_values(config) if script.ours else None
+    if origin is not None:
+        place = str(taken or origin.path)
+        arguments.append(f"--resume-from={place}")
+        values = {**(values or {}), "resume_from": place}
+    command = training_command(python, script, arguments)
+    return RuntimeSummary(config, script, arguments, command, origin, values)
+
 
 DEFAULT_SEED = 1
 """What a run has for which nobody named one."""
@@ -44,48 +100,39 @@ def launch_command(python: str | None, script: Script, arguments_file: Path) -> 
 
 def script_arguments(config: CleanRLWorkerConfig, script: Script) -> list[str]:
     """What the script is told on its command line, or would be."""
+    if script.kind == "foreign":
+        return _foreign_arguments(config, script)
     if script.ours:
-        return [word for name, value in algorithm_values(config).items() for word in _parameter(name, value)]
-    if script.kind == "mode":
-        return _playing_arguments(config)
-    if script.kind == "shell":
-        return _shell_arguments(config)
-    return _foreign_arguments(config, script)
+        values = algorithm_values(config)
+    elif script.kind == "mode":
+        values = _playing_values(config)
+    else:
+        # In the form that our algorithms take, so that a shell script can hand them on with "$@".
+        values = {**(config.extras.get("algo_params") or {}), **config.flags()}
+    return [word for name, value in values.items() for word in _parameter(name, value)]
 
 
 def algorithm_values(config: CleanRLWorkerConfig) -> dict[str, Any]:
     """The arguments of an algorithm, by their names; those that keep their default are left out."""
-    values: dict[str, Any] = {
-        "env_id": config.env_id,
-        "total_timesteps": config.total_timesteps,
-        "seed": config.effective_seed,
-        **platform_flags(config.extras),
-    }
+    values = {**config.named_values(), **platform_flags(config.extras)}
     schedule = config.schedule()
     if schedule is not None:
-        values["curriculum"] = schedule.as_text()
+        values["curriculum"] = json.dumps(schedule.as_json())
     values |= {**(config.extras.get("algo_params") or {}), **config.flags()}
     return {name.replace("-", "_"): _plain(value) for name, value in values.items() if value is not None}
 
 
-def _playing_arguments(config: CleanRLWorkerConfig) -> list[str]:
-    """The flags of a module that plays a saved policy; they are called like the extras."""
-    arguments = [f"--policy-path={config.extras['policy_path']}"]
-    arguments += [f"--algo={config.algo}", f"--env-id={config.env_id}"]
-    if config.effective_seed is not None:
-        arguments.append(f"--seed={config.effective_seed}")
-    if config.extras.get("env_kwargs") is not None:
-        # None at all is an answer too: the policy may have been trained with some.
-        arguments.append(f"--env-kwargs={json.dumps(config.extras['env_kwargs'])}")
-    for setting in MODE_SETTINGS[config.mode]:
-        arguments += _parameter(setting.name, config.extras.get(setting.name))
-    return arguments
-
-
-def _shell_arguments(config: CleanRLWorkerConfig) -> list[str]:
-    """Parameters in the form that our algorithms take, so that a script can hand them on with "$@"."""
-    params = {**(config.extras.get("algo_params") or {}), **config.flags()}
-    return [word for key, value in params.items() for word in _parameter(key, value)]
+def _playing_values(config: CleanRLWorkerConfig) -> dict[str, Any]:
+    """The arguments of a module that plays a saved policy; they are called like the extras."""
+    return {
+        "policy_path": config.extras["policy_path"],
+        "algo": config.algo,
+        "env_id": config.env_id,
+        "seed": config.effective_seed,
+        # An empty object is an answer too: the policy may have been trained with some.
+        "env_kwargs": config.extras.get("env_kwargs"),
+        **{setting.name: config.extras.get(setting.name) for setting in MODE_SETTINGS[config.mode]},
+    }
 
 
 def _foreign_arguments(config: CleanRLWorkerConfig, script: Script) -> list[str]:
@@ -104,11 +151,7 @@ def _foreign_arguments(config: CleanRLWorkerConfig, script: Script) -> list[str]
 
 def foreign_fields(config: CleanRLWorkerConfig, flags: ScriptFlags) -> dict[str, Any]:
     """What every run says, as far as somebody's script is told it: its own budget it knows itself."""
-    named = {
-        "env_id": config.env_id,
-        "total_timesteps": config.total_timesteps,
-        "seed": config.effective_seed,
-    }
+    named = config.named_values()
     if config.total_timesteps in (OWN_BUDGET, flags.default("total_timesteps")):
         del named["total_timesteps"]
     if flags.complete and flags.find("seed") is None and config.effective_seed == DEFAULT_SEED:
@@ -149,3 +192,68 @@ def _plain(value: Any) -> Any:
 
 def _plain_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(_plain(value))
+
+
+def training_environment(config: CleanRLWorkerConfig, run_dir: Path) -> dict[str, str]:
+    """What the training process sees: the user's surroundings and what names the run; no secret of ours."""
+    own = {
+        "CLEANRL_RUN_ID": config.run_id,
+        "CLEANRL_RUN_DIR": str(run_dir),
+        "WANDB_RUN_ID": config.run_id,
+        "PYTHONUNBUFFERED": "1",
+        # What draws with SDL, live pictures of classic control too, would else take SIGTERM for itself.
+        "SDL_NO_SIGNAL_HANDLERS": "1",
+    }
+    return surroundings() | own | _wandb(config.extras)
+
+
+def _wandb(extras: Mapping[str, Any]) -> dict[str, str]:
+    """W&B's own variables, so that any script which uses it finds its project and its proxy."""
+    named = {
+        "WANDB_PROJECT": extras.get("wandb_project_name") or extras.get("wandb_project"),
+        "WANDB_ENTITY": extras.get("wandb_entity"),
+        "WANDB_NAME": extras.get("wandb_run_name"),
+        "WANDB_EMAIL": extras.get("wandb_email"),
+    }
+    if extras.get("wandb_use_vpn_proxy"):
+        for scheme in ("http", "https"):
+            proxy = extras.get(f"wandb_{scheme}_proxy") or reference(f"WANDB_VPN_{scheme.upper()}_PROXY")
+            variable = referred(proxy)
+            named[f"{scheme.upper()}_PROXY"] = os.environ.get(variable) if variable else proxy
+    return {name: str(value) for name, value in named.items() if value}
+
+
+_CONFIG_NAME = "worker_config.json"
+# With our own search path: the script's may lead another interpreter to parts of us only.
+_MOSAIC = """#!/bin/sh
+PYTHONPATH="$MOSAIC_OWN_PYTHONPATH" exec "$MOSAIC_OWN_PYTHON" -P -m mosaic "$@"
+"""
+
+
+def shell_environment(
+    environment: Mapping[str, str], config: CleanRLWorkerConfig, script: Script, paths: RunPaths
+) -> dict[str, str]:
+    """The training process's environment with what a shell script needs; makes the files that it names."""
+    run_dir, tools = paths.run_dir, paths.run_dir / "bin"
+    tools.mkdir(parents=True, exist_ok=True)
+    paths.checkpoints.mkdir(exist_ok=True)
+    write_json(run_dir / _CONFIG_NAME, config.as_json())
+    write_atomic(tools / "mosaic", _MOSAIC.encode(), mode=0o755)
+    python = os.environ.get(PYTHON_VARIABLE) or sys.executable
+    search = [str(tools), str(Path(python).parent), environment.get("PATH", os.defpath)]
+    own = {
+        "MOSAIC_CONFIG_FILE": str(run_dir / _CONFIG_NAME),
+        RUN_VARIABLE: config.run_id,
+        RUN_DIR_VARIABLE: str(run_dir),
+        "MOSAIC_CHECKPOINT_DIR": str(paths.checkpoints),
+        FOLDER_VARIABLE: str(Path(script.target).parent),
+        "MOSAIC_TOTAL_TIMESTEPS": str(config.total_timesteps),
+        "MOSAIC_OWN_PYTHON": sys.executable,
+        "MOSAIC_OWN_PYTHONPATH": os.environ.get("PYTHONPATH", ""),
+        "PATH": os.pathsep.join(search),
+    }
+    if config.effective_seed is not None:
+        own["MOSAIC_SEED"] = str(config.effective_seed)
+    if names_environment(script.head, config.env_id):
+        own["MOSAIC_ENV_ID"] = config.env_id
+    return {**environment, **own}

@@ -2,46 +2,105 @@
 
 from __future__ import annotations
 
+import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.config.checkpoint_files import Origin, find_origin
-from cleanrl_worker.config.env_backends import EXTRAS, PYTHON, check_backend, choose_backend, gymnasium_id
 from cleanrl_worker.config.footprint import check_memory
 from cleanrl_worker.config.modes import MODE_TARGETS, POLICY_EVAL, RESUME, TRAIN
-from cleanrl_worker.config.playing import check_policy
-from cleanrl_worker.config.resuming import check_resume, with_origin
+from cleanrl_worker.config.resuming import check_policy, check_resume, with_origin
 from cleanrl_worker.config.scripts import Script, resolve_script
 from cleanrl_worker.config.shell_scripts import check_shell_script
 from cleanrl_worker.config.worker_config import RESERVED_EXTRAS, CleanRLWorkerConfig, parse_worker_config
-from cleanrl_worker.curriculum.stage_checks import check_budget, check_stages
+from cleanrl_worker.curriculum.schedule import check_budget, check_stages
 from cleanrl_worker.curriculum.task_sampler import EXTRA as SYLLABUS
-from cleanrl_worker.schemas import check_params, load_schema
+from cleanrl_worker.schemas.check import check_params, check_together, warn_together
 from cleanrl_worker.schemas.environments import (
+    EXTRAS,
+    PYTHON,
     EnvironmentEntry,
+    check_backend,
     check_environment,
     check_fit,
+    choose_backend,
     find_environment,
+    gymnasium_id,
     load_environments,
 )
-from cleanrl_worker.schemas.model import known_schema
-from cleanrl_worker.schemas.together import check_together, warn_together
+from cleanrl_worker.schemas.model import known_schema, load_schema
 from cleanrl_worker.supervisor.arguments import foreign_fields, platform_flags
-from cleanrl_worker.supervisor.interpreter import Prober
 from mosaic.contract.errors import UserError, closest
-from mosaic.contract.extras import is_installed, require_extra
+from mosaic.contract.extras import is_installed
 from mosaic.contract.secrets import references_in
+from mosaic.worker.environment import FOLDER_VARIABLE
 
-_OF_THE_RUN = {
-    "track": "track_wandb",
-    "cuda": "cuda",
-    "wandb_project_name": "wandb_project_name",
-    "wandb_entity": "wandb_entity",
-}
-"""Parameters of our algorithms that a run may say among the others, and the extra that each of them is."""
+_PROBE = Path(__file__).parents[1] / "portable" / "probe.py"
+_SECONDS = 60.0
+
+
+class Prober:
+    """Asks one interpreter, with the user's folder on its path."""
+
+    def __init__(self, python: str | None, folder: Path) -> None:
+        self.other = python
+        """The interpreter, if it is not ours."""
+        self._python = python or sys.executable
+        self._folder = folder
+
+    def environment(
+        self, env_id: str, env_kwargs: Mapping[str, Any] | None = None, backend: str = "python"
+    ) -> EnvironmentEntry:
+        """The spaces of an environment as a backend has it, or a UserError with the interpreter's reason."""
+        kwargs = json.dumps(dict(env_kwargs or {}))
+        answer = self._ask(env_id, str(_PROBE), "env", env_id, "--kwargs", kwargs, "--backend", backend)
+        return EnvironmentEntry(env_id, **answer)
+
+    def check_module(self, name: str) -> None:
+        """Raise UserError when the interpreter cannot find the module."""
+        if not self.has_module(name):
+            raise UserError(
+                f"{self._python} has no module '{name}': install it there, or give a file's path."
+            )
+
+    def check_model(
+        self, path: Path, algo: str, env_id: str, env_kwargs: Mapping[str, Any] | None = None
+    ) -> None:
+        """Raise UserError when a model file does not fit an algorithm and an environment."""
+        kwargs = json.dumps(dict(env_kwargs or {}))
+        self._ask(str(path), "-P", "-m", "cleanrl_worker.evaluation.models", str(path), algo, env_id, kwargs)
+
+    def has_module(self, name: str) -> bool:
+        """Whether the interpreter finds a module."""
+        return bool(self._ask(name, str(_PROBE), "module", name).get("found"))
+
+    def _ask(self, what: str, *question: str) -> dict[str, Any]:
+        command = [self._python, *question]
+        environment = {**os.environ, FOLDER_VARIABLE: str(self._folder)}
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, timeout=_SECONDS, cwd=self._folder, env=environment
+            )
+            answer = json.loads(done.stdout.strip().splitlines()[-1])
+        except OSError as error:
+            raise UserError(f"The interpreter {self._python} cannot be started: {error.strerror}.") from error
+        except subprocess.TimeoutExpired as error:
+            raise UserError(f"{self._python} did not answer about '{what}' in {_SECONDS:.0f} s.") from error
+        except (ValueError, IndexError) as error:
+            last = (done.stderr.strip().splitlines() or ["no output"])[-1]
+            raise UserError(f"{self._python} cannot tell about '{what}': {last}") from error
+        if "error" in answer:
+            raise UserError(str(answer["error"]))
+        return dict(answer)
+
+
+_OF_THE_RUN = ("track", "cuda", "wandb_project_name", "wandb_entity")
+"""Parameters of our algorithms that a run may say among the others, and that are extras."""
 _MAY_BE_SECRET = (
     "env_kwargs",
     "wandb_api_key",
@@ -83,16 +142,11 @@ class Inspection:
     warning: str = ""
     """What will come of the parameters, if that is hardly meant."""
 
-    def require_extras(self) -> None:
-        """Refuse a run that needs packages which are not there; nothing is installed by itself."""
-        for name, for_what in self.missing:
-            require_extra(name, for_what)
-
 
 def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) -> Inspection:
     """Check a config; a UserError says what is wrong. With `folder` the training interpreter may be asked."""
     parsed = parse_worker_config(config, folder)
-    script = resolve_script(parsed, folder, python=python)
+    script = resolve_script(parsed, folder, python)
     if script.ours and folder is None and known_schema(parsed.algo) is None:
         # Only its own code can tell what it takes, and nobody is asked here: the training process checks it.
         return Inspection(parsed, script, None, None, ())
@@ -100,11 +154,11 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
     origin = _find_origin(parsed)
     _check_secrets(parsed, script)
     _check_names(parsed, script)
-    checked = _check_script(parsed, script, prober, python)
+    checked = _check_script(parsed, script, prober)
     backend = _find_backend(checked, script, origin)
     checked = replace(checked, env_id=gymnasium_id(checked.env_id, backend))
-    stages = _find_stages(checked, script, prober, python)
-    entry = _find_entry(checked, script, prober, python, backend)
+    stages = _find_stages(checked, script, prober)
+    entry = _find_entry(checked, script, prober, backend)
     if script.has_main and entry is not None:
         check_fit(checked.algo, entry)
     warning = _check_values(checked, origin, entry) if script.ours else ""
@@ -112,7 +166,8 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
         check_policy(checked, origin, entry)
     # Another interpreter has packages of its own.
     asks = prober is not None and python is None
-    missing = tuple(_missing(checked, script, [entry, *stages], backend)) if asks else ()
+    needed = dict(_needed(checked, script, [entry, *stages], backend)) if asks else {}
+    missing = tuple((name, what) for name, what in needed.items() if not is_installed(name))
     if prober is not None and origin is not None and not origin.told and not missing:
         # Nobody has said what is in it, so only a look at its weights can tell whether it fits.
         prober.check_model(origin.path, checked.algo, checked.env_id, checked.extras.get("env_kwargs"))
@@ -178,13 +233,17 @@ def _check_names(config: CleanRLWorkerConfig, script: Script) -> None:
         raise UserError("'exp_name' is too long to be the name of a folder: give a shorter one.")
 
 
-def _check_script(
-    config: CleanRLWorkerConfig, script: Script, prober: Prober | None, python: str | None
-) -> CleanRLWorkerConfig:
+def _check_script(config: CleanRLWorkerConfig, script: Script, prober: Prober | None) -> CleanRLWorkerConfig:
     """The config with typed parameters and the script's own path."""
     extras = dict(config.extras)
-    if script.kind != "mode":
-        _refuse_evaluation(extras, ("eval_episodes",) if not script.ours else ())
+    more = () if script.ours else ("eval_episodes",)
+    for name in ("eval_batch_size", "eval_repeat", "eval_capture_video", *more):
+        # What only an evaluation reads would be dropped in silence by a training.
+        if script.kind != "mode" and extras.get(name):
+            raise UserError(
+                f"'extras.{name}' is a setting of mode {POLICY_EVAL}: leave it out of a training, or use "
+                "`mosaic eval`."
+            )
     if script.ours:
         extras = _typed_extras(config)
         schedule = config.schedule()
@@ -193,9 +252,10 @@ def _check_script(
     elif extras.get("env_kwargs") and not script.has_main:
         raise UserError("'extras.env_kwargs' needs one of our algorithms: a foreign script takes flags only.")
     needed = "cleanrl_worker" if script.is_file else script.target.partition(":")[0]
-    if script.has_main and prober is not None and python is not None and not prober.has_module(needed):
+    other = prober.other if prober is not None else None
+    if script.has_main and prober is not None and other is not None and not prober.has_module(needed):
         raise UserError(
-            f"{python} does not have MOSAIC, which '{config.algo}' is a part of: leave --python out, "
+            f"{other} does not have MOSAIC, which '{config.algo}' is a part of: leave --python out, "
             "which is for scripts of your own."
         )
     if script.kind == "shell":
@@ -205,16 +265,6 @@ def _check_script(
             prober.check_module(script.target)
         extras = _checked_flags(config, script)
     return replace(config, algo=script.target if script.is_file else config.algo, extras=extras)
-
-
-def _refuse_evaluation(extras: Mapping[str, Any], more: Sequence[str]) -> None:
-    """What only an evaluation reads would be dropped in silence by a training."""
-    for name in ("eval_batch_size", "eval_repeat", "eval_capture_video", *more):
-        if extras.get(name):
-            raise UserError(
-                f"'extras.{name}' is a setting of mode {POLICY_EVAL}: leave it out of a training, or use "
-                "`mosaic eval`."
-            )
 
 
 def _typed_extras(config: CleanRLWorkerConfig) -> dict[str, Any]:
@@ -232,15 +282,20 @@ def _typed_extras(config: CleanRLWorkerConfig) -> dict[str, Any]:
                 f"{hint or '; `mosaic train ' + config.algo + ' --help` lists them.'}"
             )
         params[name] = value
-    extras = {name: value for name, value in config.extras.items() if name not in config.flags()}
-    for name in ("algo_params", "eval_episodes"):
-        extras.pop(name, None)
+    taken = {"algo_params", "eval_episodes", *config.flags()}
+    extras = {name: value for name, value in config.extras.items() if name not in taken}
     checked = check_params(config.algo, params)
-    for name, key in _OF_THE_RUN.items():
-        # The platform has words of its own for these, which it needs to know too.
+    for name in _OF_THE_RUN:
+        # The platform needs to know of these too.
         if name in checked:
-            extras[key] = checked.pop(name)
-    _refuse_runtime_only(config.algo, checked)
+            extras["track_wandb" if name == "track" else name] = checked.pop(name)
+    for name in checked:
+        # What the run fills in itself would be said twice, and one of the two would be wrong.
+        if name in _OPTIONS:
+            raise UserError(
+                f"'{name}' is not a parameter of {Path(config.algo).name} but a property of the run: "
+                f"say it as {_OPTIONS[name]}."
+            )
     return extras | ({"algo_params": checked} if checked else {})
 
 
@@ -258,36 +313,33 @@ def _checked_flags(config: CleanRLWorkerConfig, script: Script) -> dict[str, Any
 
 
 def _find_entry(
-    config: CleanRLWorkerConfig,
-    script: Script,
-    prober: Prober | None,
-    python: str | None,
-    backend: str = PYTHON,
+    config: CleanRLWorkerConfig, script: Script, prober: Prober | None, backend: str = PYTHON
 ) -> EnvironmentEntry | None:
     """What is known of the environment; UserError when nobody knows it, or its backend does not have it."""
     kwargs = config.extras.get("env_kwargs")
     if any(name not in os.environ for _, name in references_in(kwargs)):
         # Its secrets wait for the run, and without them nothing can be told.
         return None
-    if not script.has_main or python is not None or prober is None:
+    known = None if kwargs else find_environment(config.env_id)
+    if not script.has_main or prober is None or prober.other is not None:
         # Another script or interpreter may know other environments, and keyword arguments may change the
         # spaces of a known one: only it can tell.
-        return None if kwargs else find_environment(config.env_id)
-    known = None if kwargs else find_environment(config.env_id)
-    if backend != PYTHON and known is not None:
-        check_fit(config.algo, known)
-    if backend != PYTHON and not is_installed(EXTRAS[backend]):
         return known
-    if backend != PYTHON and (script.ours or known is None):
-        found = prober.environment(config.env_id, kwargs, backend)
-        return found if known is None else known
+    if backend != PYTHON:
+        if known is not None:
+            check_fit(config.algo, known)
+        if not is_installed(EXTRAS[backend]):
+            return known
+        if script.ours or known is None:
+            found = prober.environment(config.env_id, kwargs, backend)
+            return known or found
     if kwargs:
         return prober.environment(config.env_id, kwargs)
-    return check_environment(config.env_id, probe=prober.environment)
+    return check_environment(config.env_id, prober.environment)
 
 
 def _find_stages(
-    config: CleanRLWorkerConfig, script: Script, prober: Prober | None, python: str | None
+    config: CleanRLWorkerConfig, script: Script, prober: Prober | None
 ) -> list[EnvironmentEntry]:
     """What is known of the environments of a curriculum; UserError when one cannot follow the first."""
     schedule = config.schedule()
@@ -297,31 +349,12 @@ def _find_stages(
         raise UserError("'extras.curriculum_schedule' is for training one of our algorithms: leave it out.")
 
     def find(env_id: str) -> EnvironmentEntry | None:
-        return _find_entry(replace(config, env_id=env_id), script, prober, python)
+        return _find_entry(replace(config, env_id=env_id), script, prober)
 
     known = check_stages(schedule, config.algo, find)
     if config.mode == TRAIN:
         check_budget(schedule, config.total_timesteps)
     return known
-
-
-def _refuse_runtime_only(algo: str, params: Mapping[str, Any]) -> None:
-    """What the run fills in itself would be said twice, and one of the two would be wrong."""
-    algo = Path(algo).name
-    for name in params:
-        if name in _OPTIONS:
-            raise UserError(
-                f"'{name}' is not a parameter of {algo} but a property of the run: "
-                f"say it as {_OPTIONS[name]}."
-            )
-
-
-def _missing(
-    config: CleanRLWorkerConfig, script: Script, entries: Sequence[EnvironmentEntry | None], backend: str
-) -> Iterator[tuple[str, str]]:
-    for name, for_what in dict(_needed(config, script, entries, backend)).items():
-        if not is_installed(name):
-            yield name, for_what
 
 
 def _needed(

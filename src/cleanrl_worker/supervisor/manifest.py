@@ -1,16 +1,25 @@
-"""The manifest: what a run has left behind, in one file for every reader."""
+"""Two files about a run: the manifest, what it has left behind, and the provenance, where it comes from."""
 
 from __future__ import annotations
 
 import contextlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.config.modes import POLICY_EVAL
+from cleanrl_worker.config.registry import AlgorithmFile
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
+from mosaic import __version__
 from mosaic.analytics.artifacts import list_artifacts
 from mosaic.contract.atomic import write_json
 from mosaic.contract.paths import RunPaths
+from mosaic.worker.environment import without_secrets
 
 
 def tensorboard_folder(config: CleanRLWorkerConfig, paths: RunPaths) -> Path:
@@ -33,8 +42,8 @@ def make_tensorboard_folder(config: CleanRLWorkerConfig, paths: RunPaths) -> Non
             folder.symlink_to(written, target_is_directory=True)
 
 
-def build_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[str, Any]) -> dict[str, Any]:
-    """The manifest's content; `result` says how the run went."""
+def write_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[str, Any]) -> dict[str, Any]:
+    """Write the manifest, and give its content; `result` says how the run went."""
     extras = config.extras
     wandb = {
         "enabled": bool(extras.get("track_wandb")),
@@ -43,7 +52,7 @@ def build_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[st
         "project": extras.get("wandb_project_name") or extras.get("wandb_project"),
     }
     files = list_artifacts(paths.run_dir)
-    return {
+    manifest = {
         "run_id": config.run_id,
         "algo": config.algo,
         "env_id": config.env_id,
@@ -66,10 +75,6 @@ def build_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[st
         },
         "notes": extras.get("notes"),
     }
-
-
-def write_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[str, Any]) -> dict[str, Any]:
-    manifest = build_manifest(config, paths, result)
     write_json(paths.manifest, manifest)
     return manifest
 
@@ -77,3 +82,85 @@ def write_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[st
 def _under(paths: RunPaths, name: Any) -> str | None:
     """An absolute path under the run's folder."""
     return str(paths.run_dir / str(name)) if name else None
+
+
+_PACKAGES = ("torch", "gymnasium", "numpy", "tensorboard", "tyro", "ale-py", "minigrid", "mujoco", "wandb")
+_GIT_SECONDS = 10.0
+_DIFF_CHARACTERS = 1_000_000
+
+
+def write_provenance(
+    config: CleanRLWorkerConfig, paths: RunPaths, command: Sequence[str], folder: Path, algorithm: Path | None
+) -> None:
+    """Write `provenance.json`. `folder` is the user's own, `algorithm` the user's file that is trained by."""
+    python = command[0]
+    content = {
+        "run_id": config.run_id,
+        "written_at": time.time(),
+        "command": list(command),
+        "config": config.as_json(),
+        "versions": {"mosaic": __version__, "python": sys.version.split()[0], **_versions()},
+        "training_python": python,
+        "same_interpreter": python == sys.executable,
+        "hardware": _hardware(),
+        **({"algorithm": asdict(AlgorithmFile.of(algorithm))} if algorithm is not None else {}),
+        "user_folder": _git(folder),
+    }
+    write_json(paths.provenance, content)
+
+
+def _versions() -> dict[str, str]:
+    """Versions by the names of the packages' folders, at a fraction of what importlib.metadata costs."""
+    found: dict[str, str] = {}
+    for folder in sys.path:
+        # Not every entry of the path is a folder that can be listed.
+        with contextlib.suppress(OSError):
+            for entry in os.listdir(folder):
+                name, _, version = entry.removesuffix(".dist-info").partition("-")
+                name = name.lower().replace("_", "-")
+                if name in _PACKAGES and entry.endswith(".dist-info"):
+                    found.setdefault(name, version)
+    return found
+
+
+def _hardware() -> dict[str, Any]:
+    system = os.uname()
+    return {
+        "machine": system.machine,
+        "system": f"{system.sysname} {system.release}",
+        "cpu": _first_value("/proc/cpuinfo", "model name"),
+        "cpus": os.cpu_count(),
+        "cpus_usable": len(os.sched_getaffinity(0)),
+        "memory": _first_value("/proc/meminfo", "MemTotal"),
+    }
+
+
+def _first_value(path: str, key: str) -> str | None:
+    with contextlib.suppress(OSError):
+        for line in Path(path).read_text().splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == key:
+                return value.strip()
+    return None
+
+
+def _git(folder: Path) -> dict[str, Any]:
+    """The commit and the uncommitted changes of the user's folder, if it is a checkout."""
+    commit = _ask_git(folder, "rev-parse", "HEAD")
+    diff = _ask_git(folder, "diff", "HEAD") if commit else None
+    return {
+        "path": str(folder),
+        "git_commit": commit.strip() if commit else None,
+        "git_diff": without_secrets(diff[:_DIFF_CHARACTERS]) if diff else diff,
+        "git_diff_cut": bool(diff and len(diff) > _DIFF_CHARACTERS),
+    }
+
+
+def _ask_git(folder: Path, *question: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder), *question], capture_output=True, timeout=_GIT_SECONDS, check=True
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.decode(errors="replace")

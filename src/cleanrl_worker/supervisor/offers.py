@@ -2,27 +2,142 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import ctypes
+import os
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from cleanrl_worker.config.checkpoint_files import find_origin, locate
+from cleanrl_worker.config.checkpoint_files import Origin, find_origin, locate
+from cleanrl_worker.config.footprint import device, estimated_memory
+from cleanrl_worker.config.live import LiveSettings
+from cleanrl_worker.config.modes import MODE_SETTINGS, RESUME
 from cleanrl_worker.config.policy_files import each_policy, find_policy
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
-from cleanrl_worker.config.resuming import explain
-from cleanrl_worker.config.script_flags import ENV_NAMES, looks_foreign
-from cleanrl_worker.config.scripts import flags_of
-from cleanrl_worker.config.shell_scripts import describe_script, is_shell_script, list_scripts
-from cleanrl_worker.config.trust import require_trusted_algorithm
-from cleanrl_worker.config.worker_config import parse_worker_config
+from cleanrl_worker.config.resuming import explain, require_trusted_algorithm
+from cleanrl_worker.config.scripts import ENV_NAMES, flags_of, looks_foreign
+from cleanrl_worker.config.shell_scripts import (
+    describe_script,
+    is_shell_script,
+    list_scripts,
+    names_environment,
+)
+from cleanrl_worker.config.worker_config import CleanRLWorkerConfig, parse_worker_config
 from cleanrl_worker.curriculum.schedule import PRESETS
-from cleanrl_worker.schemas import algorithms, load_schema
 from cleanrl_worker.schemas.environments import check_fit, find_environment, load_environments
+from cleanrl_worker.schemas.model import load_schema
 from cleanrl_worker.schemas.spaces import describe_for_people
-from cleanrl_worker.supervisor.inspection import inspect
-from mosaic.contract.capabilities import CheckpointFacts, EnvironmentFacts, ParamSchema, PolicyFacts
+from cleanrl_worker.supervisor.arguments import RuntimeSummary, make_plan
+from cleanrl_worker.supervisor.inspection import Inspection, inspect
+from mosaic.contract.capabilities import CheckpointFacts, EnvironmentFacts, ParamSchema
 from mosaic.contract.errors import UntrustedModuleError, UserError
+from mosaic.contract.extras import is_installed, require_extra
+
+_WITH_OPENGL = ("mujoco", "dm_control")
+
+
+def _environment(found: Inspection) -> dict[str, Any]:
+    entry = found.entry
+    if entry is None:
+        return {"env_id": found.config.env_id, "known": False}
+    facts = ("family", "extra", "observation", "action", "max_episode_steps")
+    return {"env_id": entry.env_id, "known": True, **{name: getattr(entry, name) for name in facts}}
+
+
+def _pictures(found: Inspection, python: str | None) -> dict[str, Any]:
+    """Whether live pictures will come (None where that is not known), and why not with what to do."""
+    entry = found.entry
+    if LiveSettings.from_extras(found.config.extras).mode == "off":
+        return _no_pictures("they are off for this run")
+    if entry is None or python is not None:
+        who = "the script" if entry is None else python
+        return {"come": None, "reason": f"that depends on what {who} can draw", "install": None}
+    if not entry.draws:
+        return _no_pictures(f"{entry.env_id} has no render mode 'rgb_array'")
+    name = entry.drawn_by
+    # Of two packages with the same module the set asks for one, and either draws.
+    drawn = find_spec("pygame") is not None if name == "classic" else name is None or is_installed(name)
+    if not drawn:
+        install = f"mosaic extras install {name}"
+        return _no_pictures(f"drawing {entry.env_id} needs the optional set '{name}'", install)
+    if name in _WITH_OPENGL and not _has_opengl():
+        return _no_pictures(
+            f"{entry.env_id} is drawn with libEGL.so.1 or on a screen", "apt-get install libegl1"
+        )
+    return {"come": True, "reason": "", "install": None}
+
+
+def _no_pictures(reason: str, install: str | None = None) -> dict[str, Any]:
+    return {"come": False, "reason": reason, "install": install}
+
+
+def _has_opengl() -> bool:
+    """Whether MuJoCo finds something to draw with: a screen, or the library that needs none."""
+    if any(os.environ.get(name) for name in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY")):
+        return True
+    try:
+        ctypes.CDLL("libEGL.so.1")
+    except OSError:
+        return False
+    return True
+
+
+def _policy(origin: Origin) -> dict[str, Any]:
+    return {
+        "path": str(origin.path),
+        "algo": origin.algo,
+        "env_id": origin.args.get("env_id"),
+        "step": origin.step,
+    }
+
+
+def _list_parameters(
+    plan: RuntimeSummary, asked: CleanRLWorkerConfig, typed: Collection[str]
+) -> list[dict[str, Any]]:
+    """All parameters of what would run, each with its source: `default`, `config`, `cli`, or `checkpoint` if
+    a resumed run has it from there. `asked` is the config as it was given."""
+    used, given = _values(plan.config), _values(asked)
+    sources = {name: "cli" if name in typed else "config" for name in given}
+    found = {}
+    for schema in _schemas(plan):
+        usual = "checkpoint" if schema.name in used else "default"
+        found[schema.name] = used.get(schema.name, schema.default), sources.get(schema.name, usual)
+    unnamed = plan.script.kind == "shell" and not names_environment(plan.script.head, asked.env_id)
+    for name in given:
+        if not (unnamed and name == "env_id"):
+            found.setdefault(name, (given[name], sources[name]))
+    return [{"name": name, "value": value, "source": source} for name, (value, source) in found.items()]
+
+
+def _schemas(plan: RuntimeSummary) -> tuple[ParamSchema, ...]:
+    if plan.script.kind == "mode":
+        return MODE_SETTINGS[plan.config.mode]
+    schema = load_schema(plan.config.algo) if plan.script.ours else None
+    # The plan has a checkpoint of its own place: it stands beside the parameters.
+    return tuple(one for one in schema.parameters if one.name != "resume_from") if schema else ()
+
+
+def _values(config: CleanRLWorkerConfig) -> dict[str, Any]:
+    """What a config says, by the names of parameters."""
+    extras = config.extras
+    said = {
+        **config.named_values(),
+        "cuda": extras.get("cuda", extras.get("use_cuda")),
+        "track": extras.get("track_wandb"),
+        "wandb_project_name": extras.get("wandb_project_name") or extras.get("wandb_project"),
+        "wandb_entity": extras.get("wandb_entity"),
+        "env_kwargs": extras.get("env_kwargs"),
+        "curriculum": extras.get("curriculum_schedule"),
+    }
+    settings = {
+        one.name: extras[one.name] for one in MODE_SETTINGS.get(config.mode, ()) if one.name in extras
+    }
+    params = {name.replace("-", "_"): value for name, value in (extras.get("algo_params") or {}).items()}
+    plain = {name: value for name, value in said.items() if value is not None}
+    return {**plain, **config.flags(), **settings, **params}
+
 
 _FIELD_FLAGS = ("total_timesteps", "seed", "cuda", "track", "wandb_project_name", "wandb_entity")
 """What a run says itself, by options of its own."""
@@ -32,8 +147,14 @@ _PAGES = Path(__file__).parents[1] / "algorithms" / "pages"
 class CleanRLCatalog:
     """The `WorkerCatalog` of this package."""
 
+    scripts = staticmethod(list_scripts)
+    is_script = staticmethod(is_shell_script)
+    script = staticmethod(describe_script)
+    policies = staticmethod(each_policy)
+    policy = staticmethod(find_policy)
+
     def algorithms(self) -> list[str]:
-        return list(algorithms())
+        return list(DEFAULT_ALGO_REGISTRY)
 
     def knows(self, algo: str) -> bool:
         # Not by its schema: one that is broken is known too, and tells what is wrong with it.
@@ -49,17 +170,7 @@ class CleanRLCatalog:
         )
         found = flags.flags.items() if flags else ()
         own = (*ENV_NAMES, *_FIELD_FLAGS)
-        return [replace(one.schema, name=name, runtime_only=name in own) for name, one in found if one.schema]
-
-    def scripts(self) -> list[dict[str, Any]]:
-        return [script.as_json() for script in list_scripts()]
-
-    def is_script(self, algo: str) -> bool:
-        return is_shell_script(algo)
-
-    def script(self, name: str, folder: Path) -> dict[str, Any]:
-        """What one script's head says, by the script's name or path."""
-        return describe_script(name, folder).as_json()
+        return [replace(one.schema, name=name, runtime_only=name in own) for name, one in found]
 
     def default_timesteps(self, algo: str) -> int | None:
         schema = load_schema(algo)
@@ -94,10 +205,9 @@ class CleanRLCatalog:
     def misfit(self, algo: str, env_id: str) -> str:
         """Why an algorithm cannot train on an environment."""
         entry = find_environment(env_id)
-        if entry is None:
-            return ""
         try:
-            check_fit(algo, entry)
+            if entry is not None:
+                check_fit(algo, entry)
         except UserError as error:
             return str(error)
         return ""
@@ -118,14 +228,6 @@ class CleanRLCatalog:
         env_id = origin.args.get("env_id")
         return CheckpointFacts(str(origin.path), origin.algo, env_id, origin.step, total, {**origin.args})
 
-    def policies(self, var: Path, run: str = "") -> Iterator[PolicyFacts]:
-        """Every policy under a var folder, of the newest run first; with `run` of runs whose id begins so."""
-        return each_policy(var, run)
-
-    def policy(self, name: str, folder: Path, var: Path | None = None) -> PolicyFacts:
-        """The policy that a path or a run's id means."""
-        return find_policy(name, folder, var)
-
     def explain_resume(self, config: Mapping[str, Any]) -> str:
         """One line about what a checked config restores and what it does not."""
         parsed = parse_worker_config(config)
@@ -134,7 +236,9 @@ class CleanRLCatalog:
     def check(self, config: Mapping[str, Any], python: str | None, folder: Path | None) -> dict[str, Any]:
         """The config with typed values; with `folder`, the training interpreter may be asked too."""
         found = inspect(config, python, folder)
-        found.require_extras()
+        for name, for_what in found.missing:
+            # Nothing is installed by itself.
+            require_extra(name, for_what)
         return found.config.as_json()
 
     def warning(self, config: Mapping[str, Any]) -> str:
@@ -144,11 +248,41 @@ class CleanRLCatalog:
     def describe(
         self, config: Mapping[str, Any], python: str | None, folder: Path, typed: Collection[str]
     ) -> dict[str, Any]:
-        """Everything about a run that can be told without starting it."""
-        # The daemon, which checks every run, describes none.
-        from cleanrl_worker.supervisor.dry_run import describe
-
-        return describe(config, python, folder, typed)
+        """Everything about a run that can be told without starting it, as JSON holds it; a UserError when the
+        config is wrong. `typed` are the names of parameters that were said on a command line."""
+        found = inspect(config, python, folder)
+        resumed = found.origin if found.config.mode == RESUME else None
+        plan = make_plan(found.config, found.script, resumed, python)
+        parameters = _list_parameters(plan, found.config, typed)
+        schedule = found.config.schedule()
+        by_name = {one["name"]: one["value"] for one in parameters}
+        used, shown = plan.config, ("tensorboard_dir", "eval_batch_size", "eval_repeat")
+        return {
+            "run_id": used.run_id,
+            "algo": used.algo,
+            "env_id": used.env_id,
+            "mode": used.mode,
+            "resumed_from": plan.resumed_from(),
+            "module": found.script.target,
+            "args": plan.arguments,
+            "command": plan.command,
+            "config": used.as_json(),
+            "extras": {name: used.extras.get(name) for name in shown},
+            "kind": found.script.kind,
+            "environment": _environment(found),
+            "parameters": parameters,
+            "device": device(by_name, found.script.ours) if found.script.has_main else None,
+            "estimated_memory_mb": estimated_memory(by_name, found.entry) if found.script.has_main else None,
+            "curriculum": schedule.as_json() if schedule is not None else None,
+            "policy": _policy(found.origin) if found.origin is not None and resumed is None else None,
+            "script": found.script.head.as_json() if found.script.kind == "shell" else None,
+            "pictures": _pictures(found, python),
+            "warning": found.warning,
+            "missing_extras": [
+                {"name": name, "needed_by": what, "install": f"mosaic extras install {name}"}
+                for name, what in found.missing
+            ],
+        }
 
 
 CATALOG = CleanRLCatalog()

@@ -8,11 +8,10 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.config.modes import POLICY_EVAL
-from cleanrl_worker.config.script_flags import OWN_BUDGET
-from cleanrl_worker.config.scripts import Script
+from cleanrl_worker.config.scripts import OWN_BUDGET, Script
 from cleanrl_worker.config.shell_scripts import UNKNOWN_TIMESTEPS
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
 from cleanrl_worker.supervisor.manifest import write_manifest
@@ -31,6 +30,7 @@ from mosaic.worker.telemetry import LifecycleEmitter
 
 if TYPE_CHECKING:
     from cleanrl_worker.curriculum.stage_progress import StageProgress
+    from mosaic.worker.link import TrainerLink
 
 HEARTBEAT_SECONDS = 30.0
 NEWS_SECONDS = 1.9
@@ -48,33 +48,8 @@ def complain(text: str) -> None:
         os.write(sys.stderr.fileno(), f"{text}\n".encode())
 
 
-def _stages_of(config: CleanRLWorkerConfig) -> StageProgress | None:
-    """What follows the run's curriculum; few runs have one, so it is imported for them only."""
-    schedule = config.schedule()
-    if schedule is None:
-        return None
-    from cleanrl_worker.curriculum.stage_progress import follow_stages
-
-    return follow_stages(schedule, config.total_timesteps)
-
-
-def _evaluation_of(config: CleanRLWorkerConfig, paths: RunPaths) -> EvalProgress | None:
-    """What follows an evaluation, if the run is one."""
-    if config.mode != POLICY_EVAL:
-        return None
-    from cleanrl_worker.supervisor.reporter import EvalProgress
-
-    return EvalProgress(paths.run_dir)
-
-
-class Line(Protocol):
-    """The line to the daemon."""
-
-    def heartbeat(self, seq: int) -> None: ...
-
-
 class Reporter:
-    """Writes one run's events and manifest; with a line it nudges the daemon to read them."""
+    """Writes one run's events and manifest; with a line to the daemon it nudges that to read them."""
 
     def __init__(
         self,
@@ -100,7 +75,13 @@ class Reporter:
         # Each training of a shell script begins at step 0, in a folder of its own.
         self._tracker = HeadlineTracker(config.total_timesteps if counts else None, add_up=shell)
         self._reader = EventReader(paths.run_dir)
-        self._stages = _stages_of(config)
+        schedule = config.schedule()
+        self._stages: StageProgress | None = None
+        if schedule is not None:
+            # Few runs have one, so what follows it is imported for them only.
+            from cleanrl_worker.curriculum.stage_progress import follow_stages
+
+            self._stages = follow_stages(schedule, config.total_timesteps)
         self._started_at = time.time()
         self._began = time.monotonic()
         # A shell script does what it likes before it trains, and says so itself.
@@ -111,8 +92,8 @@ class Reporter:
         self._starts = True
         self._old_numbers: tuple[int, int] | None = None
         self._saved = paths.full_checkpoints()[-1:]
-        self._evaluation = _evaluation_of(config, paths)
-        self.line: Line | None = None
+        self._evaluation = EvalProgress(paths.run_dir) if config.mode == POLICY_EVAL else None
+        self.line: TrainerLink | None = None
         self.look_for_stall: Callable[[bool], dict[str, Any] | None] = lambda paused: None
         """Tells what a training process does that takes no step any more."""
         self._stall: dict[str, Any] | None = None
@@ -255,13 +236,11 @@ class Reporter:
 
     def _may_wait(self) -> bool:
         """The disk is full: say so, now and then, and whether there is time to wait."""
-        if self._told.get("phase") != WAITING_FOR_SPACE or self._is_due():
+        due = time.monotonic() - self._told_at >= HEARTBEAT_SECONDS
+        if due or self._told.get("phase") != WAITING_FOR_SPACE:
             self._tell_headline({**self._told, "phase": WAITING_FOR_SPACE})
             self._nudge()
         return not self._hurried()
-
-    def _is_due(self) -> bool:
-        return time.monotonic() - self._told_at >= HEARTBEAT_SECONDS
 
     def _say_last(self, status: str, payload: dict[str, Any]) -> None:
         try:

@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import gc
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cleanrl_worker.config.live import LiveFrames, LiveSettings
 from cleanrl_worker.config.modes import INTERACTIVE, RESUME
-from cleanrl_worker.config.registry import COPY_FOLDER, DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.config.registry import COPY_FOLDER
 from cleanrl_worker.config.scripts import resolve_script
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
-from cleanrl_worker.supervisor.arguments import launch_command
-from cleanrl_worker.supervisor.child_reports import Report
-from cleanrl_worker.supervisor.environment import shell_environment, training_environment
-from cleanrl_worker.supervisor.manifest import make_tensorboard_folder
-from cleanrl_worker.supervisor.plan import RuntimeSummary, make_plan
-from cleanrl_worker.supervisor.provenance import write_provenance
+from cleanrl_worker.supervisor.arguments import (
+    RuntimeSummary,
+    launch_command,
+    make_plan,
+    shell_environment,
+    training_environment,
+)
+from cleanrl_worker.supervisor.manifest import make_tensorboard_folder, write_provenance
 from cleanrl_worker.supervisor.reporter import Reporter, complain
-from cleanrl_worker.supervisor.stalls import StallWatch, stall_seconds
+from cleanrl_worker.supervisor.stalls import Report, StallWatch, stall_seconds
 from mosaic.contract.atomic import write_atomic, write_json
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
 from mosaic.contract.paths import VarPaths
@@ -44,24 +45,13 @@ _EARLY_END = (
 class CleanRLWorkerRuntime:
     """One run. `run()` gives the exit code of the process."""
 
-    def __init__(
-        self,
-        config: CleanRLWorkerConfig,
-        paths: VarPaths,
-        *,
-        grpc_target: str | None = None,
-        algo_registry: Mapping[str, str] = DEFAULT_ALGO_REGISTRY,
-    ) -> None:
+    def __init__(self, config: CleanRLWorkerConfig, paths: VarPaths, grpc_target: str | None) -> None:
         self._config = config
         self._var = paths
         self._paths = paths.run(config.run_id)
         self._grpc_target = grpc_target
         self._folder = user_folder()
-        self._script = resolve_script(config, self._folder, algo_registry, os.environ.get(PYTHON_VARIABLE))
-
-    def summary(self) -> RuntimeSummary:
-        """What would run now; a UserError when the checkpoint to go on from is not one for this run."""
-        return self._summarise(self._origin())
+        self._script = resolve_script(config, self._folder, os.environ.get(PYTHON_VARIABLE))
 
     def _origin(self) -> Origin | None:
         """What this start goes on from: after a fault where it was last safe, else what the config names."""
@@ -79,7 +69,7 @@ class CleanRLWorkerRuntime:
         return origin
 
     def _prepare(self) -> RuntimeSummary:
-        """The same, with the checkpoint in this run's own folder too, where no other run can remove it."""
+        """What runs now, with its checkpoint in this run's own folder too, where no other run removes it."""
         for _ in range(_ATTEMPTS):
             origin = self._origin()
             if origin is None or origin.step is None:
@@ -91,7 +81,7 @@ class CleanRLWorkerRuntime:
             except NotFoundError:
                 # The run that it is of still trains, and has newer ones by now.
                 continue
-        return self.summary()
+        return self._summarise(self._origin())
 
     def _summarise(self, origin: Origin | None, taken: Path | None = None) -> RuntimeSummary:
         return make_plan(self._config, self._script, origin, os.environ.get(PYTHON_VARIABLE), taken)
@@ -105,9 +95,11 @@ class CleanRLWorkerRuntime:
             if self._grpc_target is None:
                 raise
             # What was there when the run was queued may be gone when its turn comes.
-            return self._report_failure(error, watch)
+            self._paths.logs.mkdir(parents=True, exist_ok=True)
+            reporter = Reporter(self._config, self._paths, self._script, lambda: watch.cancelled)
+            return reporter.ended("failed", error.exit_code, str(error))
         self._paths.logs.mkdir(parents=True, exist_ok=True)
-        pipes = self._take_pipes() if self._config.mode == INTERACTIVE else None
+        self._pipes = self._take_pipes() if self._config.mode == INTERACTIVE else None
         forget_phases(self._paths.run_dir)
         make_tensorboard_folder(self._config, self._paths)
         live = LiveFrames(self._config.run_id, LiveSettings.from_extras(self._config.extras))
@@ -119,15 +111,10 @@ class CleanRLWorkerRuntime:
         if live.trouble is not None:
             complain(live.trouble)
         try:
-            return self._supervise(summary, watch, reporter, live, pipes)
+            return self._supervise(summary, watch, reporter, live)
         finally:
             live.close()
             self._report.close()
-
-    def _report_failure(self, error: MosaicError, watch: Watch) -> int:
-        self._paths.logs.mkdir(parents=True, exist_ok=True)
-        reporter = Reporter(self._config, self._paths, self._script, lambda: watch.cancelled)
-        return reporter.ended("failed", error.exit_code, str(error))
 
     def _take_pipes(self) -> tuple[int, int]:
         """Our stdin and stdout for the session itself; our events go straight to their file."""
@@ -158,29 +145,22 @@ class CleanRLWorkerRuntime:
             raise StorageError(f"{error.filename or arguments}: {error.strerror}") from error
         return launch_command(os.environ.get(PYTHON_VARIABLE), self._script, arguments)
 
-    def _start(self, command: list[str], live: LiveFrames, pipes: tuple[int, int] | None) -> TrainingProcess:
+    def _start(self, command: list[str], live: LiveFrames) -> TrainingProcess:
         try:
             environment = self._environment(live)
         except OSError as error:
             place = error.filename or self._paths.run_dir
             raise StorageError(f"{place} cannot be written: {error.strerror}") from error
-        arguments = [*self._report.arguments(), *command[2:]]
+        arguments = ["--report-fd", str(self._report.descriptor), *command[2:]]
         fds = [self._report.descriptor]
         try:
-            return TrainingProcess(command[:2], arguments, self._paths, environment, fds, pipes)
+            return TrainingProcess(command[:2], arguments, self._paths, environment, fds, self._pipes)
         except OSError as error:
             raise UserError(f"the interpreter {command[0]} cannot be started: {error.strerror}") from error
 
-    def _supervise(
-        self,
-        summary: RuntimeSummary,
-        watch: Watch,
-        reporter: Reporter,
-        live: LiveFrames,
-        pipes: tuple[int, int] | None,
-    ) -> int:
+    def _supervise(self, summary: RuntimeSummary, watch: Watch, reporter: Reporter, live: LiveFrames) -> int:
         try:
-            training = self._start(self._command(summary), live, pipes)
+            training = self._start(self._command(summary), live)
         except MosaicError as error:
             return reporter.ended("failed", 1, str(error))
         link: TrainerLink | None = None
@@ -211,15 +191,12 @@ class CleanRLWorkerRuntime:
         if watch.cancelled:
             return reporter.ended("cancelled", code)
         if code != 0:
-            return reporter.ended("failed", code, self._cause(code))
+            phase = read_phase(self._paths.run_dir, self._script.head.phases)
+            cause = cause_of(code, last_lines(self._paths.stderr))
+            return reporter.ended("failed", code, f"{phase}: {cause}" if phase else cause)
         if self._script.has_main and not self._report.reached_end:
             return reporter.ended("failed", 1, _EARLY_END)
         return reporter.ended("completed", 0)
-
-    def _cause(self, code: int) -> str:
-        phase = read_phase(self._paths.run_dir, self._script.head.phases)
-        cause = cause_of(code, last_lines(self._paths.stderr))
-        return f"{phase}: {cause}" if phase else cause
 
     def _shake_hands(self, watch: Watch) -> TrainerLink | None:
         if self._grpc_target is None:

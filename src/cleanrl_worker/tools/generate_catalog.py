@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-import argparse
+import contextlib
 import importlib
 import json
 import sys
@@ -16,7 +16,7 @@ import gymnasium
 
 from cleanrl_worker.portable.probe import describe_environment
 from cleanrl_worker.schemas.environments import CATALOG_FILE
-from mosaic.contract.atomic import write_atomic
+from cleanrl_worker.tools import write_or_check
 
 PACKAGES = ("ale_py", "minigrid", "shimmy", "cleanrl_worker.kit.pixel_tasks")
 SOURCES = (
@@ -90,27 +90,9 @@ def describe(env_id: str) -> dict[str, Any] | None:
         env = gymnasium.make(env_id)
     except (gymnasium.error.DependencyNotInstalled, ImportError):
         return None
-    try:
+    with contextlib.closing(env):
         return describe_environment(env_id, env)
-    finally:
-        env.close()
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only say whether the file is fresh")
-    check = parser.parse_args().check
-    fresh = generate()
-    if check:
-        if CATALOG_FILE.is_file() and CATALOG_FILE.read_text("utf-8") == fresh:
-            return 0
-        print(
-            "environments.json is old; run python -m cleanrl_worker.tools.generate_catalog", file=sys.stderr
-        )
-        return 1
-    write_atomic(CATALOG_FILE, fresh.encode())
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(CATALOG_FILE, generate, "generate_catalog", __doc__))

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 
@@ -13,7 +12,7 @@ from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.kit.describe import describe_algorithm
 from cleanrl_worker.kit.loading import load_spec
 from cleanrl_worker.schemas.model import SCHEMAS_FILE
-from mosaic.contract.atomic import write_atomic
+from cleanrl_worker.tools import write_or_check
 
 
 def generate() -> str:
@@ -27,18 +26,5 @@ def generate() -> str:
     return json.dumps(schemas, indent=1, ensure_ascii=False) + "\n"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--check", action="store_true", help="only say whether the file is fresh")
-    fresh = generate()
-    if parser.parse_args().check:
-        if SCHEMAS_FILE.is_file() and SCHEMAS_FILE.read_text("utf-8") == fresh:
-            return 0
-        print("schemas.json is old; run python -m cleanrl_worker.tools.generate_schemas", file=sys.stderr)
-        return 1
-    write_atomic(SCHEMAS_FILE, fresh.encode())
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(SCHEMAS_FILE, generate, "generate_schemas", __doc__))

@@ -50,26 +50,19 @@ def parse_request(line: bytes) -> Request:
         if name not in FIELDS[kind]:
             known = f"; it has {', '.join(FIELDS[kind])}." if FIELDS[kind] else ", nor any other."
             raise Refusal(f"A {kind} has no field {name!r:.80}{closest(name, FIELDS[kind]) or known}")
-    _check_seed(content.get("seed"))
-    if not isinstance(content.get("frame", False), bool):
-        raise Refusal(f"'frame' is {content['frame']!r:.80}, but it must be true or false.")
-    return Request(kind, **content)
-
-
-def _check_seed(seed: Any) -> None:
+    seed = content.get("seed")
     whole = isinstance(seed, int) and not isinstance(seed, bool)
     if seed is not None and not (whole and 0 <= seed <= GREATEST_SEED):
         raise Refusal(f"'seed' is {seed!r:.80}, but it must be a whole number from 0 to {GREATEST_SEED}.")
+    if not isinstance(content.get("frame", False), bool):
+        raise Refusal(f"'frame' is {content['frame']!r:.80}, but it must be true or false.")
+    return Request(kind, **content)
 
 
 LONGEST_LINE = 1_000_000
 """Bytes of one message; an action is far from that."""
 
 _encode = json.JSONEncoder(allow_nan=False, check_circular=False, separators=(",", ":")).encode
-
-
-class LineTooLong(Exception):
-    """A line had more bytes than a message can have, and was skipped."""
 
 
 def take_over_stdout() -> int:
@@ -88,18 +81,15 @@ class Wire:
         self._replies = replies
 
     def read(self) -> bytes | None:
-        """The next line that is not empty; None at the end of input."""
+        """The next line that is not empty; None at the end of input. Refusal of one that is too long."""
         while line := self._requests.readline(LONGEST_LINE):
             if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-                self._skip_line()
-                raise LineTooLong
+                while (rest := self._requests.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+                    pass
+                raise Refusal(f"The line has more than {LONGEST_LINE} bytes.")
             if line.strip():
                 return line
         return None
-
-    def _skip_line(self) -> None:
-        while (rest := self._requests.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
-            pass
 
     def send(self, message: dict[str, Any]) -> None:
         """Write one message; a BrokenPipeError means that nobody reads any longer."""

@@ -15,10 +15,7 @@ from typing import Annotated
 from cleanrl_worker.config.modes import INTERACTIVE
 from cleanrl_worker.config.policy_files import find_policy
 from cleanrl_worker.evaluation.interactive.messages import (
-    LONGEST_LINE,
-    LineTooLong,
     Refusal,
-    Request,
     Wire,
     parse_request,
 )
@@ -88,14 +85,8 @@ def _serve(argv: Sequence[str] | None, wire: Wire) -> int:
     trusted = args.trust.split(",")
     model = open_model(Path(policy.path), args.algo, args.env_id, args.env_kwargs, trusted)
     # One row at a time: a second thread only waits.
-    find_backend(model.entry.spec.backend).limit_threads(1)
-    session = Session(
-        model,
-        seed=args.seed,
-        deterministic=args.deterministic,
-        frames=args.frames,
-        max_episode_steps=args.max_episode_steps,
-    )
+    find_backend(model.spec.backend).limit_threads(1)
+    session = Session(model, args.seed, args.deterministic, args.frames, args.max_episode_steps)
     # What was imported stays: without it a collection of garbage does not hold up an answer.
     gc.freeze()
     with contextlib.closing(session):
@@ -114,23 +105,15 @@ def _answer_all(session: Session, wire: Wire) -> str:
             request = parse_request(line)
             if request.type == "stop":
                 return "asked"
-            answers = _answer(session, request)
-        except LineTooLong:
-            answers = [_error(f"The line has more than {LONGEST_LINE} bytes.")]
+            if request.type == "step":
+                answers = session.step(request)
+            else:
+                answers = [session.reset(request) if request.type == "reset" else {"type": "pong"}]
         except Refusal as refusal:
-            answers = [_error(str(refusal))]
+            text = " ".join(str(refusal).split())
+            answers = [{"type": "error", "message": text, "fatal": False}]
         for answer in answers:
             wire.send(answer)
-
-
-def _answer(session: Session, request: Request) -> list[Message]:
-    if request.type == "step":
-        return session.step(request)
-    return [session.reset(request) if request.type == "reset" else {"type": "pong"}]
-
-
-def _error(text: str) -> Message:
-    return {"type": "error", "message": " ".join(text.split()), "fatal": False}
 
 
 def _say_last(wire: Wire, message: Message, code: int) -> int:

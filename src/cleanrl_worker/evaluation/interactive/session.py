@@ -1,22 +1,164 @@
-"""One policy and one environment, an episode at a time."""
+"""One policy and one environment, an episode at a time; actions as JSON says them, pictures as text."""
 
 from __future__ import annotations
 
+import base64
 import json
 import secrets
 from typing import Any
 
 import numpy as np
+from gymnasium import spaces
 
-from cleanrl_worker.evaluation.interactive.actions import describe_action_space, plain, read_action
 from cleanrl_worker.evaluation.interactive.messages import GREATEST_SEED, Refusal, Request
-from cleanrl_worker.evaluation.interactive.pictures import can_draw, draw, make_drawable
 from cleanrl_worker.evaluation.models import SavedModel
 from cleanrl_worker.kit.env_errors import fit_array
 from cleanrl_worker.kit.observations import array_observations
 from cleanrl_worker.kit.vector_env import Score
+from cleanrl_worker.portable import probe
+from cleanrl_worker.portable.fastlane.drawing import absent_package, as_picture, choose_drawing
 from cleanrl_worker.portable.fastlane.wrapper import mission_of
-from cleanrl_worker.portable.probe import describe_space, named
+from cleanrl_worker.portable.probe import describe_actions, describe_space, named
+from mosaic.contract.extras import install_advice
+from mosaic.fastlane.layout import lacks_package
+from mosaic.fastlane.png import encode_png
+
+# Gymnasium tells these in its documents only.
+_DOCUMENTED = {
+    "CartPoleEnv": ("left", "right"),
+    "MountainCarEnv": ("left", "nothing", "right"),
+    "LunarLander": ("nothing", "left engine", "main engine", "right engine"),
+    "FrozenLakeEnv": ("left", "down", "right", "up"),
+    "CliffWalkingEnv": ("up", "right", "down", "left"),
+    "TaxiEnv": ("south", "north", "east", "west", "pick up", "drop off"),
+    "BlackjackEnv": ("stick", "hit"),
+}
+
+
+def plain(value: Any) -> Any:
+    """An observation, an action or a reward as JSON can say it."""
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
+
+
+def read_action(space: Any, given: Any) -> Any:
+    """An action of `space` out of what a message holds; Refusal says why it is none."""
+    if isinstance(space, spaces.Discrete):
+        return _read_choice(space, given)
+    array = _read_array(space.shape, given)
+    if not isinstance(space, spaces.Box):
+        low, high = _choice_bounds(space)
+        if array.dtype.kind == "f" or (array < low).any() or (array > high).any():
+            raise Refusal(
+                f"The action {given!r:.80} is not one: each number is a whole one, "
+                f"from {plain(low)} to {plain(high)}."
+            )
+        return array.astype(space.dtype)
+    action = array.astype(space.dtype)
+    if not ((action >= space.low) & (action <= space.high)).all():
+        raise Refusal(
+            f"The action {given!r:.80} is out of bounds: "
+            f"it lies between {plain(space.low)} and {plain(space.high)}."
+        )
+    return action
+
+
+def _read_choice(space: spaces.Discrete[Any], given: Any) -> int:
+    first, last = int(space.start), int(space.start + space.n - 1)
+    whole = isinstance(given, int) and not isinstance(given, bool)
+    if not (whole and first <= given <= last):
+        raise Refusal(f"The action is {given!r:.80}, but it must be a whole number from {first} to {last}.")
+    return int(given)
+
+
+def _read_array(shape: tuple[int, ...], given: Any) -> Any:
+    try:
+        array = np.array(given)
+    except ValueError:
+        array = np.array(None)
+    if array.dtype.kind not in "iuf":
+        raise Refusal(
+            f"The action is {given!r:.80}, but it must be a list of numbers of shape {list(shape)}."
+        )
+    if array.shape != shape:
+        raise Refusal(f"The action has the shape {list(array.shape)}, but it must have {list(shape)}.")
+    return array
+
+
+def _choice_bounds(space: Any) -> tuple[Any, Any]:
+    """The least and the greatest number of each choice of several."""
+    if isinstance(space, spaces.MultiBinary):
+        return np.zeros(space.shape, int), np.ones(space.shape, int)
+    return space.start, space.start + space.nvec - 1
+
+
+def describe_action_space(env: Any) -> dict[str, Any]:
+    """The actions an environment takes, with the bounds of each number of a continuous one."""
+    space = env.action_space
+    entry = describe_actions(space)
+    if isinstance(space, spaces.Box):
+        entry |= {"low": plain(space.low), "high": plain(space.high)}
+    meanings = action_meanings(env)
+    return entry | {"meanings": meanings} if meanings else entry
+
+
+def action_meanings(env: Any) -> list[str] | None:
+    """A word for each action of one choice, where the environment or its documents have them."""
+    base = env.unwrapped
+    count = int(getattr(env.action_space, "n", 0))
+    if hasattr(base, "get_action_meanings"):
+        words = [str(word).lower() for word in base.get_action_meanings()]
+    elif hasattr(getattr(base, "actions", None), "__members__"):
+        words = [str(name) for name in base.actions.__members__]
+    else:
+        words = list(_DOCUMENTED.get(type(base).__name__, ()))
+    return words if words and len(words) == count else None
+
+
+MAX_DIM = 1024
+"""Pictures with a longer side are shrunk by a whole number."""
+
+
+def make_drawable(env_id: str, kwargs: dict[str, Any]) -> Any:
+    """The environment, drawing pictures when asked to if it can."""
+    choose_drawing()
+    try:
+        return probe.make_environment(env_id, {**kwargs, "render_mode": "rgb_array"})
+    except probe.ProbeError:
+        # Not every class knows the word.
+        return probe.make_environment(env_id, kwargs)
+
+
+def draw(env: Any) -> dict[str, Any]:
+    """The fields of a message that tell what the environment looks like now, or why that cannot be seen."""
+    if env.render_mode != "rgb_array":
+        return {"frame": None, "frame_problem": "this environment draws no pictures"}
+    try:
+        picture = as_picture(env.render(), MAX_DIM)
+    except Exception as error:
+        # A drawing library may be missing, which says nothing about the environment's steps.
+        package = absent_package(error)
+        why = f"{lacks_package(package)}; {install_advice(package)}" if package else ""
+        said = why or " ".join(f"{type(error).__name__}: {error}".split())
+        return {"frame": None, "frame_problem": said}
+    if picture is None:
+        return {"frame": None, "frame_problem": "what this environment draws is not a picture"}
+    # Made once, sent through a pipe and forgotten: time matters more than size.
+    return {"frame": base64.b64encode(encode_png(_coloured(picture), level=1)).decode()}
+
+
+def _coloured(picture: Any) -> Any:
+    """Three colours, also for what is grey or has a fourth channel."""
+    if picture.ndim == 2:
+        picture = picture[:, :, None]
+    channels = 1 if picture.shape[2] == 1 else 3
+    return np.ascontiguousarray(np.broadcast_to(picture[:, :, :channels], (*picture.shape[:2], 3)))
+
 
 PROTOCOL = 1
 _SEEDS = 2**31
@@ -29,7 +171,6 @@ class Session:
     def __init__(
         self,
         model: SavedModel,
-        *,
         seed: int | None = None,
         deterministic: bool = True,
         frames: bool = False,
@@ -39,7 +180,7 @@ class Session:
             self._policy = model.load_policy(checked)
             self._row = np.zeros((1, *checked.observation_space.shape), checked.obs_dtype)
         self._model = model
-        spec = model.entry.spec
+        spec = model.spec
         game = make_drawable(model.args.env_id, json.loads(spec.env_kwargs(model.args)))
         # Rewards and ends are the game's own, whatever wrappers make of them for a learner.
         self._score, self._wrap = Score(game), spec.wrapper(model.args)
@@ -62,7 +203,7 @@ class Session:
         return {
             "type": "init",
             "protocol": PROTOCOL,
-            "algo": model.entry.algo,
+            "algo": model.spec.name,
             "env_id": model.args.env_id,
             "policy": model.name,
             "trained_steps": model.step,
@@ -70,7 +211,7 @@ class Session:
             "observation_space": describe_space(env.observation_space),
             "action_space": describe_action_space(env),
             "max_episode_steps": env.spec.max_episode_steps if env.spec else None,
-            "draws": can_draw(env),
+            "draws": bool(env.render_mode == "rgb_array"),
             "fps": env.metadata.get("render_fps"),
             "notes": list(self._policy.notes),
         }
@@ -103,7 +244,9 @@ class Session:
             obs, reward, terminated, truncated, _ = self._env.step(action)
             reward = self._score.total - before if self._wrap else float(reward)
             if (terminated or truncated) and self._wrap and not self._score.over:
-                obs, terminated, truncated = self._go_on(), False, False
+                # The learner's next episode begins within the game, as after a lost life.
+                self._memory = self._policy.initial_memory(1)
+                obs, terminated, truncated = self._env.reset()[0], False, False
             self._see(obs)
         except Exception as error:
             self._playing = False
@@ -124,17 +267,8 @@ class Session:
             "return": self._return,
             "next": self._judge() if self._playing else None,
         }
-        end = [] if self._playing else [self._episode()]
-        return [answer | self._mission() | self._frame(request), *end]
-
-    def _go_on(self) -> Any:
-        """Begin the learner's next episode within the game, as after a lost life; gives what it sees."""
-        self._memory = self._policy.initial_memory(1)
-        return self._env.reset()[0]
-
-    def _episode(self) -> Message:
-        done = {"return": self._return, "length": self._length, "seed": self._seed}
-        return {"type": "episode_done", **done}
+        end = {"type": "episode_done", "return": self._return, "length": self._length, "seed": self._seed}
+        return [answer | self._mission() | self._frame(request), *([] if self._playing else [end])]
 
     def _see(self, obs: Any) -> None:
         seen = fit_array(self._read(obs) if self._read else obs, self._row.shape[1:])

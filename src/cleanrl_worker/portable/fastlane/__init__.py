@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from cleanrl_worker.portable.fastlane.patch import install
-from cleanrl_worker.portable.fastlane.wrapper import FastLaneTelemetryWrapper
+from cleanrl_worker.portable.fastlane.wrapper import FastLaneTelemetryWrapper, install
 
 __all__ = ["FastLaneTelemetryWrapper", "install"]

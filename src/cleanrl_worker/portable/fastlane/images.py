@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from cleanrl_worker.portable.fastlane.lane import is_unwatched, open_lane, warn
-from cleanrl_worker.portable.fastlane.row import TapRow
 from cleanrl_worker.portable.fastlane.tap import open_tap
+from cleanrl_worker.portable.fastlane.wrapper import TapRow
 
 _DOORS = ("make", "make_gym", "make_gymnasium")
 _LEAST_SIDE = 8

@@ -25,43 +25,36 @@ def open_lane() -> Segment | None:
     if pid not in _opened:
         # A forked child needs its own: what the parent had open is the parent's.
         _opened.clear()
-        _opened[pid] = _open()
+        path = os.environ.get(SEGMENT_VARIABLE)
+        try:
+            _opened[pid] = Segment(Path(path)) if path else None
+        except SegmentError as error:
+            warn(str(error))
+            _opened[pid] = None
     return _opened[pid]
 
 
-def _open() -> Segment | None:
-    path = os.environ.get(SEGMENT_VARIABLE)
-    if not path:
-        return None
-    try:
-        return Segment(Path(path))
-    except SegmentError as error:
-        warn(str(error))
-        return None
-
-
 @contextlib.contextmanager
-def unwatched() -> Iterator[None]:
-    """Environments made in here are not for viewers: evaluations between two updates play in them."""
-    _unwatched.append(True)
+def _noted(where: list[bool]) -> Iterator[None]:
+    where.append(True)
     try:
         yield
     finally:
-        _unwatched.pop()
+        where.pop()
+
+
+def unwatched() -> contextlib.AbstractContextManager[None]:
+    """Environments made in here are not for viewers: evaluations between two updates play in them."""
+    return _noted(_unwatched)
 
 
 def is_unwatched() -> bool:
     return bool(_unwatched)
 
 
-@contextlib.contextmanager
-def ahead() -> Iterator[None]:
+def ahead() -> contextlib.AbstractContextManager[None]:
     """Environments made in here are shown ahead of those that train: with them training does not begin."""
-    _ahead.append(True)
-    try:
-        yield
-    finally:
-        _ahead.pop()
+    return _noted(_ahead)
 
 
 def enter_making(segment: Segment) -> None:
@@ -70,13 +63,8 @@ def enter_making(segment: Segment) -> None:
         segment.enter_phase(MAKING)
 
 
-def claim_slot(segment: Segment) -> int | None:
-    """A slot for one more environment of this process; None when all are taken."""
-    return slots.claim(segment, slots.Owner.myself())
-
-
 def release_slot(segment: Segment, slot: int, owner: slots.Owner) -> None:
-    """Give it back, unless this is a forked child that has only inherited the environment."""
+    """Give a slot back, unless this is a forked child that has only inherited the environment."""
     if os.getpid() == owner.pid:
         slots.release(segment, slot, owner)
 

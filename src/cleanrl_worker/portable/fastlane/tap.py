@@ -11,7 +11,7 @@ from time import monotonic
 from typing import Any
 
 from cleanrl_worker.portable.fastlane.drawing import absent_package, as_picture, draw_in_vain, failed_import
-from cleanrl_worker.portable.fastlane.lane import claim_slot, open_lane, release_slot, warn
+from cleanrl_worker.portable.fastlane.lane import open_lane, release_slot, warn
 from cleanrl_worker.portable.fastlane.portrait import Portrait
 from mosaic.fastlane import layout, slots
 from mosaic.fastlane.segment import Segment
@@ -209,7 +209,7 @@ class Tap:
     def _leave_parent(self) -> None:
         """Take another slot in a forked child: the one that it has inherited is still its parent's."""
         segment = open_lane()
-        slot = None if segment is None else claim_slot(segment)
+        slot = None if segment is None else slots.claim(segment, slots.Owner.myself())
         if segment is None or slot is None:
             self.due_at = float("inf")
         else:
@@ -227,14 +227,11 @@ class Tap:
             said = layout.lacks_package(package) if package else ""
             self.refuse(said or f"its render() failed: {type(error).__name__}: {error}")
             if failed_import(error) is not None:
-                self._try_again()
+                # What is missing or half there may be installed while a script trains.
+                self.due_at = monotonic() + TRY_AGAIN_SECONDS
+                importlib.invalidate_caches()
             return None
         return self.refuse("its render() gives no picture") if frame is None else frame
-
-    def _try_again(self) -> None:
-        """Draw again a little later: what is missing or half there may be installed while a script trains."""
-        self.due_at = monotonic() + TRY_AGAIN_SECONDS
-        importlib.invalidate_caches()
 
     def _limit(self) -> int:
         return self._max_dim_of_few if self._watched <= FEW else self._max_dim
@@ -256,10 +253,6 @@ _refused: set[tuple[str, str]] = set()
 _handed_over: list[Tap] = []
 
 
-def _no_mission() -> str:
-    return ""
-
-
 @contextlib.contextmanager
 def handing_over(tap: Tap) -> Iterator[None]:
     """The next environment gets this tap instead of one of its own."""
@@ -278,10 +271,7 @@ def hand_over(taps: Sequence[Tap]) -> None:
 
 
 def open_tap(
-    render: Callable[[], Any],
-    name: str,
-    mission: Callable[[], str] = _no_mission,
-    portrait: Portrait | None = None,
+    render: Callable[[], Any], name: str, mission: Callable[[], str] = str, portrait: Portrait | None = None
 ) -> Tap | None:
     """A tap for one more environment of this run; None when the run shows nothing."""
     if _handed_over:
@@ -291,7 +281,7 @@ def open_tap(
     segment = open_lane()
     if segment is None:
         return None
-    slot = claim_slot(segment)
+    slot = slots.claim(segment, slots.Owner.myself())
     return None if slot is None else Tap(segment, slot, render, name, mission, portrait)
 
 
