@@ -88,8 +88,8 @@ def train(run: Run[Args]) -> None:
     moved = ("rewards", "dones")
     gradient = run.keep("loss", Gradient(loss, network, optimizer, compute, moved, [target.weights]))
 
+    exploring = args.exploration_fraction * args.total_timesteps
     for update in run.updates(every=args.num_envs):
-        exploring = args.exploration_fraction * args.total_timesteps
         epsilon = linear_schedule(args.start_e, args.end_e, exploring, update.first_step)
         actions = epsilon_greedy(values_of, replay.obs, epsilon, num_actions)
         replay.step([action + first_action for action in actions], actions)

@@ -132,8 +132,8 @@ class VectorEnv:
 
     def step(self, actions: list[Any], out: NDArray[Any]) -> Step:
         """Take one action in each environment and write the next observations to `out`."""
-        for tape, action in zip(self._tapes, actions, strict=True):
-            tape.actions.append(action)
+        for index in self._all:
+            self._tapes[index].actions.append(actions[index])
         rewards, terminated, truncated = self._take_steps(self._all, actions, out)
         final_obs: dict[int, NDArray[Any]] = {}
         episodes: list[Episode] = []
@@ -182,12 +182,14 @@ class VectorEnv:
         self, indices: Sequence[int], actions: Sequence[Any], out: NDArray[Any]
     ) -> tuple[list[float], list[bool], list[bool]]:
         """One step of some environments: what it gives can be learned from, or an error names it."""
-        # All that a step costs beside the environment itself: one loop, and no call that can be spared.
+        # All that a step costs beside the environment itself: one loop, and no call that can be spared, as
+        # that of `zip` with its check.
+        assert len(actions) == len(indices), f"{len(actions)} actions for {len(indices)} environments"
         envs, read, shape = self._envs, self._read, self._shape
         scores, returns, lengths, limits = self._scores, self._returns, self._lengths, self._limits
         rewards, terminations, truncations = [], [], []
-        for index, action in zip(indices, actions, strict=True):
-            given: Any = NOTHING
+        for at, index in enumerate(indices):
+            action, given = actions[at], NOTHING
             try:
                 given = envs[index].step(action)
                 obs, reward, terminated, truncated, _ = given
