@@ -334,7 +334,7 @@ def open_run(spec: AlgorithmSpec, args: Any, stop: StopSignals) -> Iterator[Run[
     backend = open_backend(spec.backend, args.seed, args.torch_deterministic, args.cuda)
     checkpoints = Checkpoints(spec.name, args, spec.file)
     with contextlib.ExitStack() as opened:
-        envs = opened.enter_context(contextlib.closing(open_envs(spec, args)))
+        envs = opened.enter_context(open_envs(spec, args))
         writer = opened.enter_context(RunWriter(args, checkpoints.earlier))
         evaluator = opened.enter_context(Evaluator(args, backend, stop))
         yield Run(spec, args, backend, envs, checkpoints, writer, evaluator, stop)
