@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -120,8 +119,8 @@ def train(run: Run[Args]) -> None:
     moved = ("rewards", "dones")
     gradient = run.keep("loss", Gradient(loss, network, optimizer, compute, moved, [target.weights]))
 
+    exploring = args.exploration_fraction * args.total_timesteps
     for update in run.updates(every=args.num_envs):
-        exploring = args.exploration_fraction * args.total_timesteps
         epsilon = linear_schedule(args.start_e, args.end_e, exploring, update.first_step)
         actions = epsilon_greedy(values_of, replay.obs, epsilon, num_actions)
         replay.step([action + first_action for action in actions], actions)
@@ -165,12 +164,7 @@ SPEC = AlgorithmSpec(
     observation_spaces=("vector", "grid"),
     model={"model_weights": "network", "args": ARGS},
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Train as the command line says; returns the exit code."""
-    return run_algorithm(SPEC, argv)
-
+main = functools.partial(run_algorithm, SPEC)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -26,14 +26,13 @@ from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY, find_algorithm
 from cleanrl_worker.config.resuming import as_object, require_trust, require_trusted_algorithm, unplayable
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.backend import find_backend
+from cleanrl_worker.kit.envs import EpisodeEnvs
 from cleanrl_worker.kit.loading import load_spec
 from cleanrl_worker.kit.normalise import FrozenNormaliser, statistics_in
 from cleanrl_worker.kit.open_envs import open_episodes
 from cleanrl_worker.kit.policy import Policy, Spaces
-from cleanrl_worker.kit.pools import EnvPoolEpisodes
 from cleanrl_worker.kit.spec import AlgorithmSpec, Misfit, fill_model
 from cleanrl_worker.kit.state import State, decode
-from cleanrl_worker.kit.vector_env import VectorEnv
 from cleanrl_worker.schemas.model import load_schema, shipped_algorithms
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
 from mosaic.contract.extras import require_extra
@@ -70,7 +69,7 @@ class SavedModel:
     parts: State | None = None
     """Those of a full checkpoint, which are in place of the weights."""
 
-    def make_envs(self, num_envs: int) -> VectorEnv | EnvPoolEpisodes:
+    def make_envs(self, num_envs: int) -> EpisodeEnvs:
         """Environments as the policy was trained on, those of Python where it has them."""
         return open_episodes(self.spec, self.args, num_envs)
 

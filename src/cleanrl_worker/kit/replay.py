@@ -288,11 +288,10 @@ class Replay:
         A transition that ends its episode keeps the observation that the episode ended with.
         """
         obs, after = self.obs, self._next
-        step = self._run.step(actions, after, then="update")
-        for index, reward in enumerate(step.rewards):
-            last = step.final_obs.get(index)
-            seen = after[index] if last is None else last
-            self._buffer.add(obs[index], seen, remembered[index], reward, step.terminated[index], index)
+        rewards, terminated, _, final_obs, _ = self._run.step(actions, after, then="update")
+        for index, reward in enumerate(rewards):
+            seen = final_obs[index] if index in final_obs else after[index]
+            self._buffer.add(obs[index], seen, remembered[index], reward, terminated[index], index)
         self.obs, self._next = after, obs
 
     def state(self) -> State:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -42,6 +41,8 @@ ArgsT = TypeVar("ArgsT", bound=CommonArgs)
 PartT = TypeVar("PartT")
 LOG_EVERY = 100
 """Environment steps between two points of the loss curves, where there is an update at every few steps."""
+FLUSH_SECONDS = 1.0
+"""So long readers wait for what was recorded."""
 PAUSE_SECONDS = 0.05
 """So long a loop of short updates runs on before it is asked whether something is due."""
 
@@ -86,6 +87,7 @@ class Run(Generic[ArgsT]):
         self._evaluator = evaluator
         self._stop = stop
         self._watch = Stopwatch()
+        self._flush_time = perf_counter() + FLUSH_SECONDS
         self._counters = Held(step=0, update=0, scored_at=0)
         self._parts: dict[str, Stateful] = {}
         self._choices: dict[str, Any] = {}
@@ -116,16 +118,19 @@ class Run(Generic[ArgsT]):
         total, each = args.total_timesteps // num_envs, every // num_envs
         turns = -(-total // each)
         done = counters["step"] // num_envs
+        self._watch.enter("act")
         while done < total:
             steps = min(each, total - done)
             done += steps
             number = counters["update"]
             last_step = done * num_envs
-            self._watch.enter("act")
             yield Update(number, steps, self.step_count, last_step, number / turns)
             self.step_count = last_step
-            counters["update"] = number + 1
-            self._between(last_step, done == total)
+            counters["update"], counters["step"] = number + 1, last_step
+            now = self._watch.enter("act")
+            if last_step >= self._due_step or now >= self._due_time or self._stop.requested:
+                self._between(last_step, done == total)
+                self._watch.enter("act")
 
     def step(self, actions: list[Any], out: NDArray[Any], then: str = "act") -> Step:
         """Take one action in each environment and write the next observations to `out`.
@@ -137,8 +142,11 @@ class Run(Generic[ArgsT]):
         self.step_count += self.envs.num_envs
         if step.episodes:
             self._writer.add_episodes(step.episodes, self.step_count)
-        self._writer.flush_when_due()
-        self._watch.enter(then)
+        now = self._watch.enter(then)
+        # Asked at each step, as steps may be slow.
+        if now >= self._flush_time:
+            self._writer.flush()
+            self._flush_time = now + FLUSH_SECONDS
         return step
 
     def minibatches(self, size: int, parts: int) -> list[NDArray[np.int64]]:
@@ -198,11 +206,7 @@ class Run(Generic[ArgsT]):
                 part.begin_with(statistics)
 
     def _between(self, step: int, last: bool) -> None:
-        """A moment to report, to evaluate, to checkpoint and to stop; quickly over when nothing is due."""
-        self._counters.values["step"] = step
-        looks = last or self._stop.requested or step >= self._due_step
-        if not looks and perf_counter() < self._due_time:
-            return
+        """A moment to report, to evaluate, to checkpoint and to stop."""
         self._watch.enter("log")
         self._note_choices()
         self._watch.report(self._writer, step)
@@ -215,8 +219,8 @@ class Run(Generic[ArgsT]):
         self._plan()
 
     def _plan(self) -> None:
-        """When the next checkpoint or evaluation is due, and when to look at the clock again."""
-        steps = [sys.maxsize]
+        """When the next checkpoint or evaluation is due, or the end, and when to look at the clock again."""
+        steps = [self.args.total_timesteps // self.envs.num_envs * self.envs.num_envs]
         if self.args.checkpoint_every:
             steps.append(self._checkpoints.saved_at + self.args.checkpoint_every)
         if self._score_every:
@@ -330,7 +334,7 @@ def open_run(spec: AlgorithmSpec, args: Any, stop: StopSignals) -> Iterator[Run[
     backend = open_backend(spec.backend, args.seed, args.torch_deterministic, args.cuda)
     checkpoints = Checkpoints(spec.name, args, spec.file)
     with contextlib.ExitStack() as opened:
-        envs = opened.enter_context(contextlib.closing(open_envs(spec, args)))
+        envs = opened.enter_context(open_envs(spec, args))
         writer = opened.enter_context(RunWriter(args, checkpoints.earlier))
         evaluator = opened.enter_context(contextlib.closing(Evaluator(args, backend, stop)))
         yield Run(spec, args, backend, envs, checkpoints, writer, evaluator, stop)

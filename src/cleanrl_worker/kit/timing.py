@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from time import perf_counter
 from typing import Protocol
 
@@ -26,16 +27,17 @@ class Stopwatch:
     def start(self, step: int) -> None:
         """The loop begins, after `step` steps that an earlier process may have taken."""
         self._section = "other"
-        self._spent: dict[str, float] = {}
+        self._spent: defaultdict[str, float] = defaultdict(float)
         self._since = self._reported_at = perf_counter()
         self._step = self._reported_step = step
 
-    def enter(self, section: str) -> None:
-        """From now on time counts for `section`."""
+    def enter(self, section: str) -> float:
+        """From now on time counts for `section`; gives the time of `perf_counter`."""
         now = perf_counter()
-        self._spent[self._section] = self._spent.get(self._section, 0.0) + now - self._since
+        self._spent[self._section] += now - self._since
         self._section = section
         self._since = now
+        return now
 
     def report(self, sink: ScalarSink, step: int) -> None:
         """Log steps per second and time shares since the last report, if that is long enough ago."""
@@ -55,7 +57,7 @@ class Stopwatch:
         sink.add_scalar("charts/SPS", (self._step - self._reported_step) / elapsed, self._step)
         for section, seconds in self._spent.items():
             sink.add_scalar(f"time/{section}", seconds / elapsed, self._step)
-        self._spent = dict.fromkeys(self._spent, 0.0)
+            self._spent[section] = 0.0
         self._reported_at = self._since
         self._reported_step = self._step
         self._reports += 1

@@ -8,7 +8,6 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from time import monotonic
 
 from cleanrl_worker.config.checkpoint_files import MODEL_SUFFIX, PolicyCard
 from cleanrl_worker.curriculum.stages import StageNote
@@ -19,8 +18,6 @@ from cleanrl_worker.kit.state import State
 from cleanrl_worker.kit.tracking import WandbRun
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import StorageError
-
-FLUSH_SECONDS = 1.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +73,6 @@ class RunWriter:
             if purge_step is None:
                 self._events.add_text("hyperparameters", hyperparameter_table(args))
             self._events.flush()
-        self._flushed_at = monotonic()
 
     def add_scalar(self, tag: str, value: float, step: int) -> None:
         """Record one number of a curve."""
@@ -114,14 +110,8 @@ class RunWriter:
             # What was earned in an easier stage says nothing of this one.
             self.recent_returns.take_mean()
 
-    def flush_when_due(self) -> None:
-        """Show readers what was recorded, once a second; called at each step, as steps may be slow."""
-        if monotonic() - self._flushed_at >= FLUSH_SECONDS:
-            self.flush()
-
     def flush(self) -> None:
         """Write out what was recorded."""
-        self._flushed_at = monotonic()
         with _storage_errors(self.folder):
             self._events.flush()
 
