@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from mosaic.cli.words import program
 from mosaic.contract.errors import UserError, closest
@@ -28,11 +28,10 @@ class Command:
 
     def parser(self, argv: Sequence[str]) -> Parser:
         """What it takes; `argv` is there for a parser that depends on what was typed."""
-        module = "starting" if self.name in ("train", "rerun", "eval", "play") else "parsers"
-        make: Callable[[Sequence[str]], Parser] = getattr(
-            import_module(f"mosaic.cli.{module}"), f"{self.name}_parser"
-        )
-        return make(argv)
+        starts = self.name in ("train", "rerun", "eval", "play")
+        module = import_module("mosaic.cli.starting" if starts else "mosaic.cli.parsers")
+        made = module.train_parser(argv) if self.name == "train" else module.PAGES[self.name](self.name)
+        return cast("Parser", made)
 
     def run(self, args: argparse.Namespace) -> int:
         """Do it; gives the exit code."""
