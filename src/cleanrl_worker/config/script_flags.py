@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from cleanrl_worker.schemas.check import WORDS, check_value
+from cleanrl_worker.schemas.check import check_value
 from cleanrl_worker.schemas.model import ParamSchema, ParamType
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.numbers import TRUTH
 from mosaic.contract.secrets import referred
 
 Form = Literal["both", "typed", "truthy", "switch", "value"]
@@ -37,7 +38,7 @@ class Flag:
     def words(self, value: Any) -> list[str]:
         """The flag with a value."""
         if self.form != "value" and isinstance(value, str):
-            value = WORDS.get(value.lower(), value)
+            value = TRUTH.get(value.lower(), value)
         if not isinstance(value, bool):
             return [f"{self.option}={value}"]
         if self.form == "switch":

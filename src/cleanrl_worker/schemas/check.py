@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cleanrl_worker.schemas.model import ParamSchema, algorithms, load_schema
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.numbers import TRUTH, parse_whole
 
 Value = bool | int | float | str | None
 KINDS = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
@@ -15,16 +16,6 @@ GREATEST_SEED = 2**31 - 1
 """Seeds of environments and evaluations are counted on from here, and some generators take no more bits."""
 LIMITS = {"int": 10.0**15, "float": 1e30}
 """What no parameter is beyond, with whatever sign: more steps than a life has, more than networks hold."""
-WORDS = {
-    "true": True,
-    "yes": True,
-    "on": True,
-    "1": True,
-    "false": False,
-    "no": False,
-    "off": False,
-    "0": False,
-}
 
 
 def check_params(algo: str, params: Mapping[str, object]) -> dict[str, object]:
@@ -102,18 +93,15 @@ def _convert(parameter: ParamSchema, value: object) -> bool | int | float | str:
 def _to_bool(value: object) -> bool:
     if isinstance(value, bool):
         return value
-    if isinstance(value, str) and value.lower() in WORDS:
-        return WORDS[value.lower()]
+    if isinstance(value, str) and value.lower() in TRUTH:
+        return TRUTH[value.lower()]
     raise ValueError(value)
 
 
 def _to_int(value: int | float | str) -> int:
     """A whole number, also when written `1e6` or `500_000`."""
     if isinstance(value, str):
-        try:
-            return int(value)
-        except ValueError:
-            value = float(value)
+        return parse_whole(value)
     if not math.isfinite(value) or value != int(value):
         raise ValueError(value)
     return int(value)

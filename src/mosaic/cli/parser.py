@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from mosaic.cli.words import program
+from mosaic.cli.output import program
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.paths import named_path
 

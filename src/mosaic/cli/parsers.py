@@ -9,8 +9,8 @@ from pathlib import Path
 
 from mosaic.cli import values
 from mosaic.cli.parser import RUN, RUN_HELP, RUNS, flag, number, one_of, option, page, repeated
-from mosaic.cli.words import STATES_BY_NAME
 from mosaic.contract.fsm import Outcome
+from mosaic.contract.words import STATES_BY_NAME
 
 LISTED = 20
 LISTED_POLICIES = 30

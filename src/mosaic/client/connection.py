@@ -29,13 +29,9 @@ _KINDS: dict[grpc.StatusCode, type[MosaicError]] = {
     grpc.StatusCode.RESOURCE_EXHAUSTED: StorageError,
 }
 
-# The daemon went away in the middle of the call or before it, or came back with another token.
+# The daemon went away in the middle of the call or before it, or came back with another token: the same call
+# may succeed with a daemon found anew.
 _LOST = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAUTHENTICATED})
-
-
-def _is_lost(error: grpc.RpcError) -> bool:
-    """Whether the same call may succeed with a daemon found anew."""
-    return error.code() in _LOST
 
 
 def _translate(error: grpc.RpcError) -> MosaicError:
@@ -96,7 +92,7 @@ class Connection:
             except ChannelClosed:
                 pass
             except grpc.RpcError as error:
-                if not _is_lost(error) or attempt == _ATTEMPTS - 1:
+                if error.code() not in _LOST or attempt == _ATTEMPTS - 1:
                     raise _translate(error) from None
             self._reconnect()
         raise UnavailableError("The daemon cannot be reached: it restarts again and again.")
@@ -119,7 +115,7 @@ class Connection:
             except grpc.RpcError as error:
                 if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
                     continue
-                if not _is_lost(error):
+                if error.code() not in _LOST:
                     raise _translate(error) from None
             if self._closed:
                 return
@@ -163,13 +159,10 @@ class Connection:
                 self.address = address
                 self._channel = open_channel(address)
                 self._stub = pb_grpc.TrainerServiceStub(self._channel)
-            self._close_again()
+            if self._closed:
+                # Closed while the daemon was looked for: then the channel is open still.
+                self._channel.close()
             self._tell(True)
-
-    def _close_again(self) -> None:
-        """A connection that was closed while the daemon was looked for has a channel that is open still."""
-        if self._closed:
-            self._channel.close()
 
     def _tell(self, found: bool) -> None:
         if self._listener is not None:

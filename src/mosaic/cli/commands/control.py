@@ -1,20 +1,23 @@
-"""`pause`, `resume`, `cancel`, `tag` and `rm`: what changes runs that are there."""
+"""`pause`, `resume`, `cancel`, `tag`, `rm` and `phase`: what changes runs that are there."""
 
 from __future__ import annotations
 
 import argparse
-import sys
+import os
 from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
-from mosaic.cli import words
-from mosaic.cli.output import note, print_json, say
+from mosaic.cli.output import agreed, note, print_json, program, say
 from mosaic.cli.runs import connect, find_runs, holds_runs, run_json
-from mosaic.cli.words import program
 from mosaic.client import Client, RunQuery, RunRecord
+from mosaic.contract import words
 from mosaic.contract.errors import ConflictError, UserError
 from mosaic.contract.fsm import LIVE, RunStatus
 from mosaic.contract.outside import bytes_text
+from mosaic.contract.phases import RUN_DIR_VARIABLE, announce_phase
+
+_UNASKED = "rm asks before it removes anything, and nobody can answer here: add --yes."
 
 
 def run_pause(args: argparse.Namespace) -> int:
@@ -124,7 +127,8 @@ def run_rm(args: argparse.Namespace) -> int:
                     f"`{program()} cancel {one.run_id}` ends it."
                 )
         amount = words.count(len(found), "run")
-        if not args.yes and not _agreed(found, amount):
+        listed = "".join(f"  {one.run_id}  {one.run_name}  {words.state(one)}\n" for one in found)
+        if not args.yes and not agreed(f"{listed}Remove {amount} and all files?", _UNASKED):
             say("Nothing was removed.")
             return 1
         freed = sum(client.remove(one.run_id) for one in found)
@@ -132,9 +136,13 @@ def run_rm(args: argparse.Namespace) -> int:
     return 0
 
 
-def _agreed(runs: list[RunRecord], amount: str) -> bool:
-    if not sys.stdin.isatty():
-        raise UserError("rm asks before it removes anything, and nobody can answer here: add --yes.")
-    for one in runs:
-        say(f"  {one.run_id}  {one.run_name}  {words.state(one)}")
-    return input(f"Remove {amount} and all files? [y/N] ").strip().lower() in ("y", "yes")
+def run_phase(args: argparse.Namespace) -> int:
+    named = os.environ.get(RUN_DIR_VARIABLE)
+    if not named:
+        raise UserError(
+            "There is no run here: `mosaic phase` is for scripts that `mosaic train script.sh` runs."
+        )
+    if not Path(named).is_dir():
+        raise UserError(f"The run's folder {named} in ${RUN_DIR_VARIABLE} does not exist.")
+    announce_phase(Path(named), args.number, " ".join(args.text))
+    return 0
