@@ -8,7 +8,7 @@ from pathlib import Path
 
 from cleanrl_worker.schemas.model import ParamSchema, algorithms, load_schema
 from mosaic.contract.errors import UserError, closest
-from mosaic.contract.numbers import TRUTH, parse_whole
+from mosaic.contract.numbers import TRUTH, bounds_text, is_inside, parse_whole
 
 Value = bool | int | float | str | None
 KINDS = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
@@ -58,7 +58,7 @@ def check_value(algo: str, parameter: ParamSchema, value: object) -> Value:
         raise _refusal(algo, parameter, value) from None
     if parameter.choices is not None and typed not in parameter.choices:
         raise _refusal(algo, parameter, value)
-    if isinstance(typed, int | float) and not _inside(parameter, typed):
+    if isinstance(typed, int | float) and not is_inside(typed, parameter.minimum, parameter.maximum):
         raise _refusal(algo, parameter, value)
     check_limit(f"{algo} parameter '{parameter.name}'", typed)
     return typed
@@ -114,11 +114,6 @@ def _to_float(value: int | float | str) -> float:
     return number
 
 
-def _inside(parameter: ParamSchema, value: float) -> bool:
-    low, high = parameter.minimum, parameter.maximum
-    return (low is None or value >= low) and (high is None or value <= high)
-
-
 def _refusal(algo: str, parameter: ParamSchema, value: object) -> UserError:
     return UserError(f"{algo} parameter '{parameter.name}' is {value!r}, but must be {allowed(parameter)}.")
 
@@ -129,10 +124,5 @@ def allowed(parameter: ParamSchema) -> str:
         text = "one of " + ", ".join(repr(choice) for choice in parameter.choices)
     else:
         text = KINDS[parameter.type]
-    if parameter.minimum is not None and parameter.maximum is not None:
-        text += f" from {parameter.minimum:.10g} to {parameter.maximum:.10g}"
-    elif parameter.minimum is not None:
-        text += f" of at least {parameter.minimum:g}"
-    elif parameter.maximum is not None:
-        text += f" of at most {parameter.maximum:g}"
-    return text + (" or null" if parameter.optional else "")
+    bounds = bounds_text(parameter.minimum, parameter.maximum)
+    return text + bounds + (" or null" if parameter.optional else "")

@@ -36,7 +36,8 @@ def parse(field: Field, text: str) -> Value:
         raise UserError(f"{field.title} is '{plain}', but must be {allowed(field)}.") from None
     if field.choices and value not in field.choices:
         raise UserError(f"{field.title} is '{plain}', but must be {allowed(field)}.")
-    if isinstance(value, int | float) and not isinstance(value, bool) and not _inside(field, value):
+    outside = isinstance(value, int | float) and not numbers.is_inside(value, field.minimum, field.maximum)
+    if outside and not isinstance(value, bool):
         raise UserError(f"{field.title} is {plain}, but must be {allowed(field)}.")
     return value
 
@@ -67,16 +68,7 @@ def allowed(field: Field) -> str:
         return "one of " + ", ".join(show(choice) for choice in field.choices)
     text = _KIND_WORDS.get(field.kind, "text")
     example = f", such as {_EXAMPLES[field.kind]}" if field.kind in _EXAMPLES else ""
-    return text + _bounds(field) + example
-
-
-def _bounds(field: Field) -> str:
-    low, high = field.minimum, field.maximum
-    if low is not None and high is not None:
-        return f" from {low:g} to {high:g}"
-    if low is not None:
-        return f" of at least {low:g}"
-    return "" if high is None else f" of at most {high:g}"
+    return text + numbers.bounds_text(field.minimum, field.maximum) + example
 
 
 def _convert(kind: str, text: str) -> bool | int | float | str:
@@ -91,11 +83,6 @@ def _convert(kind: str, text: str) -> bool | int | float | str:
     if kind == "json" and not isinstance(json.loads(text), dict):
         raise ValueError(text)
     return text
-
-
-def _inside(field: Field, value: float) -> bool:
-    low, high = field.minimum, field.maximum
-    return (low is None or value >= low) and (high is None or value <= high)
 
 
 @dataclass(frozen=True)

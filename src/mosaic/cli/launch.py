@@ -109,10 +109,15 @@ def launch(
 
 def _warning(config: Mapping[str, Any]) -> str:
     """What the worker has to say of a run before it starts."""
-    request = config["metadata"]["worker"]
-    worker = find_worker(request["type"])
+    catalog, request = _describing(config), config["metadata"]["worker"]
+    return catalog.warning(request["config"]) if catalog else ""
+
+
+def _describing(config: Mapping[str, Any]) -> DescribingCatalog | None:
+    """The catalog of the config's worker, if it can tell of a run."""
+    worker = find_worker(config["metadata"]["worker"]["type"])
     catalog = worker.load_catalog() if worker.catalog else None
-    return catalog.warning(request["config"]) if isinstance(catalog, DescribingCatalog) else ""
+    return catalog if isinstance(catalog, DescribingCatalog) else None
 
 
 class _Launch:
@@ -232,10 +237,8 @@ def _machine(args: argparse.Namespace) -> Machine:
 
 def describe(config: Mapping[str, Any], args: argparse.Namespace) -> dict[str, Any] | None:
     """What the worker tells of a run; None when it can tell nothing."""
-    request = config["metadata"]["worker"]
-    worker = find_worker(request["type"])
-    catalog = worker.load_catalog() if worker.catalog else None
-    if not isinstance(catalog, DescribingCatalog):
+    catalog, request = _describing(config), config["metadata"]["worker"]
+    if catalog is None:
         return None
     folder = Path(str(config["metadata"]["ui"]["python_path"]).partition(os.pathsep)[0])
     summary = catalog.describe(request["config"], request["python"], folder, _typed(args))

@@ -36,6 +36,20 @@ def parse_whole(text: str) -> int:
     return int(value)
 
 
+def is_inside(value: float, low: float | None, high: float | None) -> bool:
+    """Whether a number lies between two bounds, of which either may be missing."""
+    return (low is None or value >= low) and (high is None or value <= high)
+
+
+def bounds_text(low: float | None, high: float | None) -> str:
+    """` from 0 to 1`, ` of at least 1`, or nothing: what follows the kind of a number."""
+    if low is not None and high is not None:
+        return f" from {low:.10g} to {high:.10g}"
+    if low is not None:
+        return f" of at least {low:g}"
+    return "" if high is None else f" of at most {high:g}"
+
+
 def parse_seeds(text: str, wrong: str) -> tuple[int, ...]:
     """Seeds such as `1-5`, `1,3,7` or `1-3,10`; a UserError says `wrong`, or which one stands there twice."""
     plain = text.strip()
