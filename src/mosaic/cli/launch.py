@@ -266,18 +266,19 @@ def render(summary: Mapping[str, Any]) -> list[Table]:
 def _facts(summary: Mapping[str, Any]) -> Table:
     script = summary["script"] or {}
     device, resumed, policy = summary["device"], summary["resumed_from"], summary["policy"]
+    stages = words.curriculum_facts(summary["curriculum"] or ())
     rows = [
         ("mode", summary["mode"]),
         ("module", summary["module"]),
         ("goes on from", resumed and resumed["explanation"]),
         ("plays", policy and place_text(policy["path"])),
         *_environment(summary["environment"]),
-        *_curriculum(summary["curriculum"] or []),
+        *((f"  {name}" if name != "curriculum" else name, told) for name, told in stages),
         ("does", script.get("description")),
         ("phases", script.get("phases")),
         ("device", device and f"{device['name']} ({device['reason']})"),
         ("memory", _memory(summary["estimated_memory_mb"])),
-        ("pictures", _pictures(summary["pictures"])),
+        ("pictures", as_typed(words.pictures_text(summary["pictures"], quote="`"))),
         ("note", summary["warning"]),
         ("missing", ", ".join(one["install"] for one in summary["missing_extras"])),
         ("command", shlex.join(summary["command"])),
@@ -288,41 +289,12 @@ def _facts(summary: Mapping[str, Any]) -> Table:
 def _environment(environment: Mapping[str, Any]) -> list[tuple[str, Any]]:
     facts: list[tuple[str, Any]] = [("environment", environment["env_id"])]
     if environment["known"]:
-        facts += [(f"  {role}s", _space(environment[role])) for role in ("observation", "action")]
+        facts += [
+            (f"  {role}s", words.space_text(environment[role], dtype=True))
+            for role in ("observation", "action")
+        ]
         facts.append(("  episodes", f"up to {words.whole(environment['max_episode_steps'])} steps"))
     return facts if not environment["known"] or environment["max_episode_steps"] else facts[:-1]
-
-
-def _curriculum(stages: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> list[tuple[str, str]]:
-    """A line for each stage of a curriculum: where it trains, and until when; or for each task to draw."""
-    if isinstance(stages, Mapping):
-        tasks = enumerate(stages["tasks"], 1)
-        named = [(f"  task {number}", str(task)) for number, task in tasks]
-        return [("curriculum", f"{stages['curriculum']} of Syllabus-RL"), *named]
-    return [
-        (f"  stage {number}", f"{stage['env_id']} until {stage.get('condition', 'the end of the budget')}")
-        for number, stage in enumerate(stages, 1)
-    ]
-
-
-def _space(space: Mapping[str, Any]) -> str:
-    """`box of 4 × 84 × 84 (uint8)`, `discrete, 7 choices`, `dict of image, mission`."""
-    kind = space["kind"].replace("_", " ")
-    if "spaces" in space:
-        return f"{kind} of {', '.join(space['spaces'])}"
-    if "n" in space:
-        return f"{kind}, {space['n']} choices"
-    shape = " × ".join(map(str, space.get("shape", ())))
-    dtype = f" ({space['dtype']})" if space.get("dtype") else ""
-    return f"{kind} of {shape}{dtype}" if shape else kind
-
-
-def _pictures(pictures: Mapping[str, Any]) -> str:
-    """Whether there will be something to see, or what keeps it away and what to do."""
-    if pictures["come"]:
-        return "yes, while somebody looks"
-    told = f"{'not known' if pictures['come'] is None else 'none'}: {pictures['reason']}"
-    return as_typed(f"{told}; run `{pictures['install']}`") if pictures["install"] else told
 
 
 def _memory(parts: Mapping[str, int] | None) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 NONE = "–"
@@ -199,3 +199,36 @@ def with_short_ids(text: str, ids: Mapping[str, str]) -> str:
     for long, cut in ids.items():
         text = text.replace(long, cut)
     return text
+
+
+def space_text(space: Mapping[str, Any], dtype: bool = False) -> str:
+    """`box of 4 × 84 × 84`, with `dtype` also `(uint8)`; `discrete, 7 choices`, `dict of image, mission`."""
+    kind = str(space["kind"].replace("_", " "))
+    if "spaces" in space:
+        parts = space["spaces"]
+        names = parts if isinstance(parts, Mapping) else [one["kind"] for one in parts]
+        return f"{kind} of {', '.join(names)}"
+    if "n" in space:
+        return f"{kind}, {space['n']} choices"
+    shape = " × ".join(map(str, space.get("shape", ())))
+    values = f" ({space['dtype']})" if dtype and space.get("dtype") else ""
+    return f"{kind} of {shape}{values}" if shape else kind
+
+
+def pictures_text(pictures: Mapping[str, Any], quote: str = "") -> str:
+    """Whether there will be something to see, or what keeps it away and what to do."""
+    if pictures["come"]:
+        return "yes, while somebody looks"
+    told = f"{'not known' if pictures['come'] is None else 'none'}: {pictures['reason']}"
+    return f"{told}; run {quote}{pictures['install']}{quote}" if pictures["install"] else told
+
+
+def curriculum_facts(stages: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A line for each stage of a curriculum: where it trains, and until when; or for each task to draw."""
+    if isinstance(stages, Mapping):
+        named = [(f"task {number}", str(task)) for number, task in enumerate(stages["tasks"], 1)]
+        return [("curriculum", f"{stages['curriculum']} of Syllabus-RL"), *named]
+    return [
+        (f"stage {number}", f"{stage['env_id']} until {stage.get('condition', 'the end of the budget')}")
+        for number, stage in enumerate(stages, 1)
+    ]
