@@ -56,7 +56,7 @@ _GROUPS = {
         ("train", "train an algorithm on an environment and watch it learn", "train"),
         ("rerun", "train again with the settings of an earlier run, changed as you like", "train"),
         ("scripts", "list the scripts of several phases that `train` runs by name", "lists"),
-        ("phase", "inside such a script: say which phase begins", "control"),
+        ("phase", "inside such a script: say which phase begins", "phase"),
         ("pause", "stop runs where they are; they keep what they reserve", "control"),
         ("resume", "let paused runs go on", "control"),
         ("cancel", "end runs that wait or train", "control"),

@@ -1,12 +1,10 @@
-"""`pause`, `resume`, `cancel`, `tag`, `rm` and `phase`: what changes runs that are there."""
+"""`pause`, `resume`, `cancel`, `tag` and `rm`: what changes runs that are there."""
 
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Sequence
 from contextlib import suppress
-from pathlib import Path
 
 from mosaic.cli.output import agreed, note, print_json, program, say
 from mosaic.cli.runs import connect, find_runs, holds_runs, run_json
@@ -15,7 +13,6 @@ from mosaic.contract import words
 from mosaic.contract.errors import ConflictError, UserError
 from mosaic.contract.fsm import LIVE, RunStatus
 from mosaic.contract.outside import bytes_text
-from mosaic.contract.phases import RUN_DIR_VARIABLE, announce_phase
 
 _UNASKED = "rm asks before it removes anything, and nobody can answer here: add --yes."
 
@@ -133,16 +130,4 @@ def run_rm(args: argparse.Namespace) -> int:
             return 1
         freed = sum(client.remove(one.run_id) for one in found)
     say(f"Removed {amount}, {bytes_text(freed)} freed.")
-    return 0
-
-
-def run_phase(args: argparse.Namespace) -> int:
-    named = os.environ.get(RUN_DIR_VARIABLE)
-    if not named:
-        raise UserError(
-            "There is no run here: `mosaic phase` is for scripts that `mosaic train script.sh` runs."
-        )
-    if not Path(named).is_dir():
-        raise UserError(f"The run's folder {named} in ${RUN_DIR_VARIABLE} does not exist.")
-    announce_phase(Path(named), args.number, " ".join(args.text))
     return 0
