@@ -34,6 +34,11 @@ from mosaic.contract.secrets import set_secrets_apart
 
 Config = dict[str, Any]
 
+_SAME = (
+    *("episodes", "batch_size", "repeat", "gamma", "seed", "env_kwargs", "algo", "num_envs"),
+    *("max_episode_steps", "max_seconds", "var", "secrets", "plain"),
+)
+"""Options of `eval` that the client calls alike."""
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -51,8 +56,6 @@ def run_rerun(args: argparse.Namespace) -> int:
 
 def run_eval(args: argparse.Namespace) -> int:
     """Check everything, play, and tell how it went."""
-    names = ("episodes", "batch_size", "repeat", "gamma", "seed", "env_kwargs", "algo", "num_envs")
-    names += ("max_episode_steps", "max_seconds", "var", "secrets", "plain")
     config = eval_config(
         args.policy,
         deterministic=not args.stochastic,
@@ -61,7 +64,7 @@ def run_eval(args: argparse.Namespace) -> int:
         tags=args.tag,
         run_name=args.name,
         extras={"trust_modules": args.trust} if args.trust else None,
-        **{name: getattr(args, name) for name in names},
+        **{name: getattr(args, name) for name in _SAME},
     )
     return launch([config], args, print_evaluation, evaluation_json)
 
