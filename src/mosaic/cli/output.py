@@ -142,10 +142,15 @@ def print_json(value: Any, line: bool = False) -> None:
     print(json.dumps(value, indent=None if line else 2), flush=True)
 
 
-def agreed(question: str, otherwise: str) -> bool:
-    """Whether the user says yes; `otherwise` says what to do where nobody can be asked."""
+def agreed(question: str, otherwise: str, about: Iterable[str] = ()) -> bool:
+    """Whether the user says yes; `otherwise` says what to do where nobody can be asked.
+
+    What others have named stands in the lines of `about`: a question does not pass through `plain`.
+    """
     if not sys.stdin.isatty():
         raise UserError(otherwise)
+    for line in about:
+        say(line)
     return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
@@ -163,6 +168,6 @@ def text_of(line: bytes) -> str:
     return line.decode("utf-8", "replace").rstrip("\r")
 
 
-def as_left(line: str) -> str:
+def as_left(line: bytes) -> str:
     """What a terminal would leave of a line that is written over itself, as progress bars are."""
-    return line.rpartition("\r")[2]
+    return text_of(line).rpartition("\r")[2]

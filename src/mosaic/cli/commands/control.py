@@ -124,8 +124,8 @@ def run_rm(args: argparse.Namespace) -> int:
                     f"`{program()} cancel {one.run_id}` ends it."
                 )
         amount = words.count(len(found), "run")
-        listed = "".join(f"  {one.run_id}  {one.run_name}  {words.state(one)}\n" for one in found)
-        if not args.yes and not agreed(f"{listed}Remove {amount} and all files?", _UNASKED):
+        listed = [f"  {one.run_id}  {one.run_name}  {words.state(one)}" for one in found]
+        if not args.yes and not agreed(f"Remove {amount} and all files?", _UNASKED, listed):
             say("Nothing was removed.")
             return 1
         freed = sum(client.remove(one.run_id) for one in found)

@@ -188,7 +188,7 @@ def _printer(args: argparse.Namespace) -> Callable[[bytes], None]:
     """What shows a line."""
     if args.json:
         return lambda line: print_json({"stream": args.stream, "line": text_of(line)}, line=True)
-    return say_raw if args.raw else lambda line: say(as_left(text_of(line)))
+    return say_raw if args.raw else lambda line: say(as_left(line))
 
 
 def _tell(run_id: str, log: Iterable[bytes], args: argparse.Namespace) -> int:

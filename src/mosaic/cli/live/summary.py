@@ -14,18 +14,7 @@ from rich.text import Text
 from mosaic.analytics.artifacts import Artifact
 from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary
 from mosaic.cli.live.board import Row
-from mosaic.cli.output import (
-    as_left,
-    byte_lines,
-    console,
-    cut,
-    facts,
-    place_text,
-    program,
-    say,
-    table,
-    text_of,
-)
+from mosaic.cli.output import as_left, byte_lines, console, cut, facts, place_text, program, say, table
 from mosaic.cli.runs import run_json
 from mosaic.client import Client, RunRecord
 from mosaic.contract import words
@@ -129,12 +118,12 @@ def _results(files: Sequence[Artifact]) -> list[tuple[str, str]]:
 
 
 def _print_stderr(client: Client, run: RunRecord) -> None:
-    lines = deque(map(text_of, byte_lines(client.logs(run.run_id, "stderr"))), maxlen=_STDERR_LINES)
+    lines = deque(map(as_left, byte_lines(client.logs(run.run_id, "stderr"))), maxlen=_STDERR_LINES)
     if lines:
         console().print(Text("last lines of its stderr:", style="dim"))
         for line in lines:
             # Not broken by us: people copy these lines, and their terminals break them as well.
-            say(f"  {as_left(line)}")
+            say(f"  {line}")
 
 
 def _print_next(outcome: str | None, ids: list[str], again: str = "rerun") -> None:
