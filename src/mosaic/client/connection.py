@@ -159,10 +159,13 @@ class Connection:
                 self.address = address
                 self._channel = open_channel(address)
                 self._stub = pb_grpc.TrainerServiceStub(self._channel)
-            if self._closed:
-                # Closed while the daemon was looked for: then the channel is open still.
-                self._channel.close()
+            self._close_again()
             self._tell(True)
+
+    def _close_again(self) -> None:
+        """A connection that was closed while the daemon was looked for has a channel that is open still."""
+        if self._closed:
+            self._channel.close()
 
     def _tell(self, found: bool) -> None:
         if self._listener is not None:

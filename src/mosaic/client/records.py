@@ -112,9 +112,10 @@ class RunRecord:
     def from_message(cls, message: pb.Run) -> RunRecord:
         plain = ("run_id", "run_name", "worker_type", "status", "run_dir", "submitted_at")
         optional = ("outcome", "reason", "started_at", "ended_at", "supervisor_pid", "training_pid")
+        told: dict[str, Any] = {name: getattr(message, name) for name in plain}
+        told |= {name: getattr(message, name) or None for name in optional}
         return cls(
-            **{name: getattr(message, name) for name in plain},
-            **{name: getattr(message, name) or None for name in optional},
+            **told,
             priority=message.priority,
             place=message.place,
             tags=list(message.tags),
