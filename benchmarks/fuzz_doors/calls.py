@@ -25,9 +25,8 @@ from fuzz_doors.holder import CREDENTIALS
 from fuzz_doors.knocking import Door, Hang, Trespass
 from fuzz_doors.shapes import as_text, json_texts, mutated, texts
 from mosaic.cli.commands.show import full_run_json
-from mosaic.cli.live.board import Board, Row
-from mosaic.cli.live.panel import render
-from mosaic.cli.live.views import plain_line
+from mosaic.cli.live.board import Board
+from mosaic.cli.live.views import plain_line, render
 from mosaic.client import Client, RunRecord, train_config
 from mosaic.client.daemon import find_daemon, open_channel, stop_daemon
 from mosaic.contract.connection import WORKER_KEY
@@ -312,9 +311,9 @@ def _follow_up(town: Town, method: MethodDescriptor, answers: list[bytes]) -> No
 
 def _show(run: RunRecord) -> None:
     """Whatever a run says of itself can be shown."""
-    row = Row.from_record(run)
-    plain_line(row, several=True)
-    Console(file=io.StringIO(), width=80).print(render(Board({run.run_id: row})))
+    board = Board([run])
+    plain_line(board.rows[run.run_id], several=True)
+    Console(file=io.StringIO(), width=80).print(render(board))
     json.dumps(full_run_json(run, []))
 
 

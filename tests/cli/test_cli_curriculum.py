@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from mosaic.cli import main, values, words
+from mosaic.cli import main, values
+from mosaic.contract import words
 
 FIVE, SIX = "MiniGrid-DoorKey-5x5-v0", "MiniGrid-DoorKey-6x6-v0"
 TASKS = {"curriculum": "DomainRandomization", "tasks": [FIVE, SIX]}

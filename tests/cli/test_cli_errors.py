@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from mosaic.cli import main
-from mosaic.cli.app import exit_code_for
-from mosaic.cli.catalog import COMMANDS
+from mosaic.cli.app import COMMANDS, exit_code_for
 from mosaic.cli.values import read_given
 from mosaic.contract.errors import ConflictError, NotFoundError, StorageError
 

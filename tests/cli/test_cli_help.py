@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from mosaic.cli import main
-from mosaic.cli.catalog import COMMANDS
+from mosaic.cli.app import COMMANDS
 
 
 @pytest.mark.parametrize("argv", [[], ["--help"], ["-h"], ["help"]])

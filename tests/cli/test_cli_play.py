@@ -15,8 +15,7 @@ import psutil
 import pytest
 
 from conftest import RunMosaic
-from mosaic.cli.commands.play import shown
-from mosaic.cli.player import Keyboard
+from mosaic.cli.commands.play import Keyboard, shown
 from mosaic.client.playing import Choices
 from mosaic.contract.errors import UserError
 from support.policies import save_cartpole, save_grid, save_pendulum

@@ -6,7 +6,8 @@ from argparse import ArgumentTypeError
 
 import pytest
 
-from mosaic.cli import values, words
+from mosaic.cli import values
+from mosaic.contract import words
 from mosaic.contract.errors import UserError
 
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mosaic.client import RunRecord
-from mosaic.client.retention import (
+from mosaic.cli.commands.gc import (
     DAY,
     Leftover,
     LeftoverKind,
@@ -24,6 +23,7 @@ from mosaic.client.retention import (
     surplus_leftovers,
     surplus_runs,
 )
+from mosaic.client import RunRecord
 from mosaic.contract.paths import VarPaths
 from support.records import plain_record
 

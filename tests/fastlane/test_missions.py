@@ -13,7 +13,7 @@ import pytest
 
 from cleanrl_worker.config.live import LiveFrames, LiveSettings
 from cleanrl_worker.portable.fastlane.wrapper import mission_of
-from mosaic.cli.live.frames import mission_lines
+from mosaic.cli.commands.pictures import mission_lines
 from mosaic.fastlane.grid import LiveGrid
 from support.walks import Walk
 

@@ -17,7 +17,7 @@ import pytest
 
 from cleanrl_worker.portable.fastlane.tap import Tap
 from conftest import RunMosaic
-from mosaic.cli.live.frames import first_picture, reason_of
+from mosaic.cli.commands.pictures import first_picture, reason_of
 from mosaic.client import Client, train_config
 from mosaic.fastlane import slots
 from mosaic.fastlane.grid import LiveGrid
@@ -103,7 +103,7 @@ def test_a_snapshot_has_every_environment_however_slowly_they_begin_to_draw(
 def test_a_snapshot_does_not_wait_for_an_environment_that_nobody_plays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("mosaic.cli.live.frames.PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr("mosaic.cli.commands.pictures.PATIENCE_SECONDS", 0.2)
     segment = Segment(create_segment("RUN", "grid"))
     assert [slots.claim(segment, slots.Owner.myself()) for _ in range(2)] == [0, 1]
     with LiveGrid("RUN") as grid:

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Literal
 from cleanrl_worker.config.modes import MODE_TARGETS
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY, find_algorithm_file, is_path
 from cleanrl_worker.config.shell_scripts import ScriptHead, find_shell_script, is_shell_script, read_head
-from cleanrl_worker.schemas.check import WORDS, check_value
+from cleanrl_worker.schemas.check import check_value
 from mosaic.contract.capabilities import ParamSchema, ParamType
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.numbers import TRUTH
 from mosaic.contract.paths import named_path
 from mosaic.contract.secrets import referred
 from mosaic.worker.environment import user_places
@@ -48,7 +49,7 @@ class Flag:
     def words(self, value: Any) -> list[str]:
         """The flag with a value."""
         if self.form != "value" and isinstance(value, str):
-            value = WORDS.get(value.lower(), value)
+            value = TRUTH.get(value.lower(), value)
         if not isinstance(value, bool):
             return [f"{self.option}={value}"]
         if self.form == "switch":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.schemas.model import load_schema
 from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.numbers import TRUTH, bounds_text, is_inside, parse_whole
 
 Value = bool | int | float | str | None
 KINDS = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
@@ -19,7 +19,6 @@ GREATEST_SEED = 2**31 - 1
 """Seeds of environments and evaluations are counted on from here, and some generators take no more bits."""
 LIMITS = {"int": 10.0**15, "float": 1e30}
 """What no parameter is beyond, with whatever sign: more steps than a life has, more than networks hold."""
-WORDS = dict.fromkeys(("true", "yes", "on", "1"), True) | dict.fromkeys(("false", "no", "off", "0"), False)
 
 
 def check_params(algo: str, params: Mapping[str, object]) -> dict[str, object]:
@@ -60,10 +59,8 @@ def check_value(algo: str, parameter: ParamSchema, value: object) -> Value:
         typed = _convert(parameter, value)
     except ValueError:
         raise _refusal(algo, parameter, value) from None
-    least = -math.inf if parameter.minimum is None else parameter.minimum
-    most = math.inf if parameter.maximum is None else parameter.maximum
-    outside = isinstance(typed, int | float) and not least <= typed <= most
-    if outside or (parameter.choices is not None and typed not in parameter.choices):
+    inside = not isinstance(typed, int | float) or is_inside(typed, parameter.minimum, parameter.maximum)
+    if not inside or (parameter.choices is not None and typed not in parameter.choices):
         raise _refusal(algo, parameter, value)
     check_limit(f"{algo} parameter '{parameter.name}'", typed)
     return typed
@@ -83,7 +80,7 @@ def check_limit(what: str, value: object) -> None:
 
 def _convert(parameter: ParamSchema, value: object) -> bool | int | float | str:
     if parameter.type == "bool":
-        value = WORDS.get(value.lower()) if isinstance(value, str) else value
+        value = TRUTH.get(value.lower()) if isinstance(value, str) else value
         if isinstance(value, bool):
             return value
     elif parameter.type == "str":
@@ -96,9 +93,8 @@ def _convert(parameter: ParamSchema, value: object) -> bool | int | float | str:
 
 def _to_number(value: int | float | str, whole: bool) -> int | float:
     """A number; a whole one also when written `1e6` or `500_000`."""
-    if whole and not isinstance(value, float):
-        with suppress(ValueError):
-            return int(value)
+    if whole and isinstance(value, int | str):
+        return parse_whole(str(value))
     number = float(value)
     if not math.isfinite(number) or (whole and number != int(number)):
         raise ValueError(value)
@@ -117,12 +113,7 @@ def allowed(parameter: ParamSchema) -> str:
         text = "one of " + ", ".join(repr(choice) for choice in parameter.choices)
     else:
         text = KINDS[parameter.type]
-    if parameter.minimum is not None and parameter.maximum is not None:
-        text += f" from {parameter.minimum:.10g} to {parameter.maximum:.10g}"
-    elif parameter.minimum is not None:
-        text += f" of at least {parameter.minimum:g}"
-    elif parameter.maximum is not None:
-        text += f" of at most {parameter.maximum:g}"
+    text += bounds_text(parameter.minimum, parameter.maximum)
     return text + (" or null" if parameter.optional else "")
 
 

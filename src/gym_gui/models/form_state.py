@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from decimal import Decimal, InvalidOperation
 
+from mosaic.contract import numbers
 from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError
+from mosaic.contract.words import count
 
 Value = bool | int | float | str | None
 
-_SCALES = {"": 1, "k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
-_WORDS = dict.fromkeys(("on", "true", "yes", "1"), True) | dict.fromkeys(("off", "false", "no", "0"), False)
-_GROUPED = re.compile(r"[+-]?\d{1,3}(,\d{3})+")
-_NUMBER = re.compile(r"([+-]?[\d_]*\.?[\d_]*(?:e[+-]?\d{1,3})?)([kmb]?)")
 _KIND_WORDS = {
     "bool": "on or off",
     "int": "a whole number",
@@ -25,8 +21,6 @@ _KIND_WORDS = {
     "json": "a JSON object",
 }
 _EXAMPLES = {"count": "50,000 or 500k", "json": '{"gravity": 5.0}'}
-MOST_SEEDS = 1000
-_PART = re.compile(r"(\d+)(?:\s*[-–]\s*(\d+))?")
 
 
 def parse(field: Field, text: str) -> Value:
@@ -42,7 +36,8 @@ def parse(field: Field, text: str) -> Value:
         raise UserError(f"{field.title} is '{plain}', but must be {allowed(field)}.") from None
     if field.choices and value not in field.choices:
         raise UserError(f"{field.title} is '{plain}', but must be {allowed(field)}.")
-    if isinstance(value, int | float) and not isinstance(value, bool) and not _inside(field, value):
+    outside = isinstance(value, int | float) and not numbers.is_inside(value, field.minimum, field.maximum)
+    if outside and not isinstance(value, bool):
         raise UserError(f"{field.title} is {plain}, but must be {allowed(field)}.")
     return value
 
@@ -73,48 +68,21 @@ def allowed(field: Field) -> str:
         return "one of " + ", ".join(show(choice) for choice in field.choices)
     text = _KIND_WORDS.get(field.kind, "text")
     example = f", such as {_EXAMPLES[field.kind]}" if field.kind in _EXAMPLES else ""
-    return text + _bounds(field) + example
-
-
-def _bounds(field: Field) -> str:
-    low, high = field.minimum, field.maximum
-    if low is not None and high is not None:
-        return f" from {low:g} to {high:g}"
-    if low is not None:
-        return f" of at least {low:g}"
-    return "" if high is None else f" of at most {high:g}"
+    return text + numbers.bounds_text(field.minimum, field.maximum) + example
 
 
 def _convert(kind: str, text: str) -> bool | int | float | str:
     if kind == "bool":
-        if text.lower() not in _WORDS:
+        if text.lower() not in numbers.TRUTH:
             raise ValueError(text)
-        return _WORDS[text.lower()]
+        return numbers.TRUTH[text.lower()]
     if kind in ("int", "count"):
-        number = _decimal(text)
-        if number != number.to_integral_value():
-            raise ValueError(text)
-        return int(number)
+        return numbers.parse_whole(text)
     if kind == "float":
-        return float(_decimal(text))
+        return float(numbers.parse_decimal(text))
     if kind == "json" and not isinstance(json.loads(text), dict):
         raise ValueError(text)
     return text
-
-
-def _decimal(text: str) -> Decimal:
-    """A number, also as `500k`, `1e6`, `1_000` or `500,000`; a comma must group."""
-    plain = text.replace(",", "") if _GROUPED.fullmatch(text) else text
-    match = _NUMBER.fullmatch(plain.lower())
-    try:
-        return Decimal(match[1].replace("_", "")) * _SCALES[match[2]] if match else Decimal("x")
-    except InvalidOperation:
-        raise ValueError(text) from None
-
-
-def _inside(field: Field, value: float) -> bool:
-    low, high = field.minimum, field.maximum
-    return (low is None or value >= low) and (high is None or value <= high)
 
 
 @dataclass(frozen=True)
@@ -256,19 +224,8 @@ class FormState:
 
 def parse_seeds(text: str) -> tuple[int, ...]:
     """The seeds in a text; a UserError says how to write them, or which one stands there twice."""
-    found: dict[int, None] = {}
-    for part in re.split(r"[,;]", text.strip().strip(",;")):
-        match = _PART.fullmatch(part.strip())
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if first > last:
-            raise UserError(f"Seeds are '{text.strip()}', but must be written as 1, as 1, 2, 3 or as 1-5.")
-        if last - first >= MOST_SEEDS or len(found) >= MOST_SEEDS:
-            raise UserError(f"'{text.strip()}' is more than {MOST_SEEDS:,} seeds: start fewer runs at once.")
-        for seed in range(first, last + 1):
-            if seed in found:
-                raise UserError(f"'{text.strip()}' names seed {seed} more than once: name each once.")
-            found[seed] = None
-    return tuple(found)
+    wrong = f"Seeds are '{text.strip()}', but must be written as 1, as 1, 2, 3 or as 1-5."
+    return numbers.parse_seeds(text, wrong)
 
 
 def show_seeds(seeds: Sequence[int]) -> str:
@@ -287,5 +244,4 @@ def about_seeds(text: str) -> str:
     """How many runs a text of seeds means; empty when it cannot be read."""
     if seeds_problem(text):
         return ""
-    count = len(parse_seeds(text))
-    return "1 run" if count == 1 else f"{count} runs"
+    return count(len(parse_seeds(text)), "run")

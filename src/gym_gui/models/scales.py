@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from itertools import pairwise
 
+from mosaic.contract import words
+
 _MINUS = "−"
 _TIMES = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14_400, 21_600, 43_200, 86_400)
 _UNITS = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -44,10 +46,7 @@ def time_ticks(values: Sequence[float], spacing: float) -> list[str]:
 def clock(seconds: float) -> str:
     """Seconds as 0:30 or 1:05:00."""
     whole = abs(round(seconds))
-    minutes, rest = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
-    sign = _MINUS if seconds < 0 and whole else ""
-    return f"{sign}{hours}:{minutes:02}:{rest:02}" if hours else f"{sign}{minutes}:{rest:02}"
+    return f"{_MINUS if seconds < 0 and whole else ''}{words.clock(whole)}"
 
 
 def film_time(seconds: float, length: float) -> str:

@@ -1,4 +1,4 @@
-"""Numbers, times and states as a person reads them."""
+"""Numbers, times and states as the window tells them; what the terminal tells alike is in the contract."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from mosaic.client import RunRecord
+from mosaic.contract import words
 from mosaic.contract.capabilities import NO_ENVIRONMENT
 from mosaic.contract.phases import WAITING_FOR_SPACE
 from mosaic.contract.run_filter import kind_text
+from mosaic.contract.words import NONE as NONE
+from mosaic.contract.words import ago as ago
+from mosaic.contract.words import percent as percent
+from mosaic.contract.words import whole
 from mosaic.fastlane.layout import START_PHASES
 
-NONE = "–"
 MINUS = "−"
 BEHIND = "waits behind "
 """How the reason of a run begins that has others before it in the queue."""
@@ -92,9 +96,7 @@ def number(value: float | None) -> str:
     return text.replace("-", MINUS) if "e" not in text else text
 
 
-def steps(count: float | None) -> str:
-    """`370,688`."""
-    return NONE if count is None else f"{count:,.0f}"
+steps = whole
 
 
 def short_steps(count: float | None) -> str:
@@ -113,23 +115,11 @@ def duration(seconds: float | None) -> str:
     """`0:06`, `12:34`, `1:02:03`, `3 days 2:00`."""
     if seconds is None:
         return NONE
-    whole = max(0, int(seconds))
-    minutes, rest = divmod(whole, 60)
-    hours, minutes = divmod(minutes, 60)
-    if hours >= 24:
-        days, hours = divmod(hours, 24)
-        return f"{days} day{'s' * (days > 1)} {hours}:{minutes:02}"
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
-def ago(then: float, now: float | None = None) -> str:
-    """`now`, `12 s ago`, `3 min ago`, `5 days ago`."""
-    passed = max(0, int((time.time() if now is None else now) - then))
-    for unit, size in (("day", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        if passed >= size:
-            amount = passed // size
-            return f"{amount} {unit}{'s' if unit == 'day' and amount > 1 else ''} ago"
-    return "now"
+    days, rest = divmod(int(seconds), 86_400)
+    if days < 1:
+        return words.clock(seconds)
+    hours, minutes = divmod(rest // 60, 60)
+    return f"{words.count(days, 'day')} {hours}:{minutes:02}"
 
 
 def clock(at: float, now: float | None = None) -> str:
@@ -139,11 +129,6 @@ def clock(at: float, now: float | None = None) -> str:
         return time.strftime("%H:%M", then)
     age = (time.time() if now is None else now) - at
     return time.strftime("%a %H:%M" if age < 6 * 86400 else "%-d %b %H:%M", then)
-
-
-def percent(share: float | None) -> str:
-    """A share of 1; 100 % only at the end."""
-    return NONE if share is None else f"{int(max(0.0, share) * 100)} %"
 
 
 def own_name(run: RunRecord) -> str:
@@ -201,7 +186,7 @@ def short_id(run_id: str) -> str:
 
 def behind(ahead: int) -> str:
     """Why a run waits that has so many before it, in the words of the daemon."""
-    return f"{BEHIND}{'1 run' if ahead == 1 else f'{ahead} runs'} in the queue"
+    return f"{BEHIND}{words.count(ahead, 'run')} in the queue"
 
 
 def sentence(text: str) -> str:

@@ -1,4 +1,4 @@
-"""From the words on the command line to the command that does the work, and from its errors to a line."""
+"""The commands: from the words on the command line to what does the work, from its errors to a line."""
 
 from __future__ import annotations
 
@@ -7,14 +7,20 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
-from mosaic.cli.catalog import Command, find_command, overview
-from mosaic.cli.output import plain_streams
-from mosaic.cli.words import as_typed
-from mosaic.contract.errors import MosaicError, UntrustedModuleError, UserError, is_text
+from mosaic.cli.output import as_typed, plain_streams, program
+from mosaic.contract.errors import MosaicError, UntrustedModuleError, UserError, closest, is_text
 from mosaic.contract.paths import VAR_VARIABLE
 from mosaic.contract.process import open_closed_streams
+
+if TYPE_CHECKING:
+    import argparse
+
+    from mosaic.cli.parser import Parser
 
 _LEADING_FLAGS = frozenset({"--debug", "--json"})
 _LEADING_OPTIONS = frozenset({"--var"})
@@ -22,6 +28,101 @@ DEBUG_VARIABLE = "MOSAIC_DEBUG"
 INTERRUPTED = 130
 _LONGEST = 1500
 _BEGINNING = 1000
+
+
+@dataclass(frozen=True)
+class Command:
+    """One command. What it takes is imported to parse it, what it does only when it is done."""
+
+    name: str
+    summary: str
+    module: str
+
+    def parser(self, argv: Sequence[str]) -> Parser:
+        """What it takes; `argv` is there for a parser that depends on what was typed."""
+        starts = self.name in ("train", "rerun", "eval", "play")
+        module = import_module("mosaic.cli.starting" if starts else "mosaic.cli.parsers")
+        made = module.train_parser(argv) if self.name == "train" else module.PAGES[self.name](self.name)
+        return cast("Parser", made)
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Do it; gives the exit code."""
+        module = import_module(f"mosaic.cli.commands.{self.module}")
+        return int(getattr(module, f"run_{self.name}")(args))
+
+
+_GROUPS = {
+    "Train": (
+        ("train", "train an algorithm on an environment and watch it learn", "train"),
+        ("rerun", "train again with the settings of an earlier run, changed as you like", "train"),
+        ("scripts", "list the scripts of several phases that `train` runs by name", "lists"),
+        ("phase", "inside such a script: say which phase begins", "phase"),
+        ("pause", "stop runs where they are; they keep what they reserve", "control"),
+        ("resume", "let paused runs go on", "control"),
+        ("cancel", "end runs that wait or train", "control"),
+        ("eval", "play a trained policy for many episodes, and tell how good it is", "train"),
+    ),
+    "Look": (
+        ("gui", "open the window: train, watch, compare and play without a command line", "gui"),
+        ("runs", "list runs, newest first", "lists"),
+        ("queue", "what runs hold, what waits for what, and in which order; change the order", "daemon"),
+        ("show", "everything about one run: numbers, history, files", "show"),
+        ("watch", "follow runs live", "show"),
+        ("snapshot", "save a picture of the environments of a run, as they are now", "pictures"),
+        ("record", "save a video of the environments of a run", "pictures"),
+        ("play", "step through a trained policy by key, and take over its actions", "play"),
+        ("policies", "list every trained model and checkpoint", "lists"),
+        ("logs", "what a run has printed", "show"),
+        ("tensorboard", "open the curves of runs in TensorBoard", "tensorboard"),
+    ),
+    "Keep in order": (
+        ("tag", "change tags, name and notes of runs", "control"),
+        ("rm", "remove ended runs and their files", "control"),
+        ("gc", "remove old runs and leftovers by rule, after telling what would go", "gc"),
+        ("extras", "list or install what some environments and trackers need", "doctor"),
+        ("doctor", "check the installation, say what is missing and how to get it", "doctor"),
+        ("daemon", "start, stop or look at the daemon that keeps the runs", "daemon"),
+    ),
+}
+"""The commands by purpose: their names, what they are for, and the module of `commands` that does them."""
+COMMANDS = tuple(Command(*row) for rows in _GROUPS.values() for row in rows)
+
+
+def find_command(name: str) -> Command:
+    """The command called `name`, or an error with the nearest one."""
+    for command in COMMANDS:
+        if command.name == name:
+            return command
+    if name.startswith("-"):
+        hint = closest(name, ["--help", "--version", "--debug", "--var"])
+        raise UserError(
+            f"'{name}' is not an option{hint or '.'} A command comes first: see `{program()} --help`."
+        )
+    hint = closest(name, [command.name for command in COMMANDS])
+    raise UserError(f"'{name}' is not a command{hint or '.'} All of them: `{program()} --help`.")
+
+
+def overview() -> str:
+    """All commands by purpose, and examples to start from."""
+    name, width = program(), max(len(command.name) for command in COMMANDS) + 2
+    lines = [
+        "MOSAIC trains reinforcement learning agents, shows them learning and keeps what they leave.",
+        "",
+        f"Usage: {name} COMMAND [options]",
+    ]
+    for group, rows in _GROUPS.items():
+        lines += ["", group, *(f"  {command:<{width}}{summary}" for command, summary, _ in rows)]
+    lines += [
+        "",
+        "Examples",
+        f"  {name} train ppo CartPole-v1",
+        f"  {name} train ppo Acrobot-v1 --seeds 1-5 --set learning_rate=1e-3",
+        f"  {name} show last",
+        "",
+        f"`{name} COMMAND --help` tells more; `{name} train ppo --help` lists the parameters of ppo.",
+        "Every command takes --var PATH (where everything is kept) and --debug (the traceback of an error).",
+    ]
+    return "\n".join(lines)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TextIO, cast
 
+from mosaic.contract.errors import UserError
 from mosaic.contract.plain import PlainStream, plain
 
 if TYPE_CHECKING:
@@ -21,6 +24,28 @@ if TYPE_CHECKING:
 _FILE_WIDTH = 200
 _ROOMY = 100
 """Columns of a terminal from which a table is less narrow."""
+
+
+def program() -> str:
+    """`mosaic` as the user can type it from where they are: `mosaic`, `./mosaic` or a path."""
+    launcher = Path(__file__).resolve().parents[3] / "mosaic"
+    if Path(sys.argv[0]).name == "mosaic" or not launcher.is_file():
+        return "mosaic"
+    relative = os.path.relpath(launcher)
+    if relative.startswith(".."):
+        return min(relative, str(launcher), key=len)
+    return f"./{relative}"
+
+
+def as_typed(sentence: str) -> str:
+    """The sentence with our commands as the user can type them; the daemon does not know from where."""
+    return re.sub(r"`(?:\./)?mosaic ", lambda _: f"`{program()} ", sentence)
+
+
+def place_text(path: str | Path) -> str:
+    """A path as short as it can be typed from here."""
+    relative = os.path.relpath(path)
+    return str(path) if relative.startswith("..") else relative
 
 
 @contextmanager
@@ -112,14 +137,21 @@ def note(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def print_json(value: Any) -> None:
-    """One JSON document."""
-    print(json.dumps(value, indent=2), flush=True)
+def print_json(value: Any, line: bool = False) -> None:
+    """One JSON document, or one on a line of its own, visible at once."""
+    print(json.dumps(value, indent=None if line else 2), flush=True)
 
 
-def print_json_line(value: Any) -> None:
-    """One JSON document on a line of its own, visible at once."""
-    print(json.dumps(value), flush=True)
+def agreed(question: str, otherwise: str, about: Iterable[str] = ()) -> bool:
+    """Whether the user says yes; `otherwise` says what to do where nobody can be asked.
+
+    What others have named stands in the lines of `about`: a question does not pass through `plain`.
+    """
+    if not sys.stdin.isatty():
+        raise UserError(otherwise)
+    for line in about:
+        say(line)
+    return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
 
 
 def byte_lines(chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -136,6 +168,6 @@ def text_of(line: bytes) -> str:
     return line.decode("utf-8", "replace").rstrip("\r")
 
 
-def as_left(line: str) -> str:
+def as_left(line: bytes) -> str:
     """What a terminal would leave of a line that is written over itself, as progress bars are."""
-    return line.rpartition("\r")[2]
+    return text_of(line).rpartition("\r")[2]

@@ -9,7 +9,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from mosaic.cli.words import program
+from mosaic.cli.output import program
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.paths import named_path
 
@@ -46,22 +46,60 @@ class _Formatter(argparse.RawDescriptionHelpFormatter):
         super().add_usage(usage, actions, groups, prefix or "Usage: ")
 
 
-def flag(group: argparse._ActionsContainer, *names: str, help: str) -> None:
+Addition = Callable[[argparse._ActionsContainer], object]
+"""What adds an argument, an option or a group of them to a parser."""
+
+
+def option(names: str, metavar: str, help: str, **how: Any) -> Addition:
+    """An argument, or an option with a value; several `names` of one have spaces between."""
+    return lambda place: place.add_argument(*names.split(), metavar=metavar, help=help, **how)
+
+
+def flag(names: str, help: str, action: str = "store_true", **how: Any) -> Addition:
     """An option without a value."""
-    group.add_argument(*names, action="store_true", help=help)
+    return lambda place: place.add_argument(*names.split(), help=help, action=action, **how)
 
 
-def number(
-    group: argparse._ActionsContainer, *names: str, type: Callable[[str], float], help: str, **more: Any
-) -> None:
+def number(names: str, type: Callable[[str], float], help: str, **how: Any) -> Addition:
     """An option whose value is a number."""
-    group.add_argument(*names, type=type, metavar="N", help=help, **more)
+    return option(names, "N", help, type=type, **how)
 
 
-def repeated(group: argparse._ActionsContainer, name: str, metavar: str, help: str, **more: Any) -> None:
+def repeated(names: str, metavar: str, help: str, **how: Any) -> Addition:
     """An option that may be given several times; its values are a list."""
-    more = {"action": "append", "default": [], "metavar": metavar, **more}
-    group.add_argument(name, help=f"{help}; may be repeated", **more)
+    return option(names, metavar, f"{help}; may be repeated", action="append", default=[], **how)
+
+
+def group(title: str, *options: Addition) -> Addition:
+    """Options that stand together in the help."""
+    return lambda place: add(place.add_argument_group(title), *options)
+
+
+def one_of(*options: Addition) -> Addition:
+    """Options of which only one may be given."""
+    return lambda place: add(place.add_mutually_exclusive_group(), *options)
+
+
+def add(place: argparse._ActionsContainer, *options: Addition) -> None:
+    for one in options:
+        one(place)
+
+
+RUNS = option("runs", "RUN", RUN_HELP, nargs="+")
+RUN = option("run", "RUN", RUN_HELP)
+
+
+def general(json: str | None = None) -> Addition:
+    """The options of every command; `json` says what --json gives, if there is one."""
+    printed = [] if json is None else [flag("--json", f"print JSON only: {json}")]
+    folder = "the folder that holds runs and daemon (else $MOSAIC_VAR, else the usual place)"
+    return group(
+        "General",
+        *printed,
+        option("--var", "PATH", folder, type=named_path),
+        flag("--debug", "show the traceback of an error"),
+        flag("-h --help", "show this page", action="help"),
+    )
 
 
 class Parser(argparse.ArgumentParser):
@@ -81,25 +119,6 @@ class Parser(argparse.ArgumentParser):
         )
         self._positionals.title = "Arguments"
         self._optionals.title = "Options"
-
-    def add_runs(self, name: str = "runs", nargs: str | None = "+") -> None:
-        """RUN, or several of them."""
-        self.add_argument(name, metavar="RUN", nargs=nargs, help=RUN_HELP)
-
-    def with_general(self, json: str | None = None) -> Parser:
-        """This parser with the options of every command; `json` says what --json gives, if there is one."""
-        group = self.add_argument_group("General")
-        if json is not None:
-            flag(group, "--json", help=f"print JSON only: {json}")
-        group.add_argument(
-            "--var",
-            type=named_path,
-            metavar="PATH",
-            help="the folder that holds runs and daemon (else $MOSAIC_VAR, else the usual place)",
-        )
-        flag(group, "--debug", help="show the traceback of an error")
-        group.add_argument("-h", "--help", action="help", help="show this page")
-        return self
 
     def has_option(self, name: str) -> bool:
         return name in self._option_string_actions
@@ -152,3 +171,16 @@ class Parser(argparse.ArgumentParser):
 
     def _see(self) -> str:
         return f": see `{self.prog} --help`."
+
+
+def page(
+    usage: str, description: str, examples: Sequence[str], *options: Addition, json: str | None = None
+) -> Callable[[str], Parser]:
+    """What makes the parser of a command, given the command's name."""
+
+    def make(command: str) -> Parser:
+        parser = Parser(command, usage, description, examples)
+        add(parser, *options, general(json))
+        return parser
+
+    return make

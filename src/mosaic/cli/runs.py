@@ -5,21 +5,16 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mosaic.cli.output import note
-from mosaic.cli.words import program
+from mosaic.cli.output import note, program
+from mosaic.client import Client, RunRecord
 from mosaic.contract.errors import NotFoundError
 from mosaic.contract.paths import VAR_VARIABLE, VarPaths, choose_var
-
-if TYPE_CHECKING:
-    from mosaic.client import Client, RunRecord
 
 
 def connect(args: argparse.Namespace, make: bool = False) -> Client:
     """A client of the var folder's daemon. Where nothing is, and nothing is to be made, a NotFoundError."""
-    from mosaic.client import Client
-
     if not make:
         holds_runs(args)
     client = Client.connect(args.var, make=make)

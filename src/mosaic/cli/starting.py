@@ -8,8 +8,105 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mosaic.cli import values
-from mosaic.cli.parser import Parser, flag, number, repeated
+from mosaic.cli.parser import RUN, Parser, add, flag, general, group, number, option, page, repeated
 from mosaic.contract.capabilities import ParamSchema, WorkerCatalog, discover_workers
+
+_NAMES = (
+    option("--name", "TEXT", "the run's name"),
+    repeated("--tag", "TAG", "a word to find the run by"),
+)
+_SECRETS = (
+    repeated(
+        "--secret",
+        "NAME",
+        "the setting or variable NAME is a secret, kept in no file once its run has ended; the value "
+        "@env:VARIABLE says the same and is taken from the environment here",
+        dest="secrets",
+    ),
+    repeated("--plain", "NAME", "the setting NAME only looks like a key, and may be stored"),
+)
+"""How secrets among the settings of a run are told from what may be stored."""
+_TRUST = repeated(
+    "--trust", "MODULE", "a module that only the file of a policy or checkpoint names may be imported"
+)
+"""The yes to what a checkpoint or a policy from elsewhere would have imported."""
+_MANNER = (
+    flag("--detach", "start and return at once"),
+    flag("--dry-run", "check all and tell what would run; --json prints the run config"),
+    flag("--emit-summary", "with --dry-run: all that is told of the run, as JSON"),
+)
+_STOCHASTIC = flag("--stochastic", "draw actions as in training, instead of the best ones")
+_POLICY = (
+    option("--env", "ID", "another environment than it was trained on"),
+    option(
+        "--env-kwargs",
+        "JSON",
+        "keyword arguments for the environment, in place of those of training",
+        type=values.json_object,
+    ),
+    option("--algo", "NAME", "the algorithm, for a file that does not say its own"),
+    _TRUST,
+)
+_WHAT = group(
+    "What is trained",
+    number(
+        "--total-timesteps --steps", values.count, "how many environment steps, such as 50000, 500k or 1e6"
+    ),
+    number("--seed", values.natural, "the random seed"),
+    option("--seeds", "LIST", "one run for each: 1-5 or 1,3,7", type=values.seeds),
+    repeated(
+        "--set",
+        "NAME=VALUE",
+        "a parameter of the algorithm, checked before anything starts",
+        type=values.setting,
+    ),
+    option("--env-kwargs", "JSON", "keyword arguments of the environment", type=values.json_object),
+    option(
+        "--curriculum",
+        "FILE.json",
+        "train on several environments in turn: a file with a list of stages or with the tasks of a "
+        "Syllabus-RL curriculum, the same as text, or the name of a preset, such as "
+        "BABYAI_DOORKEY_CURRICULUM; ENV is then the last of them",
+        type=values.curriculum,
+    ),
+    repeated(
+        "--extra",
+        "KEY=VALUE",
+        "a setting of the worker, such as notes=... or eval_episodes=10",
+        type=values.setting,
+    ),
+    *_NAMES,
+)
+_WITH = group(
+    "With what",
+    number("--cpus", values.count, "CPUs to reserve (1)"),
+    number("--memory-mb", values.count, "memory to reserve, in megabytes (none)"),
+    number("--gpus", values.natural, "GPUs to reserve when they are free (0)"),
+    flag("--gpus-mandatory", "wait for the GPUs instead of training on the CPU"),
+    flag("--cuda", "train on a GPU: reserves one, or what --gpus says"),
+    option("--python", "PATH", "another interpreter for the training process, such as a venv's"),
+    repeated(
+        "--env",
+        "NAME[=VALUE]",
+        "a variable for the run's environment; without a value the one that it has here (WANDB_*, "
+        "HF_*, CUDA_VISIBLE_DEVICES, MUJOCO_GL and proxies are taken from here anyway)",
+        type=values.variable,
+        dest="variables",
+    ),
+    *_SECRETS,
+    _TRUST,
+    flag("--wandb", "track with Weights & Biases as well"),
+    number("--max-minutes", values.positive, "end the run after so many minutes of work"),
+    number("--max-restarts", values.natural, "start again after a fault, at most so often"),
+    number(
+        "--priority",
+        values.priority,
+        "the place in the queue: the higher starts first, from -1000 to 1000 (0)",
+    ),
+)
+_RUN = (_WHAT, _WITH, group("How", *_MANNER))
+"""Everything about the runs to start, but not what they train."""
+_RUNS_JSON = "at the end an object with run_id, status, outcome, run_dir"
 
 
 def train_parser(argv: Sequence[str]) -> Parser:
@@ -21,7 +118,7 @@ def train_parser(argv: Sequence[str]) -> Parser:
         "ALGO ENV [options] | --resume CHECKPOINT",
         "Train an algorithm on an environment, watch it learn, find the results in the run's folder.\n"
         "Ctrl-C asks whether to leave the run going or to cancel it.",
-        examples=(
+        (
             "ppo CartPole-v1",
             "ppo CartPole-v1 --steps 50k --seeds 1-5 --tag baseline",
             "ppo Acrobot-v1 --learning-rate 1e-3 --set num_envs=8",
@@ -31,29 +128,28 @@ def train_parser(argv: Sequence[str]) -> Parser:
             "ppo --curriculum BABYAI_DOORKEY_CURRICULUM --steps 2M --set num_envs=16",
         ),
     )
-    parser.add_argument(
-        "algo", metavar="ALGO", nargs="?", help=f"{', '.join(known)}; or a script's path, or a dotted module"
-    )
-    parser.add_argument("env", metavar="ENV", nargs="?", help="an environment id; your own as module:EnvId")
-    parser.add_argument("--env-id", metavar="ID", help="another way to say ENV")
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE.json", help="a whole run config instead of ALGO and ENV"
-    )
-    parser.add_argument(
-        "--resume",
-        metavar="CHECKPOINT",
-        help="a new run that goes on from a full checkpoint, the newest one of a run (its id, its folder, "
-        "'last') or the weights of a .cleanrl_model file; algorithm, environment and parameters are its own",
-    )
-    number(
+    algos = f"{', '.join(known)}; or a script's path, or a dotted module"
+    add(
         parser,
-        "--extend",
-        type=values.count,
-        help="with --resume: so many steps more than the budget was; else the run finishes its old budget",
+        option("algo", "ALGO", algos, nargs="?"),
+        option("env", "ENV", "an environment id; your own as module:EnvId", nargs="?"),
+        option("--env-id", "ID", "another way to say ENV"),
+        option("--config", "FILE.json", "a whole run config instead of ALGO and ENV", type=Path),
+        option(
+            "--resume",
+            "CHECKPOINT",
+            "a new run that goes on from a full checkpoint, the newest one of a run (its id, its folder, "
+            "'last') or the weights of a .cleanrl_model file; algorithm, environment and parameters are its "
+            "own",
+        ),
+        number(
+            "--extend",
+            values.count,
+            "with --resume: so many steps more than the budget was; else the run finishes its old budget",
+        ),
     )
     place = parser.add_argument_group("Parameters")
-    _add_run_options(parser)
-    parser.with_general(json="at the end an object with run_id, status, outcome, run_dir")
+    add(parser, *_RUN, general(_RUNS_JSON))
     algo = _typed_algorithm(parser, argv)
     if algo is None:
         place.description = f"`{parser.prog} ALGO --help` lists the parameters of an algorithm."
@@ -70,169 +166,67 @@ def train_parser(argv: Sequence[str]) -> Parser:
     return parser
 
 
-def rerun_parser(argv: Sequence[str]) -> Parser:
-    parser = Parser(
-        "rerun",
+PAGES = {
+    "rerun": page(
         "RUN [options]",
         "Train again with the settings of an earlier run; what you name here is changed.",
-        examples=("last --set learning_rate=1e-3", "01K9ZW --seeds 2-5 --tag repeat"),
-    )
-    parser.add_runs("run", nargs=None)
-    _add_run_options(parser)
-    return parser.with_general(json="at the end an object with run_id, status, outcome, run_dir")
-
-
-def eval_parser(argv: Sequence[str]) -> Parser:
-    parser = Parser(
-        "eval",
+        ("last --set learning_rate=1e-3", "01K9ZW --seeds 2-5 --tag repeat"),
+        RUN,
+        *_RUN,
+        json=_RUNS_JSON,
+    ),
+    "eval": page(
         "POLICY [options]",
         "Play a trained policy for many episodes and tell how good it is: a run of its own.\n"
         "Algorithm, environment and seed are the policy's own unless named here. Episodes start from the "
         "same seeds each time, so that two evaluations with one --seed can be compared.",
-        examples=(
+        (
             "last",
             "last:best --episodes 1000",
             "ppo.cleanrl_model --stochastic --seed 7 --json",
             "01K9ZW --repeat --video",
         ),
-    )
-    parser.add_argument(
-        "policy",
-        metavar="POLICY",
-        help="a .cleanrl_model file, a full checkpoint, or a run: its id, the beginning of one, 'last'; "
-        "of a run the newest policy is played, with ':best' after its name the best one",
-    )
-    group = parser.add_argument_group("How it is played")
-    number(group, "--episodes", type=values.count, help="how many episodes (50)")
-    number(group, "--batch-size", type=values.count, help="results are written after so many (50)")
-    flag(group, "--repeat", help="play batches until the run is cancelled")
-    flag(group, "--stochastic", help="draw actions as in training, instead of the best ones")
-    number(group, "--seed", type=values.natural, help="episode n starts from 1,000,000 + N + n")
-    number(group, "--gamma", type=values.fraction, help="the discount of the discounted return")
-    number(group, "--num-envs", type=values.count, help="environments played together")
-    number(group, "--max-episode-steps", type=values.count, help="cut an episode off after so many (30,000)")
-    number(group, "--max-seconds", type=values.positive, help="cut off what is played after so long")
-    flag(group, "--video", help="record videos of some episodes")
-    _add_policy_options(parser.add_argument_group("What is played"))
-    group = parser.add_argument_group("The run")
-    _add_names(group)
-    _add_secret_options(group)
-    _add_manner(group)
-    # What the dry run asks of every command that starts runs.
-    parser.set_defaults(config=None, run=None, seeds=None, set=[], extra=[])
-    return parser.with_general(json="at the end the run with all its scores as 'evaluation'")
-
-
-def play_parser(argv: Sequence[str]) -> Parser:
-    parser = Parser(
-        "play",
+        option(
+            "policy",
+            "POLICY",
+            "a .cleanrl_model file, a full checkpoint, or a run: its id, the beginning of one, 'last'; "
+            "of a run the newest policy is played, with ':best' after its name the best one",
+        ),
+        group(
+            "How it is played",
+            number("--episodes", values.count, "how many episodes (50)"),
+            number("--batch-size", values.count, "results are written after so many (50)"),
+            flag("--repeat", "play batches until the run is cancelled"),
+            _STOCHASTIC,
+            number("--seed", values.natural, "episode n starts from 1,000,000 + N + n"),
+            number("--gamma", values.fraction, "the discount of the discounted return"),
+            number("--num-envs", values.count, "environments played together"),
+            number("--max-episode-steps", values.count, "cut an episode off after so many (30,000)"),
+            number("--max-seconds", values.positive, "cut off what is played after so long"),
+            flag("--video", "record videos of some episodes"),
+        ),
+        group("What is played", *_POLICY),
+        group("The run", *_NAMES, *_SECRETS, *_MANNER),
+        # What the dry run asks of every command that starts runs.
+        lambda parser: parser.set_defaults(config=None, run=None, seeds=None, set=[], extra=[]),
+        json="at the end the run with all its scores as 'evaluation'",
+    ),
+    "play": page(
         "POLICY [options]",
         "Step through a trained policy by key: see what it sees and expects, take over its actions.\n"
         "Nothing is trained, and nothing is written.",
-        examples=("last", "01K9ZW --seed 7", "ppo.cleanrl_model --env CartPole-v1 --stochastic"),
-    )
-    parser.add_argument(
-        "policy",
-        metavar="POLICY",
-        help="a .cleanrl_model file, a full checkpoint, or a run (its id, the beginning of one, 'last')",
-    )
-    number(parser, "--seed", type=values.natural, help="the seed of the first episode")
-    flag(parser, "--stochastic", help="draw actions as in training, instead of the best ones")
-    _add_policy_options(parser)
-    return parser.with_general()
-
-
-def _add_policy_options(group: argparse._ActionsContainer) -> None:
-    group.add_argument("--env", metavar="ID", help="another environment than it was trained on")
-    group.add_argument(
-        "--env-kwargs",
-        type=values.json_object,
-        metavar="JSON",
-        help="keyword arguments for the environment, in place of those of training",
-    )
-    group.add_argument("--algo", metavar="NAME", help="the algorithm, for a file that does not say its own")
-    _add_trust_option(group)
-
-
-def _add_run_options(parser: Parser) -> None:
-    """Everything about the runs to start, but not what they train."""
-    group = parser.add_argument_group("What is trained")
-    steps = "how many environment steps, such as 50000, 500k or 1e6"
-    number(group, "--total-timesteps", "--steps", type=values.count, help=steps)
-    number(group, "--seed", type=values.natural, help="the random seed")
-    group.add_argument("--seeds", type=values.seeds, metavar="LIST", help="one run for each: 1-5 or 1,3,7")
-    checked = "a parameter of the algorithm, checked before anything starts"
-    repeated(group, "--set", "NAME=VALUE", checked, type=values.setting)
-    group.add_argument(
-        "--env-kwargs", type=values.json_object, metavar="JSON", help="keyword arguments of the environment"
-    )
-    group.add_argument(
-        "--curriculum",
-        type=values.curriculum,
-        metavar="FILE.json",
-        help="train on several environments in turn: a file with a list of stages or with the tasks of a "
-        "Syllabus-RL curriculum, the same as text, or the name of a preset, such as "
-        "BABYAI_DOORKEY_CURRICULUM; ENV is then the last of them",
-    )
-    settings = "a setting of the worker, such as notes=... or eval_episodes=10"
-    repeated(group, "--extra", "KEY=VALUE", settings, type=values.setting)
-    _add_names(group)
-    group = parser.add_argument_group("With what")
-    number(group, "--cpus", type=values.count, help="CPUs to reserve (1)")
-    number(group, "--memory-mb", type=values.count, help="memory to reserve, in megabytes (none)")
-    number(group, "--gpus", type=values.natural, help="GPUs to reserve when they are free (0)")
-    flag(group, "--gpus-mandatory", help="wait for the GPUs instead of training on the CPU")
-    flag(group, "--cuda", help="train on a GPU: reserves one, or what --gpus says")
-    group.add_argument(
-        "--python", metavar="PATH", help="another interpreter for the training process, such as a venv's"
-    )
-    repeated(
-        group,
-        "--env",
-        "NAME[=VALUE]",
-        "a variable for the run's environment; without a value the one that it has here (WANDB_*, HF_*, "
-        "CUDA_VISIBLE_DEVICES, MUJOCO_GL and proxies are taken from here anyway)",
-        type=values.variable,
-        dest="variables",
-    )
-    _add_secret_options(group)
-    _add_trust_option(group)
-    flag(group, "--wandb", help="track with Weights & Biases as well")
-    number(group, "--max-minutes", type=values.positive, help="end the run after so many minutes of work")
-    number(group, "--max-restarts", type=values.natural, help="start again after a fault, at most so often")
-    place = "the place in the queue: the higher starts first, from -1000 to 1000 (0)"
-    number(group, "--priority", type=values.priority, help=place)
-    _add_manner(parser.add_argument_group("How"))
-
-
-def _add_names(group: argparse._ActionsContainer) -> None:
-    group.add_argument("--name", metavar="TEXT", help="the run's name")
-    repeated(group, "--tag", "TAG", "a word to find the run by")
-
-
-def _add_secret_options(group: argparse._ActionsContainer) -> None:
-    """How secrets among the settings of a run are told from what may be stored."""
-    repeated(
-        group,
-        "--secret",
-        "NAME",
-        "the setting or variable NAME is a secret, kept in no file once its run has ended; the value "
-        "@env:VARIABLE says the same and is taken from the environment here",
-        dest="secrets",
-    )
-    repeated(group, "--plain", "NAME", "the setting NAME only looks like a key, and may be stored")
-
-
-def _add_trust_option(group: argparse._ActionsContainer) -> None:
-    """The yes to what a checkpoint or a policy from elsewhere would have imported."""
-    allowed = "a module that only the file of a policy or checkpoint names may be imported"
-    repeated(group, "--trust", "MODULE", allowed)
-
-
-def _add_manner(group: argparse._ActionsContainer) -> None:
-    flag(group, "--detach", help="start and return at once")
-    flag(group, "--dry-run", help="check all and tell what would run; --json prints the run config")
-    flag(group, "--emit-summary", help="with --dry-run: all that is told of the run, as JSON")
+        ("last", "01K9ZW --seed 7", "ppo.cleanrl_model --env CartPole-v1 --stochastic"),
+        option(
+            "policy",
+            "POLICY",
+            "a .cleanrl_model file, a full checkpoint, or a run (its id, the beginning of one, 'last')",
+        ),
+        number("--seed", values.natural, "the seed of the first episode"),
+        _STOCHASTIC,
+        *_POLICY,
+    ),
+}
+"""What makes the parsers of the others, by their names."""
 
 
 class ParameterAction(argparse.Action):

@@ -11,74 +11,59 @@ import select
 import sys
 from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterable
-from decimal import Decimal, InvalidOperation
 from pathlib import Path
 from typing import Any
 
 from mosaic.contract.connection import LAST_PORT
 from mosaic.contract.errors import UserError
 from mosaic.contract.fsm import MOST_PRIORITY
+from mosaic.contract.numbers import SECONDS, parse_seeds, parse_whole
 from mosaic.contract.outside import parse_json
 from mosaic.contract.paths import named_path
 
 _LARGEST_FILE = 2**20
 _PIPE_SECONDS = 10
-_SCALES = {"": 1, "k": 1_000, "m": 1_000_000, "b": 1_000_000_000}
-_MOST_SEEDS = 1000
-_SECONDS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 
 def count(text: str) -> int:
     """A positive whole number, also as `500k`, `1e6`, `2.5M` or `1_000_000`."""
-    match = re.fullmatch(r"([\d_.]+(?:e\+?\d{1,2})?)([kmb]?)", text.strip().lower())
     try:
-        value = Decimal(match[1].replace("_", "")) * _SCALES[match[2]] if match else Decimal(0)
-    except InvalidOperation:
-        value = Decimal(0)
-    if value < 1 or value != value.to_integral_value():
-        raise ArgumentTypeError(f"'{text}' is not a positive whole number (such as 50000, 500k or 1e6)")
-    return int(value)
-
-
-def port(text: str) -> int:
-    """A port to listen at; 0 for any that is free."""
-    return _whole(text, 0, LAST_PORT, f"a port: give 1 to {LAST_PORT}, or 0 for any that is free")
-
-
-def natural(text: str) -> int:
-    return _whole(text, 0, sys.maxsize, "a whole number from 0")
-
-
-def priority(text: str) -> int:
-    """A place in the queue."""
-    return _whole(
-        text, -MOST_PRIORITY, MOST_PRIORITY, f"a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}"
-    )
-
-
-def _whole(text: str, least: int, most: int, what: str) -> int:
-    number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else most + 1
-    if not least <= number <= most:
-        raise ArgumentTypeError(f"'{text}' is not {what}")
-    return number
-
-
-def positive(text: str) -> float:
-    return _real(text, lambda number: 0 < number < math.inf, "a number above zero")
-
-
-def fraction(text: str) -> float:
-    return _real(text, lambda number: 0 <= number <= 1, "a number from 0 to 1")
-
-
-def _real(text: str, fits: Callable[[float], bool], what: str) -> float:
-    try:
-        number = float(text)
+        value = parse_whole(text)
     except ValueError:
-        number = math.nan
-    if not fits(number):
-        raise ArgumentTypeError(f"'{text}' is not {what}")
-    return number
+        value = 0
+    if value < 1:
+        raise ArgumentTypeError(f"'{text}' is not a positive whole number (such as 50000, 500k or 1e6)")
+    return value
+
+
+def _whole(least: int, most: int, what: str) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,19}", text) else most + 1
+        if not least <= number <= most:
+            raise ArgumentTypeError(f"'{text}' is not {what}")
+        return number
+
+    return parse
+
+
+def _real(fits: Callable[[float], bool], what: str) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        try:
+            number = float(text)
+        except ValueError:
+            number = math.nan
+        if not fits(number):
+            raise ArgumentTypeError(f"'{text}' is not {what}")
+        return number
+
+    return parse
+
+
+port = _whole(0, LAST_PORT, f"a port: give 1 to {LAST_PORT}, or 0 for any that is free")
+natural = _whole(0, sys.maxsize, "a whole number from 0")
+priority = _whole(-MOST_PRIORITY, MOST_PRIORITY, f"a whole number from -{MOST_PRIORITY} to {MOST_PRIORITY}")
+positive = _real(lambda number: 0 < number < math.inf, "a number above zero")
+fraction = _real(lambda number: 0 <= number <= 1, "a number from 0 to 1")
 
 
 def age(text: str) -> float:
@@ -86,24 +71,15 @@ def age(text: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d+)?) *(s|min|h|d|w)|0", text.strip().lower())
     if match is None:
         raise ArgumentTypeError(f"'{text}' is not a length of time (such as 30d, 12h, 2w, or 0 for any)")
-    return float(match[1] or 0) * _SECONDS[match[2] or "s"]
+    return float(match[1] or 0) * SECONDS[match[2] or "s"]
 
 
 def seeds(text: str) -> list[int]:
     """Seeds such as `1-5`, `1,3,7` or `1-3,10`; the same one twice is a mistake."""
-    found: dict[int, None] = {}
-    for part in text.split(","):
-        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if first > last:
-            raise ArgumentTypeError(f"'{text}' is not a list of seeds (such as 1-5 or 1,3,7)")
-        if last - first >= _MOST_SEEDS:
-            raise ArgumentTypeError(f"'{text}' is more than {_MOST_SEEDS} seeds")
-        for seed in range(first, last + 1):
-            if seed in found:
-                raise ArgumentTypeError(f"'{text}' names seed {seed} more than once: name each once")
-            found[seed] = None
-    return list(found)
+    try:
+        return list(parse_seeds(text, f"'{text}' is not a list of seeds (such as 1-5 or 1,3,7)"))
+    except UserError as error:
+        raise ArgumentTypeError(str(error)) from None
 
 
 def setting(text: str) -> tuple[str, str]:

@@ -86,11 +86,14 @@ class Client:
             request_id=uuid.uuid4().hex,
             environment=callers_variables(caller) | lifted.values,
         )
-        return RunRecord.from_message(self._connection.call("SubmitRun", request))
+        return self._run("SubmitRun", request)
+
+    def _run(self, method: str, request: Any) -> RunRecord:
+        return RunRecord.from_message(self._connection.call(method, request))
 
     def get(self, run_id: str) -> RunRecord:
         """A run with its history. The beginning of an id is enough when it fits one run."""
-        return RunRecord.from_message(self._connection.call("GetRun", pb.GetRunRequest(run_id=run_id)))
+        return self._run("GetRun", pb.GetRunRequest(run_id=run_id))
 
     def runs(
         self, statuses: Sequence[str] = (), tags: Sequence[str] = (), limit: int = 0, filter: str = ""
@@ -119,21 +122,20 @@ class Client:
 
     def cancel(self, run_id: str, reason: str = "") -> RunRecord:
         """Ask a run to end. It ends soon after; `wait` tells when."""
-        request = pb.CancelRunRequest(run_id=run_id, reason=reason)
-        return RunRecord.from_message(self._connection.call("CancelRun", request))
+        return self._run("CancelRun", pb.CancelRunRequest(run_id=run_id, reason=reason))
 
     def pause(self, run_id: str) -> RunRecord:
         """Stop a run's processes where they are; they keep what is reserved for them."""
-        return RunRecord.from_message(self._connection.call("PauseRun", pb.PauseRunRequest(run_id=run_id)))
+        return self._run("PauseRun", pb.PauseRunRequest(run_id=run_id))
 
     def resume(self, run_id: str) -> RunRecord:
         """Let a paused run go on."""
-        return RunRecord.from_message(self._connection.call("ResumeRun", pb.ResumeRunRequest(run_id=run_id)))
+        return self._run("ResumeRun", pb.ResumeRunRequest(run_id=run_id))
 
     def reorder(self, run_id: str, priority: int | None = None, before: str = "") -> RunRecord:
         """Give a waiting run a priority (the higher starts first), or the place before another run."""
         request = pb.ReorderRunRequest(run_id=run_id, priority=priority, before_run_id=before)
-        return RunRecord.from_message(self._connection.call("ReorderRun", request))
+        return self._run("ReorderRun", request)
 
     def label(
         self,
@@ -145,7 +147,7 @@ class Client:
         """Give a run another name, other tags, other notes; what is None stays as it is."""
         listed = None if tags is None else pb.TagList(tags=tags)
         request = pb.LabelRunRequest(run_id=run_id, run_name=name, tags=listed, notes=notes)
-        return RunRecord.from_message(self._connection.call("LabelRun", request))
+        return self._run("LabelRun", request)
 
     def remove(self, run_id: str) -> int:
         """Forget an ended run and remove its folder; gives the bytes freed."""
@@ -164,11 +166,12 @@ class Client:
         removed.
         """
         seen = since_seq
-
-        def request() -> pb.WatchRunsRequest:
-            return pb.WatchRunsRequest(since_seq=seen, run_id=run_id, headlines=headlines)
-
-        for update in self._connection.stream("WatchRuns", request, timeout):
+        updates = self._connection.stream(
+            "WatchRuns",
+            lambda: pb.WatchRunsRequest(since_seq=seen, run_id=run_id, headlines=headlines),
+            timeout,
+        )
+        for update in updates:
             if update.HasField("transition"):
                 seen = update.transition.seq
                 yield HistoryEntry.from_message(update.transition)
@@ -201,11 +204,10 @@ class Client:
     def follow_metrics(self, run_id: str, follow: bool = True) -> Iterator[ScalarChunk]:
         """Scalars as they are written; ends when the run has ended and all was read."""
         cursor = ""
-
-        def request() -> pb.StreamMetricsRequest:
-            return pb.StreamMetricsRequest(run_id=run_id, cursor=cursor, follow=follow)
-
-        for batch in self._connection.stream("StreamMetrics", request):
+        batches = self._connection.stream(
+            "StreamMetrics", lambda: pb.StreamMetricsRequest(run_id=run_id, cursor=cursor, follow=follow)
+        )
+        for batch in batches:
             cursor = batch.cursor
             yield from map(_chunk, batch.chunks)
 
@@ -222,11 +224,10 @@ class Client:
 
     def _published(self, method: str, run_id: str, since_seq: int, follow: bool) -> Iterator[PublishedItem]:
         seen = since_seq
-
-        def request() -> pb.StreamPublishedRequest:
-            return pb.StreamPublishedRequest(run_id=run_id, since_seq=seen, follow=follow)
-
-        for batch in self._connection.stream(method, request):
+        batches = self._connection.stream(
+            method, lambda: pb.StreamPublishedRequest(run_id=run_id, since_seq=seen, follow=follow)
+        )
+        for batch in batches:
             for message in batch.items:
                 item = PublishedItem.from_message(message, seen)
                 seen = item.seq
@@ -237,11 +238,11 @@ class Client:
     ) -> Iterator[bytes]:
         """A log of the run from `offset` on: `stdout`, `stderr`, `events` or `supervisor`."""
         at = offset
-
-        def request() -> pb.StreamLogsRequest:
-            return pb.StreamLogsRequest(run_id=run_id, stream=stream, offset=at, follow=follow)
-
-        for chunk in self._connection.stream("StreamLogs", request):
+        chunks = self._connection.stream(
+            "StreamLogs",
+            lambda: pb.StreamLogsRequest(run_id=run_id, stream=stream, offset=at, follow=follow),
+        )
+        for chunk in chunks:
             at = chunk.offset
             yield chunk.data
 

@@ -26,13 +26,9 @@ _KINDS = {
     grpc.StatusCode[kind.status]: kind for kind in (UserError, NotFoundError, ConflictError, StorageError)
 }
 
-# The daemon went away in the middle of the call or before it, or came back with another token.
+# The daemon went away in the middle of the call or before it, or came back with another token: the same call
+# may succeed with a daemon found anew.
 _LOST = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED, grpc.StatusCode.UNAUTHENTICATED})
-
-
-def _is_lost(error: grpc.RpcError) -> bool:
-    """Whether the same call may succeed with a daemon found anew."""
-    return error.code() in _LOST
 
 
 def _translate(error: grpc.RpcError) -> MosaicError:
@@ -93,7 +89,7 @@ class Connection:
             except ChannelClosed:
                 pass
             except grpc.RpcError as error:
-                if not _is_lost(error) or attempt == _ATTEMPTS - 1:
+                if error.code() not in _LOST or attempt == _ATTEMPTS - 1:
                     raise _translate(error) from None
             self._reconnect()
         raise UnavailableError("The daemon cannot be reached: it restarts again and again.")
@@ -116,7 +112,7 @@ class Connection:
             except grpc.RpcError as error:
                 if error.code() == grpc.StatusCode.DEADLINE_EXCEEDED:
                     continue
-                if not _is_lost(error):
+                if error.code() not in _LOST:
                     raise _translate(error) from None
             if self._closed:
                 return

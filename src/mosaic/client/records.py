@@ -22,14 +22,8 @@ class HistoryEntry:
 
     @classmethod
     def from_message(cls, message: pb.Transition) -> HistoryEntry:
-        return cls(
-            seq=message.seq,
-            run_id=message.run_id,
-            status=message.status,
-            outcome=message.outcome or None,
-            reason=message.reason or None,
-            at=message.at,
-        )
+        outcome, reason = message.outcome or None, message.reason or None
+        return cls(message.seq, message.run_id, message.status, outcome, reason, message.at)
 
 
 @dataclass(frozen=True)
@@ -59,12 +53,8 @@ class PublishedItem:
 
     @classmethod
     def from_message(cls, message: pb.Published, previous_seq: int) -> PublishedItem:
-        return cls(
-            seq=message.seq,
-            at=message.at,
-            payload=json.loads(message.payload_json),
-            dropped=message.seq - previous_seq - 1,
-        )
+        dropped = message.seq - previous_seq - 1
+        return cls(message.seq, message.at, json.loads(message.payload_json), dropped)
 
 
 @dataclass(frozen=True)
@@ -120,21 +110,14 @@ class RunRecord:
 
     @classmethod
     def from_message(cls, message: pb.Run) -> RunRecord:
-        plain = (
-            "run_id",
-            "run_name",
-            "worker_type",
-            "status",
-            "run_dir",
-            "submitted_at",
-            "priority",
-            "place",
-        )
+        plain = ("run_id", "run_name", "worker_type", "status", "run_dir", "submitted_at")
         optional = ("outcome", "reason", "started_at", "ended_at", "supervisor_pid", "training_pid")
         told: dict[str, Any] = {name: getattr(message, name) for name in plain}
         told |= {name: getattr(message, name) or None for name in optional}
         return cls(
             **told,
+            priority=message.priority,
+            place=message.place,
             tags=list(message.tags),
             gpus=list(message.gpus),
             exit_code=message.exit_code if message.HasField("exit_code") else None,

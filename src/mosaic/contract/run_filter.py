@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import Any
 
 from mosaic.contract.capabilities import EVALUATES, NO_ENVIRONMENT
+from mosaic.contract.numbers import SECONDS
 
 TEXTS = frozenset({"name", "algo", "env", "tag", "state", "notes", "id"})
 NUMBERS = frozenset(
@@ -35,8 +36,8 @@ NEUTRAL_EXTRAS = frozenset(
 )
 """Extras that change nothing of what is learned, or that are looked at by themselves."""
 _TERM = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)(?P<how>!=|>=|<=|=|>|<|:)(?P<value>.*)")
-_NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(k|m|g|s|min|h|d|%)?", re.IGNORECASE)
-_UNITS = {"k": 1e3, "m": 1e6, "g": 1e9, "s": 1, "min": 60, "h": 3600, "d": 86400, "%": 0.01}
+_NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(k|m|g|s|min|h|d|w|%)?", re.IGNORECASE)
+_UNITS = {"k": 1e3, "m": 1e6, "g": 1e9, **SECONDS, "%": 0.01}
 
 
 BRIEF = (

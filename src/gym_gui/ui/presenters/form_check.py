@@ -13,6 +13,7 @@ from typing import Any
 from gym_gui.models.form_choices import Requirement
 from gym_gui.models.form_state import show
 from gym_gui.ui.presenters.form import Config, Order
+from mosaic.contract import words
 from mosaic.contract.capabilities import DescribingCatalog, WorkerCatalog
 from mosaic.contract.errors import MosaicError, UntrustedModuleError
 from mosaic.contract.secrets import lift_secrets
@@ -84,7 +85,7 @@ def _describe(config: Mapping[str, Any], catalog: WorkerCatalog) -> Mapping[str,
 
 def _headline(configs: Sequence[Config], summary: Mapping[str, Any], speed: float | None) -> str:
     count = len(configs)
-    parts = [f"{count} run{'' if count == 1 else 's'}"]
+    parts = [words.count(count, "run")]
     steps = configs[0]["metadata"]["worker"]["config"].get("total_timesteps")
     if speed and steps and summary.get("mode") == "train":
         parts.append(f"about {_time(steps / speed)}{' each' if count > 1 else ''}")
@@ -120,50 +121,26 @@ def _facts(summary: Mapping[str, Any]) -> list[Fact]:
         ("plays", policy and policy["path"]),
         ("environment", environment["env_id"]),
         *_spaces(environment),
-        *_stages(summary["curriculum"] or ()),
+        *words.curriculum_facts(summary["curriculum"] or ()),
         ("does", script.get("description")),
         ("phases", script.get("phases")),
         ("device", device and f"{device['name']} ({device['reason']})"),
         ("memory", memory and f"about {memory['total']:,} MB"),
-        ("pictures", _pictures(summary["pictures"])),
+        ("pictures", words.pictures_text(summary["pictures"])),
         ("command", shlex.join(summary["command"])),
     ]
     return [(name, str(value)) for name, value in found if value]
 
 
-def _pictures(pictures: Mapping[str, Any]) -> str:
-    if pictures["come"]:
-        return "yes, while somebody looks"
-    told = f"{'not known' if pictures['come'] is None else 'none'}: {pictures['reason']}"
-    return f"{told}; run {pictures['install']}" if pictures["install"] else told
-
-
 def _spaces(environment: Mapping[str, Any]) -> list[Fact]:
     if not environment["known"]:
         return []
-    spaces = [("sees", space_text(environment["observation"])), ("does", space_text(environment["action"]))]
+    spaces = [
+        ("sees", words.space_text(environment["observation"])),
+        ("does", words.space_text(environment["action"])),
+    ]
     limit = environment["max_episode_steps"]
     return [*spaces, ("episodes", f"up to {limit:,} steps")] if limit else spaces
-
-
-def space_text(space: Mapping[str, Any]) -> str:
-    """`box of 7 × 7 × 3`, `discrete, 7 choices`, `dict of image, mission`."""
-    kind = space["kind"].replace("_", " ")
-    if "spaces" in space:
-        parts = space["spaces"]
-        names = list(parts) if isinstance(parts, Mapping) else [one["kind"] for one in parts]
-        return f"{kind} of {', '.join(names)}"
-    if "n" in space:
-        return f"{kind}, {space['n']} choices"
-    shape = " × ".join(map(str, space.get("shape", ())))
-    return f"{kind} of {shape}" if shape else str(kind)
-
-
-def _stages(stages: Sequence[Mapping[str, Any]]) -> list[Fact]:
-    return [
-        (f"stage {number}", f"{stage['env_id']} until {stage.get('condition', 'the end of the budget')}")
-        for number, stage in enumerate(stages, 1)
-    ]
 
 
 def _changes(summary: Mapping[str, Any]) -> list[Fact]:

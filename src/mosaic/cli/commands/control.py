@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
-from mosaic.cli import words
-from mosaic.cli.output import note, print_json, say
+from mosaic.cli.output import agreed, note, print_json, program, say
 from mosaic.cli.runs import connect, find_runs, holds_runs, run_json
-from mosaic.cli.words import program
 from mosaic.client import Client, RunQuery, RunRecord
+from mosaic.contract import words
 from mosaic.contract.errors import ConflictError, UserError
 from mosaic.contract.fsm import LIVE, RunStatus
 from mosaic.contract.outside import bytes_text
+
+_UNASKED = "rm asks before it removes anything, and nobody can answer here: add --yes."
 
 
 def run_pause(args: argparse.Namespace) -> int:
@@ -124,17 +124,10 @@ def run_rm(args: argparse.Namespace) -> int:
                     f"`{program()} cancel {one.run_id}` ends it."
                 )
         amount = words.count(len(found), "run")
-        if not args.yes and not _agreed(found, amount):
+        listed = [f"  {one.run_id}  {one.run_name}  {words.state(one)}" for one in found]
+        if not args.yes and not agreed(f"Remove {amount} and all files?", _UNASKED, listed):
             say("Nothing was removed.")
             return 1
         freed = sum(client.remove(one.run_id) for one in found)
     say(f"Removed {amount}, {bytes_text(freed)} freed.")
     return 0
-
-
-def _agreed(runs: list[RunRecord], amount: str) -> bool:
-    if not sys.stdin.isatty():
-        raise UserError("rm asks before it removes anything, and nobody can answer here: add --yes.")
-    for one in runs:
-        say(f"  {one.run_id}  {one.run_name}  {words.state(one)}")
-    return input(f"Remove {amount} and all files? [y/N] ").strip().lower() in ("y", "yes")

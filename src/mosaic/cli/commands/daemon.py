@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
-from mosaic.cli import words
 from mosaic.cli.live.board import Row
-from mosaic.cli.output import console, cut, facts, print_json, say, table
+from mosaic.cli.output import console, cut, facts, place_text, print_json, program, say, table
 from mosaic.cli.parsers import DAEMON_ACTIONS
 from mosaic.cli.runs import connect, find_run, holds_runs, run_json
-from mosaic.cli.words import program
 from mosaic.client import Client, HealthRecord, RunQuery, RunRecord
 from mosaic.client.daemon import await_daemon, ensure_daemon, find_daemon, start_daemon, stop_daemon
+from mosaic.contract import words
 from mosaic.contract.errors import ConflictError, UserError, closest
 from mosaic.contract.fsm import STARTED
 from mosaic.contract.outside import bytes_text
@@ -45,7 +43,7 @@ def run_daemon(args: argparse.Namespace) -> int:
         known = {} if health is None else health.as_json()
         print_json({"running": health is not None, "var": str(paths.root), **known})
     elif health is None:
-        say(f"No daemon runs for {words.place(paths.root)}; the next command that needs one starts it.")
+        say(f"No daemon runs for {place_text(paths.root)}; the next command that needs one starts it.")
     else:
         _print_health(health, paths)
     return 0
@@ -72,8 +70,8 @@ def _print_health(health: HealthRecord, paths: VarPaths) -> None:
             ("CPUs", f"{health.cpus_reserved} of {health.cpus} reserved"),
             ("memory", f"{health.memory_mb_reserved:,} of {health.memory_mb:,} MB reserved"),
             ("GPUs", gpus),
-            ("folder", f"{words.place(paths.root)}, {bytes_text(health.disk_free_bytes)} free"),
-            ("log", words.place(paths.daemon_log)),
+            ("folder", f"{place_text(paths.root)}, {bytes_text(health.disk_free_bytes)} free"),
+            ("log", place_text(paths.daemon_log)),
         ],
         width=8,
     )
@@ -103,34 +101,29 @@ def reserved_text(health: HealthRecord) -> str:
     return f"{', '.join(parts[:-1])} and {parts[-1]} reserved"
 
 
-@dataclass(frozen=True)
-class Request:
+def request_json(run: RunRecord) -> dict[str, Any]:
     """What a run asked for, and the GPUs that it holds."""
+    asked = run.config["resources"]
+    gpus = {f"gpus_{name}": asked["gpus"][name] for name in ("requested", "mandatory")}
+    return {"cpus": asked["cpus"], "memory_mb": asked["memory_mb"], **gpus, "gpus": run.gpus}
 
-    cpus: int
-    memory_mb: int | None
-    gpus_requested: int
-    gpus_mandatory: bool
-    gpus: list[int]
 
-    @classmethod
-    def of(cls, run: RunRecord) -> Request:
-        asked = run.config["resources"]
-        gpus = asked["gpus"]
-        return cls(asked["cpus"], asked["memory_mb"], gpus["requested"], gpus["mandatory"], list(run.gpus))
+def needs_text(run: RunRecord) -> str:
+    """What a run must get to start: `2 CPUs, 4,096 MB, 1 GPU`."""
+    gpus = run.config["resources"]["gpus"]
+    free = "" if gpus["mandatory"] else " if free"
+    return _listed(run, f"{words.count(gpus['requested'], 'GPU')}{free}" if gpus["requested"] else "")
 
-    def needs(self) -> str:
-        """What it must get to start: `2 CPUs, 4,096 MB, 1 GPU`."""
-        free = "" if self.gpus_mandatory else " if free"
-        return self._listed(f"{words.count(self.gpus_requested, 'GPU')}{free}" if self.gpus_requested else "")
 
-    def holds(self) -> str:
-        """What others cannot have while it lives: `2 CPUs, 4,096 MB, GPU 0 3`."""
-        return self._listed(f"GPU {' '.join(map(str, self.gpus))}" if self.gpus else "")
+def holds_text(run: RunRecord) -> str:
+    """What others cannot have while it lives: `2 CPUs, 4,096 MB, GPU 0 3`."""
+    return _listed(run, f"GPU {' '.join(map(str, run.gpus))}" if run.gpus else "")
 
-    def _listed(self, gpus: str) -> str:
-        memory = f"{self.memory_mb:,} MB" if self.memory_mb else ""
-        return ", ".join(filter(None, [words.count(self.cpus, "CPU"), memory, gpus]))
+
+def _listed(run: RunRecord, gpus: str) -> str:
+    asked = run.config["resources"]
+    memory = f"{asked['memory_mb']:,} MB" if asked["memory_mb"] else ""
+    return ", ".join(filter(None, [words.count(asked["cpus"], "CPU"), memory, gpus]))
 
 
 def run_queue(args: argparse.Namespace) -> int:
@@ -187,7 +180,7 @@ def _queue_json(
     live: list[RunRecord], waiting: list[RunRecord], health: HealthRecord | None
 ) -> dict[str, Any]:
     def of(run: RunRecord) -> dict[str, Any]:
-        return {**run_json(run), **vars(Request.of(run))}
+        return {**run_json(run), **request_json(run)}
 
     return {
         "live": [of(run) for run in live],
@@ -221,13 +214,13 @@ def _live_table(runs: list[RunRecord], ids: Mapping[str, str]) -> Table:
     titles = ("live", "run", "state", "done", "holds")
     listed = table(*titles, right=("done",), fold=("run", "holds"), least=max(map(len, ids.values())))
     for run in runs:
-        row = Row.from_record(run)
+        row = Row(run)
         listed.add_row(
             ids[run.run_id],
             cut(row.name),
             Text(row.state, style=words.style(row.state)),
             words.percent(row.headline.get("progress")),
-            Request.of(run).holds(),
+            holds_text(run),
         )
     return listed
 
@@ -237,6 +230,6 @@ def _waiting_table(runs: list[RunRecord], ids: Mapping[str, str]) -> Table:
     listed = table(*titles, right=("priority",), fold=("run", "needs"), least=least)
     for run in runs:
         reason = words.with_short_ids((run.reason or "").removeprefix("waits "), ids)
-        name = Text.assemble(Row.from_record(run).name, "\n", (reason, "dim"))
-        listed.add_row(ids[run.run_id], name, str(run.priority), Request.of(run).needs())
+        name = Text.assemble(Row(run).name, "\n", (reason, "dim"))
+        listed.add_row(ids[run.run_id], name, str(run.priority), needs_text(run))
     return listed

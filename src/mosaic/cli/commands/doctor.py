@@ -16,15 +16,13 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from mosaic import __version__
-from mosaic.cli import words
 from mosaic.cli.commands.daemon import read_health, reserved_text
-from mosaic.cli.output import console, print_json, say, table
+from mosaic.cli.output import console, place_text, print_json, program, say, table
 from mosaic.cli.parsers import EXTRAS_ACTIONS
-from mosaic.cli.words import program
 from mosaic.contract.capabilities import discover_workers
 from mosaic.contract.errors import MosaicError, UserError, closest
 from mosaic.contract.extras import (
@@ -47,7 +45,6 @@ _SHARED_MEMORY = Path("/dev/shm")
 class Check:
     """One finding: `fix` is the command or action that helps when it is not well."""
 
-    group: str
     name: str
     ok: bool
     detail: str
@@ -59,19 +56,10 @@ class Check:
         return self.required and not self.ok
 
 
-def all_checks(paths: VarPaths) -> Iterator[Check]:
-    """Everything that a run needs, then what some runs need."""
+def _installed() -> Iterator[Check]:
     version = ".".join(map(str, sys.version_info[:3]))
     fits = sys.version_info >= (3, 11)
-    yield Check("Installed", "python", fits, f"{version}  {sys.executable}", fix="install Python 3.11")
-    yield from _packages()
-    yield _workers()
-    yield from _machine(paths)
-    yield from _window()
-    yield from _extras()
-
-
-def _packages() -> Iterator[Check]:
+    yield Check("python", fits, f"{version}  {sys.executable}", fix="install Python 3.11")
     for package in base_packages():
         detail = package.version or "not installed"
         if package.version and not package.fits:
@@ -79,7 +67,10 @@ def _packages() -> Iterator[Check]:
         elif package.version and package.name == "torch":
             detail = f"{package.version}  {_device(package.version)}"
         fix = f"{sys.executable} -m pip install '{package.requirement}'"
-        yield Check("Installed", package.name, package.fits, detail, fix=fix)
+        yield Check(package.name, package.fits, detail, fix=fix)
+    names = sorted(discover_workers())
+    fix = f"{sys.executable} -m pip install --force-reinstall --no-deps {DISTRIBUTION}"
+    yield Check("workers", bool(names), ", ".join(names) or "none can be loaded", fix=fix)
 
 
 def _device(torch_version: str) -> str:
@@ -90,35 +81,31 @@ def _device(torch_version: str) -> str:
     return "GPU" if has_driver else "CPU, no GPU driver found"
 
 
-def _workers() -> Check:
-    names = sorted(discover_workers())
-    fix = f"{sys.executable} -m pip install --force-reinstall --no-deps {DISTRIBUTION}"
-    return Check("Installed", "workers", bool(names), ", ".join(names) or "none can be loaded", fix=fix)
-
-
 def _machine(paths: VarPaths) -> Iterator[Check]:
     yield _var_folder(paths)
     free = shutil.disk_usage(_existing(paths.root)).free
     room = f"{bytes_text(free)} free"
-    yield Check(
-        "Machine", "disk", free > _LEAST_FREE, room, fix="make room, or choose another folder with --var"
-    )
+    yield Check("disk", free > _LEAST_FREE, room, fix="make room, or choose another folder with --var")
     yield _shared_memory()
-    yield Check("Machine", "CPUs", True, str(len(os.sched_getaffinity(0))))
+    yield Check("CPUs", True, str(len(os.sched_getaffinity(0))))
     yield from _database(paths)
     yield from _daemon(paths)
+    if is_installed("gui"):
+        # What the window needs of the system, once its own packages are there.
+        absent = absent_libraries()
+        detail = f"not there: {', '.join(absent)}" if absent else "all there"
+        fix = advice_for(absent) if absent else ""
+        yield Check("the window's libraries", not absent, detail, required=False, fix=fix)
 
 
 def _var_folder(paths: VarPaths) -> Check:
-    place = words.place(paths.root)
+    place = place_text(paths.root)
     fix = f"change the permissions of {place}, or choose another folder with --var"
     if not paths.root.exists():
         able = os.access(_existing(paths.root), os.W_OK | os.X_OK)
-        return Check("Machine", "var folder", able, f"{place}  is made on first use", fix=fix)
+        return Check("var folder", able, f"{place}  is made on first use", fix=fix)
     able = paths.root.is_dir() and os.access(paths.root, os.R_OK | os.W_OK | os.X_OK)
-    return Check(
-        "Machine", "var folder", able, f"{place}  {'writable' if able else 'cannot be written'}", fix=fix
-    )
+    return Check("var folder", able, f"{place}  {'writable' if able else 'cannot be written'}", fix=fix)
 
 
 def _existing(path: Path) -> Path:
@@ -129,10 +116,10 @@ def _shared_memory() -> Check:
     try:
         with tempfile.NamedTemporaryFile(dir=_SHARED_MEMORY):
             detail = f"{_SHARED_MEMORY}  {bytes_text(shutil.disk_usage(_SHARED_MEMORY).free)} free"
-        return Check("Machine", "shared memory", True, detail, required=False)
+        return Check("shared memory", True, detail, required=False)
     except OSError as error:
         detail = f"{_SHARED_MEMORY} cannot be used ({error.strerror})"
-        return Check("Machine", "shared memory", False, detail, required=False, fix=f"mount {_SHARED_MEMORY}")
+        return Check("shared memory", False, detail, required=False, fix=f"mount {_SHARED_MEMORY}")
 
 
 def _database(paths: VarPaths) -> Iterator[Check]:
@@ -142,7 +129,7 @@ def _database(paths: VarPaths) -> Iterator[Check]:
     if not path.exists() or path.stat().st_size == 0:
         if known:
             # The next daemon rebuilds it, and nothing is asked of anybody.
-            yield Check("Machine", "run database", False, f"lost, but {known} runs have files", fix=_mended())
+            yield Check("run database", False, f"lost, but {known} runs have files", fix=_mended())
         return
     # Without a log of changes beside it nobody has it open; asked so, SQLite does not make one.
     how = "mode=ro" if path.with_name(f"{path.name}-wal").exists() else "immutable=1"
@@ -153,11 +140,9 @@ def _database(paths: VarPaths) -> Iterator[Check]:
     except sqlite3.Error as error:
         found, runs = str(error), 0
     if found == "ok":
-        yield Check(
-            "Machine", "run database", True, f"sound; {runs:,} runs, {bytes_text(path.stat().st_size)}"
-        )
+        yield Check("run database", True, f"sound; {runs:,} runs, {bytes_text(path.stat().st_size)}")
     else:
-        yield Check("Machine", "run database", False, f"damaged ({' '.join(found.split())})", fix=_mended())
+        yield Check("run database", False, f"damaged ({' '.join(found.split())})", fix=_mended())
 
 
 def _mended() -> str:
@@ -165,35 +150,25 @@ def _mended() -> str:
 
 
 def _daemon(paths: VarPaths) -> Iterator[Check]:
-    log = words.place(paths.daemon_log)
+    log = place_text(paths.daemon_log)
     try:
         health = read_health(paths)
     except (MosaicError, OSError) as error:
         fix = f"{program()} daemon stop, then try again; its log is {log}"
-        yield Check("Machine", "daemon", False, str(error), fix=fix)
+        yield Check("daemon", False, str(error), fix=fix)
         return
     if health is None:
-        yield Check("Machine", "daemon", True, "not running; starts when it is needed")
+        yield Check("daemon", True, "not running; starts when it is needed")
         return
     detail = f"{health.version} at {health.address}, pid {health.pid}"
-    yield Check("Machine", "daemon", True, detail)
+    yield Check("daemon", True, detail)
     runs = f"{health.live_runs} live, {health.waiting_runs} waiting; {reserved_text(health)}"
-    yield Check("Machine", "runs", True, runs)
+    yield Check("runs", True, runs)
     for notice in health.notices:
-        yield Check("Machine", "note", True, notice)
+        yield Check("note", True, notice)
     for problem in health.problems:
         fix = f"{program()} gc --dry-run says what can be removed; the daemon's log is {log}"
-        yield Check("Machine", "problem", False, problem, fix=fix)
-
-
-def _window() -> Iterator[Check]:
-    """What the window needs of the system, once its own packages are there."""
-    if not is_installed("gui"):
-        return
-    absent = absent_libraries()
-    detail = f"not there: {', '.join(absent)}" if absent else "all there"
-    fix = advice_for(absent) if absent else ""
-    yield Check("Machine", "the window's libraries", not absent, detail, required=False, fix=fix)
+        yield Check("problem", False, problem, fix=fix)
 
 
 def _extras() -> Iterator[Check]:
@@ -204,29 +179,28 @@ def _extras() -> Iterator[Check]:
         else:
             detail = ", ".join(f"{package.name} {package.version}" for package in one.packages)
         fix = f"{program()} extras install {one.name}"
-        yield Check("Optional", one.name, not missing, detail, required=False, fix=fix)
+        yield Check(one.name, not missing, detail, required=False, fix=fix)
 
 
 def run_doctor(args: argparse.Namespace) -> int:
-    checks = list(all_checks(VarPaths((args.var or resolve_var()).resolve())))
-    broken = [check for check in checks if check.broken]
+    paths = VarPaths((args.var or resolve_var()).resolve())
+    # What every run needs, then what some runs need.
+    groups = {"Installed": [*_installed()], "Machine": [*_machine(paths)], "Optional": [*_extras()]}
+    broken = [check for checks in groups.values() for check in checks if check.broken]
     if args.json:
-        print_json({"ok": not broken, "version": __version__, "checks": [asdict(check) for check in checks]})
+        told = [{"group": group, **asdict(check)} for group, checks in groups.items() for check in checks]
+        print_json({"ok": not broken, "version": __version__, "checks": told})
         return 1 if broken else 0
-    listed = Table.grid(padding=(0, 2, 0, 0))
-    listed.add_column(no_wrap=True)
-    listed.add_column(no_wrap=True)
-    listed.add_column(overflow="fold")
-    group = ""
-    for check in checks:
-        if check.group != group:
-            group = check.group
-            listed.add_row("", "", "")
-            listed.add_row("", Text(group, style="bold"), "")
-        mark = Text("✓", "green") if check.ok else Text("✗", "red") if check.required else Text("–", "dim")
-        listed.add_row(mark, check.name, Text(check.detail))
-        if not check.ok:
-            listed.add_row("", "", Text(check.fix, style="cyan"))
+    columns = (Column(no_wrap=True), Column(no_wrap=True), Column(overflow="fold"))
+    listed = Table.grid(*columns, padding=(0, 2, 0, 0))
+    for group, checks in groups.items():
+        listed.add_row("", "", "")
+        listed.add_row("", Text(group, style="bold"), "")
+        for check in checks:
+            mark = ("✓", "green") if check.ok else ("✗", "red") if check.required else ("–", "dim")
+            listed.add_row(Text(*mark), check.name, Text(check.detail))
+            if not check.ok:
+                listed.add_row("", "", Text(check.fix, style="cyan"))
     say(f"MOSAIC {__version__}")
     console().print(listed)
     amount = "1 thing is" if len(broken) == 1 else f"{len(broken)} things are"

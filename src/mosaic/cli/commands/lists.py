@@ -1,4 +1,4 @@
-"""`runs` and `policies`: lists, newest first."""
+"""`runs`, `policies` and `scripts`: lists, newest first."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
-from mosaic.cli import words
 from mosaic.cli.live.board import Row
-from mosaic.cli.output import console, cut, print_json, say, table
+from mosaic.cli.output import console, cut, place_text, print_json, program, say, table
 from mosaic.cli.runs import connect, holds_runs, run_json
-from mosaic.cli.words import program
 from mosaic.client import Client, RunPage, RunQuery, RunRecord
 from mosaic.client.configs import each_policy
-from mosaic.contract.capabilities import PolicyFacts
+from mosaic.contract import words
+from mosaic.contract.capabilities import PolicyFacts, ScriptCatalog, discover_workers
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.outside import bytes_text
 from mosaic.contract.paths import VarPaths, choose_var
@@ -138,10 +137,10 @@ def _cells(run: RunRecord, short_id: str) -> dict[str, str]:
         "algo": Path(str(asked.get("algo") or "–")).name,
         "environment": str(asked.get("env_id") or "–"),
         "seed": "–" if seed is None else str(seed),
-        "state": Row.from_record(run).state,
+        "state": Row(run).state,
         "done": words.percent(run.headline.get("progress")),
         "mean return": words.short(run.headline.get("mean_return")),
-        "age": words.age(run.submitted_at).removesuffix(" ago"),
+        "age": words.ago(run.submitted_at).removesuffix(" ago"),
     }
 
 
@@ -161,7 +160,12 @@ def _make_fit(widths: dict[str, int], gap: int, room: int) -> None:
 
 def run_policies(args: argparse.Namespace) -> int:
     # No more folders are looked into than are needed: there may be very many.
-    fitting = (facts for facts in each_policy(args.var, (args.run or "").upper()) if _matches(facts, args))
+    fitting = (
+        facts
+        for facts in each_policy(args.var, (args.run or "").upper())
+        if args.algo in (None, facts.algo) and args.env in (None, facts.env_id)
+        if facts.best or not args.best
+    )
     found = list(fitting if args.all else islice(fitting, args.limit + 1))
     shown = found if args.all else found[: args.limit]
     if args.json:
@@ -173,19 +177,13 @@ def run_policies(args: argparse.Namespace) -> int:
         # Of some files nobody can tell what made them.
         more = "" if shown[0].algo and shown[0].env_id else " --algo NAME --env ID"
         say(f"To see how good one is: {program()} eval {shown[0].run_id or shown[0].path}{more}")
-        runs = words.place(VarPaths(choose_var(args.var)).runs)
+        runs = place_text(VarPaths(choose_var(args.var)).runs)
         say(f"The files lie in the folders of their runs, in {runs}.")
     elif next(each_policy(args.var), None):
         say(f"No policy fits. `{program()} policies` lists all.")
     else:
         say(f"There is no policy yet. Train the first:\n  {program()} train ppo CartPole-v1")
     return 0
-
-
-def _matches(facts: PolicyFacts, args: argparse.Namespace) -> bool:
-    return (
-        args.algo in (None, facts.algo) and args.env in (None, facts.env_id) and (facts.best or not args.best)
-    )
 
 
 def _policies(policies: Sequence[PolicyFacts]) -> Table:
@@ -204,7 +202,35 @@ def _policies(policies: Sequence[PolicyFacts]) -> Table:
             words.whole(facts.step),
             words.short(facts.mean_return),
             bytes_text(facts.size),
-            words.age(facts.modified).removesuffix(" ago"),
+            words.ago(facts.modified).removesuffix(" ago"),
             cut(Path(facts.path).name),
         )
     return listed
+
+
+def run_scripts(args: argparse.Namespace) -> int:
+    catalogs = [worker.load_catalog() for worker in discover_workers().values() if worker.catalog]
+    found = [entry for one in catalogs if isinstance(one, ScriptCatalog) for entry in one.scripts()]
+    if args.json:
+        print_json(found)
+        return 0
+    if not found:
+        say("There is no script yet.")
+        return 0
+    titles = ("script", "what it does", "environments", "phases", "steps", "by")
+    listed = table(*titles, right=("phases", "steps"), fold=("what it does", "by"), gap=2)
+    for script in found:
+        if script["problem"]:
+            listed.add_row(script["name"], Text(script["problem"], style="red"))
+            continue
+        listed.add_row(
+            script["name"],
+            Text(script["description"] or "–"),
+            Text(script["env_family"] or "–"),
+            words.whole(script["phases"]),
+            words.whole(script["total_timesteps"]),
+            Text(script["author"] or "–"),
+        )
+    console().print(listed)
+    say(f"\n  {program()} train {found[0]['name']}")
+    return 0

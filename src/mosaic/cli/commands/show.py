@@ -10,12 +10,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from mosaic.analytics.artifacts import Artifact, read_losses
-from mosaic.cli import words
-from mosaic.cli.commands.daemon import Request
+from mosaic.cli.commands.daemon import holds_text, needs_text
 from mosaic.cli.launch import exit_code
 from mosaic.cli.live.board import Board, Row
 from mosaic.cli.live.summary import print_summary
@@ -25,14 +24,15 @@ from mosaic.cli.output import (
     byte_lines,
     console,
     facts,
+    place_text,
     print_json,
-    print_json_line,
     say,
     say_raw,
     text_of,
 )
 from mosaic.cli.runs import connect, find_run, find_runs, run_json
 from mosaic.client import Client, RunRecord
+from mosaic.contract import words
 from mosaic.contract.errors import NotFoundError
 from mosaic.contract.outside import bytes_text
 from mosaic.contract.paths import VarPaths
@@ -68,7 +68,7 @@ def full_run_json(run: RunRecord, files: Sequence[Artifact]) -> dict[str, Any]:
 
 
 def _facts(run: RunRecord) -> Table:
-    row, extras, head = Row.from_record(run), run.worker_config.get("extras") or {}, run.headline
+    row, extras, head = Row(run), run.worker_config.get("extras") or {}, run.headline
     elapsed = row.elapsed()
     shown = words.waiting(run.reason) if row.state == "waiting" else row.starting
     state = Text(shown, style=words.style(row.state))
@@ -83,7 +83,7 @@ def _facts(run: RunRecord) -> Table:
         ("run", f"{run.run_id}  {run.run_name}"),
         ("trains", row.name),
         ("state", state),
-        ("submitted", f"{words.moment(run.submitted_at)} ({words.age(run.submitted_at)})"),
+        ("submitted", f"{words.moment(run.submitted_at)} ({words.ago(run.submitted_at)})"),
         ("time", None if elapsed is None else words.duration(elapsed)),
         ("stack", "\n".join((head.get("stall") or {}).get("stack", ()))),
         ("phase", words.phase(head.get("script_phase"))),
@@ -92,13 +92,13 @@ def _facts(run: RunRecord) -> Table:
         ("time goes to", words.shares(head.get("time_shares") or {}) if head.get("step") else ""),
         ("parameters", ", ".join(f"{name}={json.dumps(value)}" for name, value in params.items())),
         ("computed by", "; ".join(losses)),
-        ("goes on from", words.place(extras["checkpoint_path"]) if extras.get("checkpoint_path") else None),
+        ("goes on from", place_text(extras["checkpoint_path"]) if extras.get("checkpoint_path") else None),
         ("tags", ", ".join(run.tags)),
         ("notes", run.notes),
         *_place(run),
         ("exit code", str(run.exit_code) if run.exit_code else None),
         ("processes", ", ".join(f"{name} {pid}" for name, pid in processes.items() if pid)),
-        ("folder", words.place(run.run_dir)),
+        ("folder", place_text(run.run_dir)),
     ]
     return facts(rows)
 
@@ -107,24 +107,22 @@ def _place(run: RunRecord) -> list[tuple[str, str]]:
     """What a run that has not ended reserves, its limits, and where it stands in the queue."""
     if run.ended:
         return []
-    request, schedule = Request.of(run), run.config["schedule"]
+    schedule = run.config["schedule"]
     minutes, restarts = schedule["max_wallclock_minutes"], schedule["max_restarts"]
     limits = [f"{minutes:g} minutes of work"] if minutes else []
     limits += [words.count(restarts, "restart")] if restarts else []
     waits = run.status == "INIT"
     return [
-        ("needs" if waits else "holds", request.needs() if waits else request.holds()),
+        ("needs" if waits else "holds", needs_text(run) if waits else holds_text(run)),
         ("priority", str(run.priority) if waits or run.priority else ""),
         ("limits", ", ".join(limits)),
     ]
 
 
 def _history(run: RunRecord) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
-    table.add_column("\nHistory", no_wrap=True)
-    table.add_column("", justify="right", no_wrap=True, style="dim")
-    table.add_column("", no_wrap=True)
-    table.add_column("", overflow="fold")
+    since = Column(justify="right", no_wrap=True, style="dim")
+    columns = (Column("\nHistory", no_wrap=True), since, Column(no_wrap=True), Column(overflow="fold"))
+    table = Table(*columns, box=None, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
     before = run.history[0].at if run.history else 0.0
     for entry in run.history:
         table.add_row(
@@ -138,9 +136,8 @@ def _history(run: RunRecord) -> Table:
 
 
 def _files(files: Sequence[Artifact]) -> Table:
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
-    table.add_column("\nFiles", justify="left", overflow="fold")
-    table.add_column("", justify="right", no_wrap=True)
+    columns = (Column("\nFiles", overflow="fold"), Column(justify="right", no_wrap=True))
+    table = Table(*columns, box=None, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
     for file in files[:_MOST_FILES]:
         table.add_row(Text(file.path), bytes_text(file.size))
     if rest := files[_MOST_FILES:]:
@@ -154,9 +151,9 @@ def run_watch(args: argparse.Namespace) -> int:
     """Ends like `train`: 0 when every run completed."""
     with connect(args) as client:
         runs = find_runs(client, args.runs)
-        board = Board.of(runs)
+        board = Board(runs)
         for run in runs if args.json else ():
-            print_json_line(asdict(run.history[-1]))
+            print_json(asdict(run.history[-1]), line=True)
         try:
             follow(client, board, JsonView() if args.json else view_for(board, frames=args.frames))
         except KeyboardInterrupt:
@@ -190,8 +187,8 @@ def run_logs(args: argparse.Namespace) -> int:
 def _printer(args: argparse.Namespace) -> Callable[[bytes], None]:
     """What shows a line."""
     if args.json:
-        return lambda line: print_json_line({"stream": args.stream, "line": text_of(line)})
-    return say_raw if args.raw else lambda line: say(as_left(text_of(line)))
+        return lambda line: print_json({"stream": args.stream, "line": text_of(line)}, line=True)
+    return say_raw if args.raw else lambda line: say(as_left(line))
 
 
 def _tell(run_id: str, log: Iterable[bytes], args: argparse.Namespace) -> int:

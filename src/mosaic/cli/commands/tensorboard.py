@@ -13,12 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import IO
 
-from mosaic.cli import words
 from mosaic.cli.launch import Terminated, termination_raises
 from mosaic.cli.output import say
 from mosaic.cli.parsers import USUAL_PORT
 from mosaic.cli.runs import connect, find_runs
 from mosaic.client import RunRecord
+from mosaic.contract import words
 from mosaic.contract.errors import MosaicError, UserError
 
 _HOST = "127.0.0.1"

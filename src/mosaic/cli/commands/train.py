@@ -13,10 +13,8 @@ from typing import Any
 from mosaic.cli import values
 from mosaic.cli.launch import launch
 from mosaic.cli.live.summary import evaluation_json, print_evaluation
-from mosaic.cli.output import note
+from mosaic.cli.output import note, program
 from mosaic.cli.runs import connect, find_run
-from mosaic.cli.words import program
-from mosaic.client import RunRecord
 from mosaic.client.configs import (
     RunSettings,
     again_config,
@@ -36,6 +34,11 @@ from mosaic.contract.secrets import set_secrets_apart
 
 Config = dict[str, Any]
 
+_SAME = (
+    *("episodes", "batch_size", "repeat", "gamma", "seed", "env_kwargs", "algo", "num_envs"),
+    *("max_episode_steps", "max_seconds", "var", "secrets", "plain"),
+)
+"""Options of `eval` that the client calls alike."""
 _JSON_WORDS = {"true": True, "false": False, "null": None}
 
 
@@ -47,32 +50,21 @@ def run_train(args: argparse.Namespace) -> int:
 def run_rerun(args: argparse.Namespace) -> int:
     with connect(args) as client:
         earlier = find_run(client, args.run)
-    return launch(rerun_configs(earlier, args), args)
+    config = again_config(earlier.config, earlier.run_id)
+    return launch(_for_seeds(changed(config, args), args), args)
 
 
 def run_eval(args: argparse.Namespace) -> int:
     """Check everything, play, and tell how it went."""
     config = eval_config(
         args.policy,
-        episodes=args.episodes,
-        batch_size=args.batch_size,
-        repeat=args.repeat,
         deterministic=not args.stochastic,
-        gamma=args.gamma,
-        seed=args.seed,
         env_id=args.env,
-        env_kwargs=args.env_kwargs,
-        algo=args.algo,
         capture_video=args.video,
-        num_envs=args.num_envs,
-        max_episode_steps=args.max_episode_steps,
-        max_seconds=args.max_seconds,
         tags=args.tag,
         run_name=args.name,
-        var=args.var,
-        secrets=args.secrets,
-        plain=args.plain,
         extras={"trust_modules": args.trust} if args.trust else None,
+        **{name: getattr(args, name) for name in _SAME},
     )
     return launch([config], args, print_evaluation, evaluation_json)
 
@@ -133,11 +125,6 @@ def _settings(args: argparse.Namespace) -> RunSettings:
         "secrets": args.secrets,
         "plain": args.plain,
     }
-
-
-def rerun_configs(run: RunRecord, args: argparse.Namespace) -> list[Config]:
-    """The config of an earlier run with changes: a config for each seed."""
-    return _for_seeds(changed(again_config(run.config, run.run_id), args), args)
 
 
 def _check_combination(args: argparse.Namespace) -> None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from mosaic.cli import words
 from mosaic.client import HistoryEntry, RunHeadline, RunRecord
+from mosaic.contract import words
 from mosaic.contract.capabilities import EVALUATES, NO_ENVIRONMENT
 from mosaic.contract.phases import WAITING_FOR_SPACE
 from mosaic.fastlane.layout import START_PHASES
@@ -18,63 +17,38 @@ from mosaic.fastlane.layout import START_PHASES
 _NOT_STARTED = ("INIT", "HSHK", "RDY")
 
 
-@dataclass
 class Row:
     """One run as it stands now."""
 
-    run_id: str
-    title: str
-    seed: int | None
-    run_dir: str
-    status: str
-    outcome: str | None
-    reason: str | None
-    seq: int
-    headline: dict[str, Any]
-    started_at: float | None = None
-    ended_at: float | None = None
-    moved_at: float = 0.0
-    """When it came into its state."""
-    paused_seconds: float = 0.0
-    """How long it has been paused, without the pause it may be in."""
-    restart: str | None = None
-    """`restart 1 of 2 after: …`, when it was started again."""
-    evaluates: bool = False
-    """It plays a policy and trains none."""
-    python: str | None = None
-    """The interpreter that trains; None is ours."""
-    heard: bool = True
-    """It has told something since it was started."""
-    ending: bool = False
-    """It was asked to end and has not yet."""
-
-    @classmethod
-    def from_record(cls, run: RunRecord) -> Row:
+    def __init__(self, run: RunRecord) -> None:
         asked, newest = run.worker_config, run.history[-1] if run.history else None
         starts = [entry.reason for entry in run.history if entry.status == "INIT"]
         algo, env_id = asked.get("algo"), asked.get("env_id")
         place = "" if env_id == NO_ENVIRONMENT else f" on {env_id}"
-        return cls(
-            run_id=run.run_id,
-            title=f"{Path(algo).name}{place}" if algo and env_id else run.run_name,
-            seed=asked.get("seed"),
-            run_dir=run.run_dir,
-            status=run.status,
-            outcome=run.outcome,
-            reason=run.reason,
-            seq=newest.seq if newest else 0,
-            # What is known of a run that starts again is from before.
-            headline={} if run.status in _NOT_STARTED else run.headline,
-            started_at=run.started_at,
-            ended_at=run.ended_at,
-            python=run.python,
-            moved_at=newest.at if newest else time.time(),
-            paused_seconds=sum(
-                after.at - entry.at for entry, after in pairwise(run.history) if entry.status == "PAUSE"
-            ),
-            restart=words.restart(starts[-1] if starts else run.reason),
-            evaluates=(asked.get("extras") or {}).get("mode") == EVALUATES,
+        self.run_id, self.run_dir = run.run_id, run.run_dir
+        self.title = f"{Path(algo).name}{place}" if algo and env_id else run.run_name
+        self.seed: int | None = asked.get("seed")
+        self.python = run.python
+        """The interpreter that trains; None is ours."""
+        self.evaluates = (asked.get("extras") or {}).get("mode") == EVALUATES
+        """It plays a policy and trains none."""
+        self.status, self.outcome, self.reason = run.status, run.outcome, run.reason
+        self.started_at, self.ended_at = run.started_at, run.ended_at
+        self.seq = newest.seq if newest else 0
+        self.moved_at = newest.at if newest else time.time()
+        """When it came into its state."""
+        # What is known of a run that starts again is from before.
+        self.headline = {} if run.status in _NOT_STARTED else run.headline
+        self.paused_seconds = sum(
+            after.at - entry.at for entry, after in pairwise(run.history) if entry.status == "PAUSE"
         )
+        """How long it has been paused, without the pause it may be in."""
+        self.restart = words.restart(starts[-1] if starts else run.reason)
+        """`restart 1 of 2 after: …`, when it was started again."""
+        self.heard = True
+        """It has told something since it was started."""
+        self.ending = False
+        """It was asked to end and has not yet."""
 
     @property
     def ended(self) -> bool:
@@ -131,10 +105,6 @@ class Row:
         until = self.moved_at if self.status == "PAUSE" else self.ended_at or time.time()
         return until - self.started_at - self.paused_seconds
 
-    def paused_for(self) -> float | None:
-        """Seconds since it was paused."""
-        return time.time() - self.moved_at if self.status == "PAUSE" else None
-
     def seconds_left(self) -> float | None:
         """How long it will take at the present speed."""
         step, total, rate = (self.headline.get(key) for key in ("step", "total_steps", "sps"))
@@ -165,24 +135,11 @@ class Row:
             self.reason = headline["waits_for"]
 
 
-@dataclass
 class Board:
     """All runs that are followed, in the order they were added."""
 
-    rows: dict[str, Row] = field(default_factory=dict)
-
-    @classmethod
-    def of(cls, runs: Iterable[RunRecord]) -> Board:
-        board = cls()
-        for run in runs:
-            board.add(run)
-        return board
-
-    def add(self, run: RunRecord) -> None:
-        self.rows[run.run_id] = Row.from_record(run)
-
-    def all_ended(self) -> bool:
-        return all(row.ended for row in self.rows.values())
+    def __init__(self, runs: Iterable[RunRecord] = ()) -> None:
+        self.rows = {run.run_id: Row(run) for run in runs}
 
     @property
     def live(self) -> list[Row]:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
+from mosaic.analytics.artifacts import Artifact
 from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary
-from mosaic.cli import words
 from mosaic.cli.live.board import Row
-from mosaic.cli.output import as_left, byte_lines, console, cut, facts, say, table, text_of
+from mosaic.cli.output import as_left, byte_lines, console, cut, facts, place_text, program, say, table
 from mosaic.cli.runs import run_json
-from mosaic.cli.words import program
+from mosaic.client import Client, RunRecord
+from mosaic.contract import words
 from mosaic.contract.errors import StorageError
 from mosaic.contract.paths import RunPaths
-
-if TYPE_CHECKING:
-    from mosaic.analytics.artifacts import Artifact
-    from mosaic.client import Client, RunRecord
 
 _STDERR_LINES = 12
 _LABELS = 13
@@ -39,7 +36,7 @@ def print_summary(client: Client, runs: Sequence[RunRecord]) -> None:
 
 
 def _print_one(client: Client, run: RunRecord) -> None:
-    row = Row.from_record(run)
+    row = Row(run)
     console().print(_verdict(row))
     if run.reason and run.outcome != "cancelled":
         console().print(Text(run.reason, style="red"))
@@ -53,7 +50,7 @@ def _print_one(client: Client, run: RunRecord) -> None:
         ("steps", steps if head.get("step") else None),
         ("restarts", restarts.partition(" after:")[0]),
         ("run", run.run_id),
-        ("folder", words.place(run.run_dir)),
+        ("folder", place_text(run.run_dir)),
         *_results(client.artifacts(run.run_id)),
     ]
     console().print(facts(told, _LABELS))
@@ -65,7 +62,7 @@ def _print_one(client: Client, run: RunRecord) -> None:
 
 
 def _print_many(client: Client, runs: Sequence[RunRecord]) -> None:
-    rows = [Row.from_record(run) for run in runs]
+    rows = [Row(run) for run in runs]
     short = words.unique_prefixes([row.run_id for row in rows])
     same = len({row.title for row in rows}) == 1
     if same:
@@ -76,13 +73,13 @@ def _print_many(client: Client, runs: Sequence[RunRecord]) -> None:
     spread = None
     if same and len(returns) > 1:
         spread = f"{words.short(fmean(returns))} ± {words.short(stdev(returns))} over {len(returns)} runs"
-    folders = words.place(Path(rows[0].run_dir).parent)
+    folders = place_text(Path(rows[0].run_dir).parent)
     console().print(facts([("mean return", spread), ("folders", folders)], _LABELS))
     failed = next((run for run in runs if run.outcome == "failed"), None)
     if failed is None:
         _print_next("completed", list(short.values()))
         return
-    console().print(Text(f"{Row.from_record(failed).name}: {failed.reason}", style="red"))
+    console().print(Text(f"{Row(failed).name}: {failed.reason}", style="red"))
     _print_stderr(client, failed)
     _print_next("failed", [failed.run_id])
 
@@ -113,25 +110,20 @@ def _state(row: Row) -> Text:
     return Text(f"{_MARKS.get(row.outcome or '', '✗')} {row.state}", style=words.style(row.state))
 
 
-def _results(files: Iterable[Artifact]) -> list[tuple[str, str]]:
+def _results(files: Sequence[Artifact]) -> list[tuple[str, str]]:
     """What people look for, by paths inside the run's folder: the folders of event files and the models."""
-    by_kind: dict[str, dict[str, None]] = {"events": {}, "model": {}}
-    for file in files:
-        if file.kind == "events":
-            by_kind["events"][str(Path(file.path).parent)] = None
-        elif file.kind == "model":
-            by_kind["model"][file.path] = None
-    labels = {"events": "  event files", "model": "  model"}
-    return [(labels[kind], path) for kind, paths in by_kind.items() for path in paths]
+    events = [("  event files", str(Path(file.path).parent)) for file in files if file.kind == "events"]
+    models = [("  model", file.path) for file in files if file.kind == "model"]
+    return list(dict.fromkeys(events + models))
 
 
 def _print_stderr(client: Client, run: RunRecord) -> None:
-    lines = deque(map(text_of, byte_lines(client.logs(run.run_id, "stderr"))), maxlen=_STDERR_LINES)
+    lines = deque(map(as_left, byte_lines(client.logs(run.run_id, "stderr"))), maxlen=_STDERR_LINES)
     if lines:
         console().print(Text("last lines of its stderr:", style="dim"))
         for line in lines:
             # Not broken by us: people copy these lines, and their terminals break them as well.
-            say(f"  {as_left(line)}")
+            say(f"  {line}")
 
 
 def _print_next(outcome: str | None, ids: list[str], again: str = "rerun") -> None:
@@ -162,13 +154,13 @@ def print_evaluation(client: Client, runs: list[RunRecord]) -> None:
     if found is None or run.outcome == "failed":
         print_summary(client, runs)
         return
-    console().print(_verdict(Row.from_record(run)))
+    console().print(_verdict(Row(run)))
     films = [file for file in client.artifacts(run.run_id) if file.kind == "video"]
     told: list[tuple[str, str | Text | None]] = [
         *_score_facts(found),
         *_manner(found),
         ("run", run.run_id),
-        ("folder", words.place(run.run_dir)),
+        ("folder", place_text(run.run_dir)),
         ("  videos", str(Path(films[0].path).parent) if films else None),
         *_next(f"tensorboard {run.run_id}", f"show {run.run_id}"),
     ]
@@ -203,6 +195,6 @@ def _manner(found: EvalSummary) -> list[tuple[str, str]]:
         ("actions", "the best known" if policy["deterministic"] else "drawn as in training"),
         ("seeds", f"{policy['first_seed']} to {last}"),
         ("speed", f"{words.whole(speed)} steps per second, {policy['num_envs']} environments together"),
-        ("policy", f"{words.place(policy['path'])}{step}"),
+        ("policy", f"{place_text(policy['path'])}{step}"),
         *(("mind", note) for note in policy.get("notes", ())),
     ]

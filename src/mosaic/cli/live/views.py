@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import closing
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Self, cast
+from pathlib import Path
+from typing import Any, Self, cast
 
-from mosaic.cli import words
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
+from rich.control import Control
+from rich.live import Live
+from rich.live_render import VerticalOverflowMethod
+from rich.progress_bar import ProgressBar
+from rich.table import Column, Table
+from rich.text import Text
+
 from mosaic.cli.live.board import Board, Row
-from mosaic.cli.output import console, print_json_line, say
-from mosaic.cli.words import program
+from mosaic.cli.output import console, cut, facts, place_text, print_json, program, say
+from mosaic.client import Client, HistoryEntry, RunHeadline, RunRecord, RunRemoved
+from mosaic.contract import words
 from mosaic.contract.errors import UserError
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-    from rich.live_render import VerticalOverflowMethod
-
-    from mosaic.client import Client, HistoryEntry, RunHeadline
 
 _LINE_SECONDS = 10.0
 
@@ -41,7 +44,7 @@ class JsonView(View):
 
     def show(self, row: Row, update: HistoryEntry | RunHeadline) -> None:
         # A state change has `status`, a new headline has `headline`.
-        print_json_line(asdict(update))
+        print_json(asdict(update), line=True)
 
 
 class PlainView(View):
@@ -55,7 +58,7 @@ class PlainView(View):
 
     def __enter__(self) -> Self:
         for row in self._board.rows.values():
-            say(f"{row.name}: run {row.run_id} in {words.place(row.run_dir)}")
+            say(f"{row.name}: run {row.run_id} in {place_text(row.run_dir)}")
             self._say(row)
         return self
 
@@ -69,12 +72,12 @@ class PlainView(View):
         say(plain_line(row, self._several))
 
 
-def _state(row: Row) -> str:
-    """The state with what a waiting run waits for, and why a run starts again."""
+def _state(row: Row, gap: str = ", ") -> str:
+    """The state with what a waiting run waits for, why a run starts again, and what it stalls in."""
     if row.state == "restarting" and row.restart:
         return row.restart
     if row.stall is not None:
-        return f"stalled, {row.stall}"
+        return f"stalled{gap}{row.stall}"
     return words.waiting(row.reason) if row.state == "waiting" else row.starting
 
 
@@ -123,8 +126,6 @@ class LiveView(View):
     overflow: VerticalOverflowMethod = "ellipsis"
 
     def __init__(self, board: Board) -> None:
-        from rich.live import Live
-
         self._board = board
         self._width = console().width
         self._live = Live(
@@ -140,13 +141,9 @@ class LiveView(View):
 
     def draw(self) -> RenderableType:
         """What is to be seen now."""
-        from mosaic.cli.live.panel import render
-
         return render(self._board)
 
     def _redraw(self) -> RenderableType:
-        from rich.control import Control
-
         before, self._width = self._width, console().width
         if self._width < before:
             # The terminal has broken the lines of the panel in two, or more: how many it takes now, only the
@@ -172,18 +169,16 @@ def view_for(board: Board, frames: bool = False) -> View:
         raise UserError(f"--frames needs a terminal; `{program()} snapshot RUN now.png` saves a picture.")
     if len(board.rows) > 1:
         raise UserError("--frames shows the pictures of one run: name only one.")
-    from mosaic.cli.live.frames import FramesView
+    from mosaic.cli.commands.pictures import FramesView
 
     return FramesView(board)
 
 
 def follow(client: Client, board: Board, view: View) -> None:
     """Keep the board up to date until each of its runs has ended."""
-    from mosaic.client import RunRecord, RunRemoved
-
     only = next(iter(board.rows)) if len(board.rows) == 1 else ""
     with view:
-        if board.all_ended():
+        if not board.live:
             return
         updates = cast(
             "Generator[HistoryEntry | RunHeadline | RunRecord | RunRemoved, Any, None]",
@@ -196,5 +191,152 @@ def follow(client: Client, board: Board, view: View) -> None:
                 row = board.apply(update)
                 if row is not None:
                     view.show(row, update)
-                if board.all_ended():
+                if not board.live:
                     return
+
+
+_MOST_RESTARTS = 3
+_BY_WEIGHT = ("done", "mean return", "left", "steps/s", "last")
+_LEAST_WIDTH = 16
+"""Of a seed and a state, with a space behind them and the id."""
+
+
+def render(board: Board) -> RenderableType:
+    """The board as it is now."""
+    rows = list(board.rows.values())
+    if len(rows) == 1:
+        return Group(_heading(rows[0]), _state_line(rows[0]), _numbers(rows[0]))
+    return _many_runs(rows)
+
+
+def _many_runs(rows: list[Row]) -> RenderableType:
+    """A row for each run; what they share stands above."""
+    alike = len({row.title for row in rows}) == 1
+    ids = words.unique_prefixes([row.run_id for row in rows])
+    above = Text(rows[0].title if alike else f"{len(rows)} runs", style="bold")
+    notes = [*_notes(rows, ids, alike), f"folders: {place_text(Path(rows[0].run_dir).parent)}"]
+    return Group(
+        above, _Rows(rows, ids, alike), *(Text(note, style="dim", overflow="fold") for note in notes)
+    )
+
+
+class _Rows:
+    """The table of several runs, with as many of its numbers as there is room for."""
+
+    def __init__(self, rows: list[Row], ids: Mapping[str, str], alike: bool) -> None:
+        self._rows, self._ids, self._alike = rows, ids, alike
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        numbers = [_row_numbers(row) for row in self._rows]
+        widths = {title: max(len(title), *(len(one[title]) for one in numbers)) + 1 for title in numbers[0]}
+        longest = max(map(len, self._ids.values()))
+        left = options.max_width - longest - _LEAST_WIDTH
+        shown = []
+        for title in _BY_WEIGHT:
+            left -= widths[title]
+            if left >= 0:
+                shown.append(title)
+        table = Table(box=None, padding=(0, 1, 0, 0), expand=True, header_style="dim", show_edge=False)
+        # Only the name gives way when the terminal is narrow.
+        table.add_column("seed" if self._alike else "run", min_width=4)
+        table.add_column("id", no_wrap=True, style="dim", min_width=longest)
+        table.add_column("state", no_wrap=True, min_width=9)
+        if left > 1:
+            table.add_column("", ratio=1)
+        for title in numbers[0]:
+            if title in shown:
+                table.add_column(title, justify="right", no_wrap=True)
+        for row, told in zip(self._rows, numbers, strict=True):
+            table.add_row(
+                cut(str(row.seed) if self._alike else row.name),
+                self._ids[row.run_id],
+                _coloured(row),
+                *([_bar(row)] if left > 1 else []),
+                *(told[title] for title in told if title in shown),
+            )
+        yield table
+
+
+def _row_numbers(row: Row) -> dict[str, str]:
+    head, left = row.headline, row.seconds_left()
+    return {
+        "done": words.percent(head.get("progress")),
+        "left": "" if left is None else words.clock(left),
+        "steps/s": words.whole(head.get("sps")),
+        "mean return": words.short(head.get("mean_return")),
+        "last": words.short(head.get("last_return")),
+    }
+
+
+def _notes(rows: list[Row], ids: Mapping[str, str], alike: bool) -> list[str]:
+    """What the first waiting run waits for, and why runs were started again."""
+    notes = [words.waiting(row.reason) for row in rows if row.waits and row.reason][:1]
+    again = [row for row in rows if row.restart and not row.ended]
+    notes += [f"{f'seed {row.seed}' if alike else row.name}: {row.restart}" for row in again[:_MOST_RESTARTS]]
+    if len(again) > _MOST_RESTARTS:
+        notes.append(f"and {len(again) - _MOST_RESTARTS} more restarts")
+    return [words.with_short_ids(note, ids) for note in notes]
+
+
+def _heading(row: Row) -> RenderableType:
+    name, run_id = Column(ratio=1, no_wrap=True, overflow="ellipsis"), Column(justify="right", no_wrap=True)
+    table = Table.grid(name, run_id, expand=True, padding=(0, 1))
+    table.add_row(Text(row.name, style="bold"), Text(row.run_id, style="dim"))
+    return table
+
+
+def _state_line(row: Row) -> RenderableType:
+    if row.status not in ("EXEC", "PAUSE") or row.starts_with or not row.headline.get("step"):
+        return _state_in_full(row)
+    done, rest = (Column(justify="right", no_wrap=True) for _ in range(2))
+    columns = (Column(no_wrap=True), Column(ratio=1), done, rest)
+    table = Table.grid(*columns, expand=True, padding=(0, 2, 0, 0))
+    left = row.seconds_left()
+    progress = words.percent(row.headline.get("progress"))
+    shown = _state_in_full(row) if row.status == "PAUSE" else _coloured(row)
+    table.add_row(shown, _bar(row), progress, "" if left is None else f"{words.clock(left)} left")
+    return table
+
+
+def _state_in_full(row: Row) -> Text:
+    """The state with what explains it."""
+    said = _state(row, gap="  ")
+    if row.state == "paused":
+        said = f"paused for {words.clock(time.time() - row.moved_at)}"
+    reason = f"  {row.reason}" if row.reason and row.status == "FAULT" else ""
+    return Text.assemble((said, words.style("stalled" if row.stall else row.state)), reason)
+
+
+def _numbers(row: Row) -> RenderableType:
+    head, elapsed = row.headline, row.elapsed()
+    stage, shares = head.get("curriculum"), words.shares(head.get("time_shares") or {})
+    rows: list[tuple[str, str | Text | None]] = [("phase", words.phase(head.get("script_phase")))]
+    if stage:
+        rows.append(("stage", f"{words.stage(stage)}   {words.percent(stage.get('progress'))}"))
+    if batch := head.get("evaluation"):
+        scores = f"mean {words.short(batch['mean'])} ± {words.short(batch['std'])}"
+        spread = f"{words.short(batch['min'])} to {words.short(batch['max'])}"
+        rows.append(("played", words.evaluation(head)))
+        rows.append(("batch", f"{words.whole(batch['batch'])}   {scores}   {spread}"))
+    rows += words.progress(head)
+    if elapsed is not None:
+        rows.append(("time", f"{words.clock(elapsed)}{'   ' if shares else ''}{shares}"))
+    if row.restart and row.state != "restarting" and not row.ended:
+        again = row.restart.removeprefix("restart ")
+        rows.append(("restart", Text(again, style=words.style("restarting"), overflow="fold")))
+    if row.state == "paused":
+        command = f"{program()} resume {row.run_id}"
+        rows.append(("to go on", Text(command, style="cyan", overflow="fold")))
+    return facts([*rows, ("folder", place_text(row.run_dir))], width=8)
+
+
+def _coloured(row: Row) -> Text:
+    return Text(row.state, style=words.style(row.state))
+
+
+def _bar(row: Row) -> RenderableType:
+    progress = row.headline.get("progress")
+    if progress is None:
+        return Text("")
+    done = "green" if row.outcome == "completed" else "yellow" if row.status == "PAUSE" else "cyan"
+    return ProgressBar(total=1.0, completed=progress, style="bright_black", complete_style=done)

@@ -1,36 +1,12 @@
-"""Numbers, times and states as a person reads them."""
+"""Numbers, times and states as a person reads them, in the terminal and in the window."""
 
 from __future__ import annotations
 
-import os
-import re
-import sys
 import time
-from collections.abc import Mapping
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
-if TYPE_CHECKING:
-    from mosaic.cli.live.board import Row
-    from mosaic.client import HistoryEntry, RunRecord
-
-
-def program() -> str:
-    """`mosaic` as the user can type it from where they are: `mosaic`, `./mosaic` or a path."""
-    launcher = Path(__file__).resolve().parents[3] / "mosaic"
-    if Path(sys.argv[0]).name == "mosaic" or not launcher.is_file():
-        return "mosaic"
-    relative = os.path.relpath(launcher)
-    if relative.startswith(".."):
-        return min(relative, str(launcher), key=len)
-    return f"./{relative}"
-
-
-def as_typed(sentence: str) -> str:
-    """The sentence with our commands as the user can type them; the daemon does not know from where."""
-    return re.sub(r"`(?:\./)?mosaic ", lambda _: f"`{program()} ", sentence)
-
-
+NONE = "–"
 STATES = {
     "INIT": "waiting",
     "HSHK": "starting",
@@ -70,7 +46,17 @@ _STYLES = {
 _UNITS = (("day", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
-def state(run: RunRecord | HistoryEntry | Row) -> str:
+class Standing(Protocol):
+    """What stands somewhere: a run, or one of its state changes."""
+
+    @property
+    def status(self) -> str: ...
+
+    @property
+    def outcome(self) -> str | None: ...
+
+
+def state(run: Standing) -> str:
     """Where a run stands, or what it became, in words."""
     return OUTCOMES.get(run.outcome or "", STATES.get(run.status, run.status.lower()))
 
@@ -114,21 +100,23 @@ def duration(seconds: float) -> str:
     for name, size in _UNITS:
         amount, left = divmod(left, size)
         if amount:
-            plural = "s" if name == "day" and amount > 1 else ""
-            parts.append(f"{amount} {name}{plural}")
+            parts.append(_amount(amount, name))
         elif parts:
             break
     return " ".join(parts[:2])
 
 
-def age(then: float) -> str:
-    """`12 s ago`, `3 min ago`, `5 days ago`."""
-    passed = max(0, int(time.time() - then))
+def ago(then: float, now: float | None = None) -> str:
+    """`now`, `12 s ago`, `3 min ago`, `5 days ago`."""
+    passed = max(0, int((time.time() if now is None else now) - then))
     for name, size in _UNITS:
         if passed >= size:
-            amount = passed // size
-            return f"{amount} {name}{'s' if name == 'day' and amount > 1 else ''} ago"
+            return f"{_amount(passed // size, name)} ago"
     return "now"
+
+
+def _amount(number: int, unit: str) -> str:
+    return count(number, unit) if unit == "day" else f"{number} {unit}"
 
 
 def moment(at: float) -> str:
@@ -139,7 +127,7 @@ def moment(at: float) -> str:
 def short(number: float | None) -> str:
     """A return or another measured number; a dash when there is none yet."""
     if number is None:
-        return "–"
+        return NONE
     return f"{number:,.1f}" if abs(number) < 1e6 else f"{number:.3g}"
 
 
@@ -150,12 +138,12 @@ def measured(number: float | None) -> str:
 
 def whole(number: float | None) -> str:
     """A count with separators; a dash when there is none yet."""
-    return "–" if number is None else f"{number:,.0f}"
+    return NONE if number is None else f"{number:,.0f}"
 
 
 def percent(share: float | None) -> str:
     """A share of 1 as a percentage that is 100 only at the end."""
-    return "–" if share is None else f"{int(max(0.0, share) * 100)} %"
+    return NONE if share is None else f"{int(max(0.0, share) * 100)} %"
 
 
 def shares(parts: Mapping[str, Any]) -> str:
@@ -198,12 +186,6 @@ def stage(told: Mapping[str, Any] | None) -> str:
     return f"{told['stage']} of {told['stages']}: {told['env_id']}" if told else ""
 
 
-def place(path: str | Path) -> str:
-    """A path as short as it can be typed from here."""
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
-
-
 def unique_prefixes(ids: list[str], least: int = 10) -> dict[str, str]:
     """Each id cut to the length at which all differ."""
     longest = max(map(len, ids), default=0)
@@ -217,3 +199,36 @@ def with_short_ids(text: str, ids: Mapping[str, str]) -> str:
     for long, cut in ids.items():
         text = text.replace(long, cut)
     return text
+
+
+def space_text(space: Mapping[str, Any], dtype: bool = False) -> str:
+    """`box of 4 × 84 × 84`, with `dtype` also `(uint8)`; `discrete, 7 choices`, `dict of image, mission`."""
+    kind = str(space["kind"].replace("_", " "))
+    if "spaces" in space:
+        parts = space["spaces"]
+        names = parts if isinstance(parts, Mapping) else [one["kind"] for one in parts]
+        return f"{kind} of {', '.join(names)}"
+    if "n" in space:
+        return f"{kind}, {space['n']} choices"
+    shape = " × ".join(map(str, space.get("shape", ())))
+    values = f" ({space['dtype']})" if dtype and space.get("dtype") else ""
+    return f"{kind} of {shape}{values}" if shape else kind
+
+
+def pictures_text(pictures: Mapping[str, Any], quote: str = "") -> str:
+    """Whether there will be something to see, or what keeps it away and what to do."""
+    if pictures["come"]:
+        return "yes, while somebody looks"
+    told = f"{'not known' if pictures['come'] is None else 'none'}: {pictures['reason']}"
+    return f"{told}; run {quote}{pictures['install']}{quote}" if pictures["install"] else told
+
+
+def curriculum_facts(stages: Sequence[Mapping[str, Any]] | Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A line for each stage of a curriculum: where it trains, and until when; or for each task to draw."""
+    if isinstance(stages, Mapping):
+        named = [(f"task {number}", str(task)) for number, task in enumerate(stages["tasks"], 1)]
+        return [("curriculum", f"{stages['curriculum']} of Syllabus-RL"), *named]
+    return [
+        (f"stage {number}", f"{stage['env_id']} until {stage.get('condition', 'the end of the budget')}")
+        for number, stage in enumerate(stages, 1)
+    ]
