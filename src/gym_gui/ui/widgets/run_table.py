@@ -202,9 +202,9 @@ class _Cells(QStyledItemDelegate):
         area: QRect = option.rect
         colours = theme.palette
         if option.state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(area, QColor(colours.raised))
+            painter.fillRect(area, colours.colour("raised"))
             if index.column() == 0:
-                painter.fillRect(area.left(), area.top(), _MARK, area.height(), QColor(colours.accent))
+                painter.fillRect(area.left(), area.top(), _MARK, area.height(), colours.colour("accent"))
         painter.fillRect(area.left(), area.bottom(), area.width(), 1, colours.colour("line", 0.6))
         if not cell.text:
             return
