@@ -303,7 +303,7 @@ class RunDelegate(QStyledItemDelegate):
     def _paint_state(self, painter: QPainter, area: QRect, row: Row, curve_width: int) -> None:
         colours = theme.palette
         word = row.state.word
-        self._write(painter, area, word, self._text, self._text_size, getattr(colours, row.state.role))
+        self._write(painter, area, word, self._text, self._text_size, colours[row.state.role])
         beside = area.adjusted(self._text_size.horizontalAdvance(word) + _BESIDE, 0, -curve_width, 0)
         self._write(painter, beside, row.detail, self._text, self._text_size, colours["dim"])
 

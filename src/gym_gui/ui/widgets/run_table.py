@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QContextMenuEvent, QFontMetrics, QKeyEvent, QPainter
+from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -209,7 +209,7 @@ class _Cells(QStyledItemDelegate):
         if not cell.text:
             return
         painter.setFont(self._font)
-        painter.setPen(QColor(getattr(colours, cell.role)))
+        painter.setPen(colours.colour(cell.role))
         inner = area.adjusted(_BESIDE, 0, -_BESIDE, 0)
         shown = cell.text
         if self._size.horizontalAdvance(shown) > inner.width():
