@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -87,7 +86,7 @@ class Sketch:
 
     def points(self) -> list[float]:
         """The curve, in `POINTS` points or fewer."""
-        return _thinned(self._means, POINTS)
+        return [float(part.mean()) for part in np.array_split(self._means, POINTS) if len(part)]
 
 
 def sketch_returns(chunks: Iterable[ScalarChunk]) -> Sketch:
@@ -110,26 +109,10 @@ def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
     known = [curve for curve in curves if len(curve) > 1]
     if len(known) < 2:
         return list(known[0]) if known else []
-    stretched = [_stretched(curve, POINTS) for curve in known]
-    return [sum(column) / len(column) for column in zip(*stretched, strict=True)]
-
-
-def _thinned(values: Sequence[float], most: int) -> list[float]:
-    if len(values) <= most:
-        return list(values)
-    edges = [round(at * len(values) / most) for at in range(most + 1)]
-    return [sum(values[a:b]) / (b - a) for a, b in pairwise(edges)]
-
-
-def _stretched(values: Sequence[float], count: int) -> list[float]:
-    last = len(values) - 1
-    found = []
-    for at in range(count):
-        place = at * last / (count - 1)
-        low = min(int(place), last - 1)
-        share = place - low
-        found.append(values[low] * (1 - share) + values[low + 1] * share)
-    return found
+    places = np.linspace(0.0, 1.0, POINTS)
+    stretched = [np.interp(places, np.linspace(0.0, 1.0, len(curve)), curve) for curve in known]
+    mean: list[float] = np.mean(stretched, axis=0).tolist()
+    return mean
 
 
 class Sparklines(QObject):
