@@ -130,7 +130,9 @@ def test_words_find_runs_by_what_they_are(text: str, found: int) -> None:
             },
         ),
     ]
-    assert sum(RunFilter(text=text).matches(run) for run in runs) == found
+    book = RunBook()
+    book.update(runs)
+    assert sum(book.finds(RunFilter(text=text), run) for run in book) == found
 
 
 def test_a_condition_that_cannot_be_understood_says_so() -> None:

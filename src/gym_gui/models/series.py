@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mosaic.analytics.event_files import Series
 from mosaic.analytics.table import MetricTable
 
 Floats = NDArray[np.float64]
@@ -40,10 +39,7 @@ class Curve:
 
 def curve_of(table: MetricTable, tag: str) -> Curve:
     """A metric by the step of the run, from all sources. It copies: the table may go on growing."""
-    return _merged(table.parts(tag))
-
-
-def _merged(parts: Sequence[tuple[int, Series]]) -> Curve:
+    parts = table.parts(tag)
     steps = _joined([np.frombuffer(part.steps, np.int64) + begin for begin, part in parts])
     times = _joined([np.frombuffer(part.wall_times) for _, part in parts])
     values = _joined([np.frombuffer(part.values) for _, part in parts])
@@ -161,15 +157,9 @@ class Trend:
         # Neighbours have most of their window in common, so one of them stands for all; the ends stay.
         kept = np.minimum(starts + stride // 2, last - 1)
         kept[0], kept[-1] = first, last - 1
-        return Trend(
-            self.x[kept],
-            self.mean[kept],
-            self.std[kept],
-            self.low[kept],
-            self.high[kept],
-            np.minimum.reduceat(self.least[:last], starts),
-            np.maximum.reduceat(self.greatest[:last], starts),
-        )
+        taken = (column[kept] for column in (self.x, self.mean, self.std, self.low, self.high))
+        least, greatest = self.least[:last], self.greatest[:last]
+        return Trend(*taken, np.minimum.reduceat(least, starts), np.maximum.reduceat(greatest, starts))
 
 
 def window_of(extent: float, share: float) -> float:
