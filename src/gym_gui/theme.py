@@ -15,7 +15,7 @@ ASSETS = Path(__file__).parent / "assets"
 _SHEET = Template("""
 QWidget { color: $text; }
 QMainWindow, QDialog, QWidget[role="page"] { background: $background; }
-QFrame[role="panel"] { background: $panel; border: none; }
+QFrame[role="panel"], QFrame[role="side"] { background: $panel; border: none; }
 QFrame[role="card"] { background: $panel; border: 1px solid $line; border-radius: 8px; }
 QFrame[role="card"][focused="true"] { border-color: $accent; }
 QFrame[role="raised"] { background: $raised; border: 1px solid $line; border-radius: 8px; }
@@ -23,7 +23,6 @@ QFrame[role="paper"] { background: #ffffff; border: 1px solid $line; border-radi
 QFrame[role="line"] { background: $line; border: none; }
 QFrame[role="bar-top"] { background: $panel; border: none; border-bottom: 1px solid $line; }
 QFrame[role="bar-bottom"] { background: $panel; border: none; border-top: 1px solid $line; }
-QFrame[role="side"] { background: $panel; border: none; }
 
 QLabel { background: transparent; }
 QLabel[role="brand"] { font-weight: 700; letter-spacing: 2px; }
@@ -150,12 +149,10 @@ QHeaderView::section {
     background: $panel; color: $dim; border: none; border-bottom: 1px solid $line;
     padding: 6px 11px; font-size: 12px;
 }
-QAbstractScrollArea::corner { background: $panel; border: none; }
-QTableCornerButton::section { background: $panel; border: none; }
+QAbstractScrollArea::corner, QTableCornerButton::section { background: $panel; border: none; }
 
-QScrollArea { background: transparent; border: none; }
+QScrollArea, QScrollBar { background: transparent; border: none; }
 QScrollArea > QWidget > QWidget { background: transparent; }
-QScrollBar { background: transparent; border: none; }
 QScrollBar:vertical { width: 8px; margin: 2px 1px; }
 QScrollBar:horizontal { height: 8px; margin: 1px 2px; }
 QScrollBar::handle { background: $line; border-radius: 3px; }
