@@ -12,6 +12,7 @@ from typing import Any
 
 from gym_gui.models import words
 from mosaic.client import RunRecord
+from mosaic.client.configs import again_config
 from mosaic.contract.capabilities import parameter_defaults
 from mosaic.contract.run_filter import NEUTRAL_EXTRAS
 
@@ -65,7 +66,7 @@ def settings_of(run: RunRecord) -> dict[str, Any]:
     params = extras.get("algo_params") or {}
     plain = {
         "worker": run.worker_type,
-        "python": run.config.get("metadata", {}).get("worker", {}).get("python"),
+        "python": run.python,
         "algo": asked.get("algo"),
         "env_id": asked.get("env_id"),
         "total_timesteps": asked.get("total_timesteps"),
@@ -77,17 +78,7 @@ def settings_of(run: RunRecord) -> dict[str, Any]:
         for name, value in extras.items()
         if name not in NEUTRAL_EXTRAS and not name.startswith("wandb_") and value is not None
     }
-    return {name: _without_id(value, run.run_id) for name, value in {**plain, **others, **params}.items()}
-
-
-def _without_id(value: Any, run_id: str) -> Any:
-    if isinstance(value, str):
-        return value.replace(run_id, "${RUN_ID}") if run_id else value
-    if isinstance(value, Mapping):
-        return {name: _without_id(part, run_id) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_without_id(part, run_id) for part in value]
-    return value
+    return again_config({**plain, **others, **params}, run.run_id)
 
 
 def group_runs(runs: Sequence[RunRecord], defaults: Defaults = None) -> list[Group]:

@@ -232,7 +232,7 @@ class VideoFrames(QObject):
                 continue
             if not first:
                 self._wait_until(shown_at + seconds - shown)
-            if self._closing or self._seek is not None:
+            if self._interrupted():
                 break
             pixels = np.ascontiguousarray(frame.to_ndarray(format="rgb24"))
             shown_at, shown = time.monotonic(), seconds
@@ -251,29 +251,26 @@ class VideoFrames(QObject):
         if not waits:
             self._say(self.news)
 
+    def _interrupted(self) -> bool:
+        """Whether the film is to go on elsewhere, or not at all."""
+        return self._closing or self._seek is not None
+
     def _wait_until(self, moment: float) -> None:
         with self._lock:
-            while not self._closing and self._seek is None:
-                left = moment - time.monotonic()
-                if left <= 0:
-                    return
-                self._lock.wait(left)
+            self._lock.wait_for(self._interrupted, max(0.0, moment - time.monotonic()))
 
     def _wait_while_still(self) -> bool:
         """Wait until the film goes on; False when it goes on elsewhere or not at all."""
         with self._lock:
-            stood = not self._playing
-            while not self._playing and not self._closing and self._seek is None:
-                self._lock.wait()
-            if stood:
+            if not self._playing:
+                self._lock.wait_for(lambda: self._playing or self._interrupted())
                 self._resumed_at = time.monotonic()
-            return not self._closing and self._seek is None
+            return not self._interrupted()
 
     def _wait_at_end(self) -> float | None:
         self._say(self.ended)
         with self._lock:
             self._playing = False
-            while not self._closing and self._seek is None and not self._playing:
-                self._lock.wait()
+            self._lock.wait_for(lambda: self._playing or self._interrupted())
             seek, self._seek = self._seek, None
         return seek
