@@ -283,11 +283,6 @@ class Listing:
         """How many runs are in each state, of those that the words find."""
         return dict(zip(STATES, self._counts, strict=True))
 
-    def group_key_of(self, run_id: str) -> str | None:
-        """The row of a run's group."""
-        group = self._book.group_of(run_id)
-        return group.key if group else None
-
     def key_of(self, run_id: str) -> str | None:
         """The row of a run: its own where its group is opened, else its group's."""
         group = self._book.group_of(run_id)

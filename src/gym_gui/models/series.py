@@ -142,9 +142,6 @@ class Trend:
     least: Floats
     greatest: Floats
 
-    def __len__(self) -> int:
-        return len(self.x)
-
     def piece(self, low: float, high: float, most: int) -> Trend:
         """What lies between two places, with a neighbour on either side, in about `most` places."""
         first = max(0, int(np.searchsorted(self.x, low)) - 1)

@@ -38,9 +38,6 @@ class Sketch:
         self._open_sum = 0.0
         self._open_count = 0
 
-    def __bool__(self) -> bool:
-        return bool(self._means)
-
     @property
     def last_step(self) -> int:
         return self._steps[-1] if self._steps else -1
