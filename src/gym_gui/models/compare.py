@@ -149,10 +149,10 @@ def _labels(firsts: Sequence[RunRecord], defaults: Defaults) -> list[str]:
 
 @dataclass(frozen=True)
 class Cell:
-    """One value of the table; `usual` when it is the default."""
+    """What stands at one place of a table, and the role of its colour."""
 
     text: str
-    usual: bool = False
+    role: str = "text"
 
 
 def defaults_for(runs: Sequence[RunRecord]) -> dict[str, dict[str, Any]]:
@@ -175,7 +175,7 @@ def table_of(groups: Sequence[Group], defaults: Defaults = None) -> tuple[list[s
             Cell(_returns(group)),
             Cell(words.short_steps(max((run.headline.get("step") or 0) for run in group.runs))),
             Cell(_states(group)),
-            *(Cell(row.values[place], row.defaults[place]) for row in differ),
+            *(Cell(row.values[place], "faint" if row.defaults[place] else "text") for row in differ),
         ]
         for place, group in enumerate(groups)
     ]

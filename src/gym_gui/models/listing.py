@@ -83,15 +83,15 @@ def row_of(group: RunGroup, run: RunRecord | None, opened: bool, find: Finder) -
     runs, first = (everyone, group.first) if run is None else ([run], run)
     state = overall_state(runs)
     if run is None:
-        key, kind = group.key, words.kind_of(first)
+        kind = words.kind_of(first)
         title, about = (name, kind) if name else (kind, "")
         detail, tags = detail_text(runs, state), shared
     else:
-        key, seed = f"{group.key}/{run.run_id}", words.seeds_text([run.worker_config.get("seed")])
-        title, about = words.sentence(seed) or words.short_id(run.run_id), "" if name else words.own_name(run)
+        title = words.sentence(words.seeds_text([run.worker_config.get("seed")])) or words.short_id(run.run_id)
+        about = "" if name else words.own_name(run)
         detail, tags = _how_far(runs, state), [tag for tag in run.tags if tag not in shared]
     return Row(
-        key=key,
+        key=group.key if run is None else f"{group.key}/{run.run_id}",
         run_ids=(first.run_id, *(one.run_id for one in runs if one is not first)),
         title=title,
         about=about,

@@ -61,8 +61,8 @@ class CompareTableView(QTableWidget):
             for column, (cell, item) in enumerate(zip(cells, row, strict=True)):
                 if column >= _RIGHT_FROM:
                     item.setFont(number_font())
-                if cell.usual:
-                    item.setForeground(theme.palette.colour("faint"))
+                if cell.role != "text":
+                    item.setForeground(theme.palette.colour(cell.role))
                 self.setItem(place, column, item)
             first = row[0]
             first.setFlags(first.flags() | Qt.ItemFlag.ItemIsUserCheckable)

@@ -27,8 +27,9 @@ from PySide6.QtWidgets import (
     QTableView,
 )
 
+from gym_gui.models.compare import Cell
 from gym_gui.models.filters import RunFilter
-from gym_gui.models.run_table import Cell, RunTable
+from gym_gui.models.run_table import RunTable
 from gym_gui.theme import number_font, theme
 from gym_gui.ui.widgets.basics import tip
 from gym_gui.ui.widgets.run_list import follow_rows, ranges
