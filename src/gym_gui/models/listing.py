@@ -87,7 +87,8 @@ def row_of(group: RunGroup, run: RunRecord | None, opened: bool, find: Finder) -
         title, about = (name, kind) if name else (kind, "")
         detail, tags = detail_text(runs, state), shared
     else:
-        title = words.sentence(words.seeds_text([run.worker_config.get("seed")])) or words.short_id(run.run_id)
+        seed = words.seeds_text([run.worker_config.get("seed")])
+        title = words.sentence(seed) or words.short_id(run.run_id)
         about = "" if name else words.own_name(run)
         detail, tags = _how_far(runs, state), [tag for tag in run.tags if tag not in shared]
     return Row(
