@@ -40,9 +40,11 @@ class Curve:
 def curve_of(table: MetricTable, tag: str) -> Curve:
     """A metric by the step of the run, from all sources. It copies: the table may go on growing."""
     parts = table.parts(tag)
-    steps = _joined([np.frombuffer(part.steps, np.int64) + begin for begin, part in parts])
-    times = _joined([np.frombuffer(part.wall_times) for _, part in parts])
-    values = _joined([np.frombuffer(part.values) for _, part in parts])
+    # Joined, also where there is one part, into arrays of their own: one that lends its memory cannot grow.
+    none = np.empty(0)
+    steps = np.concatenate([none, *(np.frombuffer(part.steps, np.int64) + begin for begin, part in parts)])
+    times = np.concatenate([none, *(np.frombuffer(part.wall_times) for _, part in parts)])
+    values = np.concatenate([none, *(np.frombuffer(part.values) for _, part in parts)])
     finite = np.isfinite(values)
     lost = len(values) - int(np.count_nonzero(finite))
     if lost:
@@ -51,13 +53,6 @@ def curve_of(table: MetricTable, tag: str) -> Curve:
         order = np.argsort(steps, kind="stable")
         steps, times, values = steps[order], times[order], values[order]
     return Curve(steps, times, values, lost)
-
-
-def _joined(columns: Sequence[NDArray[np.int64] | Floats]) -> Floats:
-    if not columns:
-        return np.empty(0)
-    # Never a view: an array that lends its memory out cannot grow.
-    return np.concatenate([column.astype(np.float64) for column in columns])
 
 
 class Pyramid:
