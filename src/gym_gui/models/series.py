@@ -149,9 +149,10 @@ class Trend:
         # Neighbours have most of their window in common, so one of them stands for all; the ends stay.
         kept = np.minimum(starts + stride // 2, last - 1)
         kept[0], kept[-1] = first, last - 1
-        taken = (column[kept] for column in (self.x, self.mean, self.std, self.low, self.high))
-        least, greatest = self.least[:last], self.greatest[:last]
-        return Trend(*taken, np.minimum.reduceat(least, starts), np.maximum.reduceat(greatest, starts))
+        columns = [column[kept] for column in (self.x, self.mean, self.std, self.low, self.high)]
+        columns.append(np.minimum.reduceat(self.least[:last], starts))
+        columns.append(np.maximum.reduceat(self.greatest[:last], starts))
+        return Trend(*columns)
 
 
 def window_of(extent: float, share: float) -> float:
