@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -83,7 +84,9 @@ class Sketch:
 
     def points(self) -> list[float]:
         """The curve, in `POINTS` points or fewer."""
-        return [float(part.mean()) for part in np.array_split(self._means, POINTS) if len(part)]
+        count = min(POINTS, len(self._means))
+        edges = [round(at * len(self._means) / max(1, count)) for at in range(count + 1)]
+        return [sum(self._means[a:b]) / (b - a) for a, b in pairwise(edges)]
 
 
 def sketch_returns(chunks: Iterable[ScalarChunk]) -> Sketch:
