@@ -53,17 +53,13 @@ def check_display(environ: Mapping[str, str]) -> str:
     wayland, x11 = environ.get("WAYLAND_DISPLAY"), environ.get("DISPLAY")
     if not wayland and not x11:
         raise UserError(f"There is no display here (neither DISPLAY nor WAYLAND_DISPLAY is set): {_WITHOUT}.")
-    if wayland and asked != "xcb" and _answers(_wayland_sockets(wayland, environ)):
+    folder = environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
+    if wayland and asked != "xcb" and _answers([(socket.AF_UNIX, str(Path(folder, wayland)))]):
         return "wayland"
     if x11 and asked != "wayland" and _answers(_x11_sockets(x11)):
         return "xcb"
     named = f"WAYLAND_DISPLAY={wayland}" if wayland and not x11 else f"DISPLAY={x11}"
     raise UserError(f"The display {named} does not answer: {_WITHOUT}.")
-
-
-def _wayland_sockets(name: str, environ: Mapping[str, str]) -> list[Address]:
-    folder = environ.get("XDG_RUNTIME_DIR", f"/run/user/{os.getuid()}")
-    return [(socket.AF_UNIX, str(Path(folder, name)))]
 
 
 def _x11_sockets(name: str) -> list[Address]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from string import Template
 
@@ -16,7 +15,7 @@ ASSETS = Path(__file__).parent / "assets"
 _SHEET = Template("""
 QWidget { color: $text; }
 QMainWindow, QDialog, QWidget[role="page"] { background: $background; }
-QFrame[role="panel"] { background: $panel; border: none; }
+QFrame[role="panel"], QFrame[role="side"] { background: $panel; border: none; }
 QFrame[role="card"] { background: $panel; border: 1px solid $line; border-radius: 8px; }
 QFrame[role="card"][focused="true"] { border-color: $accent; }
 QFrame[role="raised"] { background: $raised; border: 1px solid $line; border-radius: 8px; }
@@ -24,21 +23,18 @@ QFrame[role="paper"] { background: #ffffff; border: 1px solid $line; border-radi
 QFrame[role="line"] { background: $line; border: none; }
 QFrame[role="bar-top"] { background: $panel; border: none; border-bottom: 1px solid $line; }
 QFrame[role="bar-bottom"] { background: $panel; border: none; border-top: 1px solid $line; }
-QFrame[role="side"] { background: $panel; border: none; }
 
 QLabel { background: transparent; }
 QLabel[role="brand"] { font-weight: 700; letter-spacing: 2px; }
 QLabel[role="title"] { font-size: 19px; font-weight: 700; }
 QLabel[role="section"] { font-size: 12px; font-weight: 600; color: $dim; letter-spacing: 1px; }
 QLabel[role="strong"] { font-weight: 600; }
-QLabel[role="number"] { font-size: 22px; font-weight: 600; }
-QLabel[role="label"] { font-size: 12px; color: $dim; }
+QLabel[role="label"], QLabel[role="help"] { font-size: 12px; color: $dim; }
 QLabel[role="dim"] { color: $dim; }
 QLabel[role="faint"] { font-size: 12px; color: $faint; }
 QLabel[role="error"] { color: $bad; }
 QLabel[role="field"] { font-size: 12px; font-weight: 600; }
 QLabel[role="mark"] { font-size: 12px; font-weight: 600; color: $accent; }
-QLabel[role="help"] { font-size: 12px; color: $dim; }
 QLabel[role="help-error"] { font-size: 12px; color: $bad; }
 QLabel[role="good"] { color: $good; }
 QLabel[role="warn"] { color: $warn; }
@@ -122,16 +118,14 @@ QMenu::item:selected { background: $raised; }
 QMenu::item:disabled { color: $faint; }
 QMenu::separator { height: 1px; background: $line; margin: 4px 8px; }
 
-QCheckBox, QRadioButton { spacing: 8px; background: transparent; }
-QCheckBox::indicator, QRadioButton::indicator, QTableView::indicator {
+QCheckBox { spacing: 8px; background: transparent; }
+QCheckBox::indicator, QTableView::indicator {
     width: 14px; height: 14px; border: 1px solid $line; border-radius: 4px; background: $field;
 }
-QRadioButton::indicator { border-radius: 8px; }
-QCheckBox::indicator:hover, QRadioButton::indicator:hover { border-color: $accent; }
+QCheckBox::indicator:hover { border-color: $accent; }
 QCheckBox::indicator:checked, QTableView::indicator:checked {
     background: $accent; border-color: $accent; image: url($tick);
 }
-QRadioButton::indicator:checked { border: 4px solid $accent; width: 8px; height: 8px; background: #ffffff; }
 QCheckBox:focus { color: $accent; }
 
 QTabBar { background: transparent; }
@@ -155,12 +149,10 @@ QHeaderView::section {
     background: $panel; color: $dim; border: none; border-bottom: 1px solid $line;
     padding: 6px 11px; font-size: 12px;
 }
-QAbstractScrollArea::corner { background: $panel; border: none; }
-QTableCornerButton::section { background: $panel; border: none; }
+QAbstractScrollArea::corner, QTableCornerButton::section { background: $panel; border: none; }
 
-QScrollArea { background: transparent; border: none; }
+QScrollArea, QScrollBar { background: transparent; border: none; }
 QScrollArea > QWidget > QWidget { background: transparent; }
-QScrollBar { background: transparent; border: none; }
 QScrollBar:vertical { width: 8px; margin: 2px 1px; }
 QScrollBar:horizontal { height: 8px; margin: 1px 2px; }
 QScrollBar::handle { background: $line; border-radius: 3px; }
@@ -187,7 +179,7 @@ QToolTip { background: $raised; color: $text; border: 1px solid $line; padding: 
 _TINTED = ("good", "warn", "bad", "paused", "accent")
 _TINT = 0.16
 SPACE = (4, 8, 12, 16, 20)
-TEXT, LABEL, TITLE, HEADLINE = 13, 12, 19, 22
+TEXT, LABEL, HEADLINE = 13, 12, 22
 """Sizes of type in pixels."""
 
 TYPEFACE = "Inter"
@@ -222,39 +214,21 @@ def stylesheet_of(colours: Mapping[str, str]) -> str:
 
 def mix(colour: str, other: str, share: float) -> str:
     """`share` of one colour over another."""
-    parts = zip(_channels(colour), _channels(other), strict=True)
+    parts = zip(bytes.fromhex(colour[1:]), bytes.fromhex(other[1:]), strict=True)
     return "#" + "".join(f"{round(one * share + two * (1 - share)):02x}" for one, two in parts)
 
 
-def _channels(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
-
-
-@dataclass(frozen=True)
-class Palette:
-    """The colours of one theme, as hex."""
-
-    background: str
-    panel: str
-    raised: str
-    line: str
-    text: str
-    dim: str
-    faint: str
-    accent: str
-    good: str
-    warn: str
-    bad: str
-    paused: str
+class Palette(dict[str, str]):
+    """The colours of one theme by role, as hex."""
 
     def colour(self, role: str, alpha: float = 1.0) -> QColor:
         """The colour of a role, for painting."""
-        colour = QColor(getattr(self, role))
+        colour = QColor(self[role])
         colour.setAlphaF(alpha)
         return colour
 
 
-DARK, LIGHT = (Palette(**{role: pair[at] for role, pair in _COLOURS.items()}) for at in (0, 1))
+DARK, LIGHT = (Palette({role: pair[at] for role, pair in _COLOURS.items()}) for at in (0, 1))
 
 
 def number_font(size: int = TEXT, weight: QFont.Weight = QFont.Weight.Normal) -> QFont:
@@ -297,7 +271,7 @@ class Theme(QObject):
             app.setFont(_typeface())
             self._dressed = True
         app.setPalette(_qt_palette(self.palette))
-        app.setStyleSheet(stylesheet_of(vars(self.palette)))
+        app.setStyleSheet(stylesheet_of(self.palette))
         self.changed.emit()
 
     def _system_changed(self) -> None:
@@ -313,22 +287,17 @@ def _typeface() -> QFont:
 def _qt_palette(palette: Palette) -> QPalette:
     role = QPalette.ColorRole
     colours = {
-        role.Window: "background",
-        role.WindowText: "text",
-        role.Base: "panel",
-        role.AlternateBase: "raised",
-        role.Text: "text",
-        role.Button: "raised",
-        role.ButtonText: "text",
-        role.PlaceholderText: "faint",
-        role.Highlight: "accent",
-        role.ToolTipBase: "raised",
-        role.ToolTipText: "text",
-        role.Link: "accent",
+        "background": (role.Window,),
+        "panel": (role.Base,),
+        "raised": (role.AlternateBase, role.Button, role.ToolTipBase),
+        "text": (role.WindowText, role.Text, role.ButtonText, role.ToolTipText),
+        "faint": (role.PlaceholderText,),
+        "accent": (role.Highlight, role.Link),
     }
     made = QPalette()
-    for qt_role, name in colours.items():
-        made.setColor(qt_role, palette.colour(name))
+    for name, roles in colours.items():
+        for qt_role in roles:
+            made.setColor(qt_role, palette.colour(name))
     made.setColor(role.HighlightedText, QColor("#ffffff"))
     for qt_role in (role.WindowText, role.Text, role.ButtonText):
         made.setColor(QPalette.ColorGroup.Disabled, qt_role, palette.colour("faint"))

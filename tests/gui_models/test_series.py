@@ -92,13 +92,13 @@ def test_a_curve_is_smoothed_over_steps_and_not_over_points() -> None:
     values = np.where(np.arange(len(x)) % 2 == 0, 1.0, 3.0)
     found = trend_of(x, values, 900.0)
     assert found is not None
-    assert found.mean[len(found) // 4] == pytest.approx(2.0, abs=0.2)
+    assert found.mean[len(found.x) // 4] == pytest.approx(2.0, abs=0.2)
     # Nine points of the sparse half fill a window, where the dense half has nine hundred.
     near = x[(x > 5000 - 500) & (x < 5000 + 400)]
     index = int(np.argmin(abs(found.x - 5000)))
     around = values[np.isin(x, near)]
     assert found.mean[index] == pytest.approx(around.mean(), abs=0.25)
-    assert len(found) < 200
+    assert len(found.x) < 200
 
 
 def test_a_trend_has_spread_and_extremes_and_a_band_that_no_value_lies_beyond() -> None:
@@ -107,11 +107,11 @@ def test_a_trend_has_spread_and_extremes_and_a_band_that_no_value_lies_beyond() 
     values[4000] = 20.0
     found = trend_of(np.arange(8202.0) * 60, values, 10_000.0)
     assert found is not None
-    assert len(found) < 600
+    assert len(found.x) < 600
     assert found.greatest.max() == 500.0 and found.high.max() <= 500.0
     assert found.least.min() == 20.0
     assert abs(found.x[found.least.argmin()] - 4000 * 60) < 10_000 / 9
-    middle = len(found) // 2
+    middle = len(found.x) // 2
     assert found.std[middle] == pytest.approx(values.std(), rel=0.2)
     assert np.all(np.abs(np.diff(found.mean)) < 15), "a clear line"
 

@@ -221,7 +221,10 @@ def config_page(run: RunRecord, var: Path) -> ConfigPage:
     except OSError:
         # Removed since: the daemon's own record says the same.
         payload, exists = json.dumps(run.config, indent=2, ensure_ascii=False), False
-    command = command_for(run.config, run.run_id, program(), var_if_needed(var))
+    # The folder is named only where a command would use another one by itself.
+    plain = {name: value for name, value in os.environ.items() if name != VAR_VARIABLE}
+    named = None if resolve_var(plain) == var else var
+    command = command_for(run.config, run.run_id, program(), named)
     return ConfigPage(run.run_id, payload.rstrip("\n"), path, exists, command)
 
 
@@ -231,12 +234,6 @@ def program() -> tuple[str, ...]:
         return ("mosaic",)
     launcher = Path(mosaic.__file__).resolve().parents[2] / "mosaic"
     return (str(launcher),) if launcher.is_file() else (sys.executable, "-m", "mosaic")
-
-
-def var_if_needed(var: Path) -> Path | None:
-    """The var folder when a command would use another one by itself."""
-    plain = {name: value for name, value in os.environ.items() if name != VAR_VARIABLE}
-    return None if resolve_var(plain) == var else var
 
 
 def command_of(configs: Sequence[Mapping[str, Any]]) -> tuple[str, str]:

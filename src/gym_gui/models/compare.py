@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -11,12 +12,15 @@ from typing import Any
 
 from gym_gui.models import words
 from mosaic.client import RunRecord
+from mosaic.client.configs import again_config
 from mosaic.contract.capabilities import parameter_defaults
 from mosaic.contract.run_filter import NEUTRAL_EXTRAS
 
 _ABSENT = object()
 _MOST_IN_LABEL = 3
 _HEADS = ("algo", "env_id")
+Defaults = Mapping[str, Mapping[str, Any]] | None
+"""The parameters of each algorithm by their names, as far as they are known."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +66,7 @@ def settings_of(run: RunRecord) -> dict[str, Any]:
     params = extras.get("algo_params") or {}
     plain = {
         "worker": run.worker_type,
-        "python": run.config.get("metadata", {}).get("worker", {}).get("python"),
+        "python": run.python,
         "algo": asked.get("algo"),
         "env_id": asked.get("env_id"),
         "total_timesteps": asked.get("total_timesteps"),
@@ -74,49 +78,27 @@ def settings_of(run: RunRecord) -> dict[str, Any]:
         for name, value in extras.items()
         if name not in NEUTRAL_EXTRAS and not name.startswith("wandb_") and value is not None
     }
-    return {name: _without_id(value, run.run_id) for name, value in {**plain, **others, **params}.items()}
+    return again_config({**plain, **others, **params}, run.run_id)
 
 
-def _without_id(value: Any, run_id: str) -> Any:
-    if isinstance(value, str):
-        return value.replace(run_id, "${RUN_ID}") if run_id else value
-    if isinstance(value, Mapping):
-        return {name: _without_id(part, run_id) for name, part in value.items()}
-    if isinstance(value, list):
-        return [_without_id(part, run_id) for part in value]
-    return value
-
-
-def group_runs(
-    runs: Sequence[RunRecord], defaults: Mapping[str, Mapping[str, Any]] | None = None
-) -> list[Group]:
-    """The runs by configuration, in the order given. `defaults` are the parameters of each algorithm."""
+def group_runs(runs: Sequence[RunRecord], defaults: Defaults = None) -> list[Group]:
+    """The runs by configuration, in the order given."""
     found: dict[str, list[RunRecord]] = {}
     for run in runs:
         settings = {**_defaults_of(run, defaults), **settings_of(run)}
         settings.pop("seed", None)
         found.setdefault(json.dumps(settings, sort_keys=True, default=str), []).append(run)
     labels = _labels([members[0] for members in found.values()], defaults)
-    members = found.values()
-    return [
-        Group(label, tuple(runs), number)
-        for number, (label, runs) in enumerate(zip(labels, members, strict=True))
-    ]
+    pairs = zip(labels, found.values(), strict=True)
+    return [Group(label, tuple(members), number) for number, (label, members) in enumerate(pairs)]
 
 
-def _defaults_of(run: RunRecord, defaults: Mapping[str, Mapping[str, Any]] | None) -> Mapping[str, Any]:
+def _defaults_of(run: RunRecord, defaults: Defaults) -> Mapping[str, Any]:
     return (defaults or {}).get(str(run.worker_config.get("algo")), {})
 
 
-def differences(
-    groups: Sequence[Group], defaults: Mapping[str, Mapping[str, Any]] | None = None
-) -> list[Difference]:
-    """The settings in which the groups differ. Which seeds each has is told elsewhere."""
-    firsts = [group.runs[0] for group in groups]
-    return [row for row in _rows(firsts, defaults) if len(set(row.values)) > 1]
-
-
-def _rows(runs: Sequence[RunRecord], defaults: Mapping[str, Mapping[str, Any]] | None) -> list[Difference]:
+def differences(runs: Sequence[RunRecord], defaults: Defaults = None) -> list[Difference]:
+    """The settings in which runs, one of each group, differ. Which seeds each has is told elsewhere."""
     settings = [settings_of(run) for run in runs]
     known = [_defaults_of(run, defaults) for run in runs]
     names = dict.fromkeys(name for one in (*settings, *known) for name in one if name != "seed")
@@ -127,7 +109,8 @@ def _rows(runs: Sequence[RunRecord], defaults: Mapping[str, Mapping[str, Any]] |
             value = own.get(name, default.get(name, _ABSENT))
             values.append(_text(name, value))
             usual.append(name not in own or (name in default and own[name] == default[name]))
-        rows.append(Difference(name, tuple(values), tuple(usual)))
+        if len(set(values)) > 1:
+            rows.append(Difference(name, tuple(values), tuple(usual)))
     return rows
 
 
@@ -143,12 +126,12 @@ def _text(name: str, value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _labels(firsts: Sequence[RunRecord], defaults: Mapping[str, Mapping[str, Any]] | None) -> list[str]:
+def _labels(firsts: Sequence[RunRecord], defaults: Defaults) -> list[str]:
     """What tells each group from the others, in few words."""
     if len(firsts) == 1:
         asked = settings_of(firsts[0])
         return [" · ".join(_text(name, asked[name]) for name in _HEADS if asked.get(name))]
-    rows = [row for row in _rows(firsts, defaults) if len(set(row.values)) > 1]
+    rows = differences(firsts, defaults)
     heads = [row for row in rows if row.name in _HEADS]
     told_apart = len(set(zip(*(row.values for row in heads), strict=True))) == len(firsts)
     if told_apart and len(rows) > _MOST_IN_LABEL:
@@ -166,18 +149,10 @@ def _labels(firsts: Sequence[RunRecord], defaults: Mapping[str, Mapping[str, Any
 
 @dataclass(frozen=True)
 class Cell:
-    """One value of the table; `usual` when it is the default."""
+    """What stands at one place of a table, and the role of its colour."""
 
     text: str
-    usual: bool = False
-
-
-@dataclass(frozen=True)
-class CompareTable:
-    """A row for each group: its name, its seeds, how it does, and the settings that differ."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
+    role: str = "text"
 
 
 def defaults_for(runs: Sequence[RunRecord]) -> dict[str, dict[str, Any]]:
@@ -190,28 +165,21 @@ def defaults_for(runs: Sequence[RunRecord]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def table_of(
-    groups: Sequence[Group], defaults: Mapping[str, Mapping[str, Any]] | None = None
-) -> CompareTable:
-    """The groups side by side."""
-    rows = differences(groups, defaults)
-    columns = ("Runs", "Seeds", "Mean return", "Steps", "State", *(row.name for row in rows))
-    return CompareTable(
-        columns,
-        tuple(
-            (
-                Cell(group.label),
-                Cell(
-                    words.seeds_text(group.seeds).removeprefix("seeds ").removeprefix("seed ") or words.NONE
-                ),
-                Cell(_returns(group)),
-                Cell(words.short_steps(max((run.headline.get("step") or 0) for run in group.runs))),
-                Cell(_states(group)),
-                *(Cell(row.values[place], row.defaults[place]) for row in rows),
-            )
-            for place, group in enumerate(groups)
-        ),
-    )
+def table_of(groups: Sequence[Group], defaults: Defaults = None) -> tuple[list[str], list[list[Cell]]]:
+    """The columns, and a row for each group: name, seeds, how it does, and the settings that differ."""
+    differ = differences([group.runs[0] for group in groups], defaults)
+    rows = [
+        [
+            Cell(group.label),
+            Cell(words.seeds_text(group.seeds).removeprefix("seeds ").removeprefix("seed ") or words.NONE),
+            Cell(_returns(group)),
+            Cell(words.short_steps(max((run.headline.get("step") or 0) for run in group.runs))),
+            Cell(_states(group)),
+            *(Cell(row.values[place], "faint" if row.defaults[place] else "text") for row in differ),
+        ]
+        for place, group in enumerate(groups)
+    ]
+    return ["Runs", "Seeds", "Mean return", "Steps", "State", *(row.name for row in differ)], rows
 
 
 def _returns(group: Group) -> str:
@@ -225,10 +193,7 @@ def _returns(group: Group) -> str:
 
 def _states(group: Group) -> str:
     """`Completed`, or of several `2 Completed, 1 Running`."""
-    counts: dict[str, int] = {}
-    for run in group.runs:
-        word = words.state_of(run).word
-        counts[word] = counts.get(word, 0) + 1
+    counts = Counter(words.state_of(run).word for run in group.runs)
     if len(counts) == 1:
         return next(iter(counts))
     return ", ".join(f"{count} {word}" for word, count in counts.items())

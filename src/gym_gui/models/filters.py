@@ -11,7 +11,6 @@ from pathlib import PurePath
 from typing import Any
 
 from gym_gui.models import words
-from gym_gui.models.compare import settings_of
 from mosaic.client import RunQuery, RunRecord
 from mosaic.contract import run_filter
 from mosaic.contract.run_filter import WHOLE, Term, parse_terms
@@ -26,18 +25,16 @@ TEXTS: dict[str, Callable[[RunRecord], Known]] = {
     "notes": lambda run: run.notes,
     "id": lambda run: run.run_id,
 }
-STATES = ("all", "running", "waiting", "failed")
 HINT = "Words, or: algo=ppo  env:cart  tag=x  seed=1  state=failed  return>400  age<2d  learning_rate=0.01"
 """What may be written, in a line."""
-_RUNNING = ("HSHK", "RDY", "EXEC", "PAUSE")
-_FAILED = ("failed", "timed_out")
 _ASKED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "all": ((), ()),
-    "running": (_RUNNING, ()),
+    "running": (("HSHK", "RDY", "EXEC", "PAUSE"), ()),
     "waiting": (("INIT",), ()),
-    "failed": (("TERM", "FAULT"), _FAILED),
+    "failed": (("TERM", "FAULT"), ("failed", "timed_out")),
 }
 """The statuses and outcomes of each of `STATES`."""
+STATES = tuple(_ASKED)
 
 Settings = Callable[[], Mapping[str, Any]]
 
@@ -86,10 +83,6 @@ class RunFilter:
         """What is wrong with the first condition that cannot be understood; empty when all can."""
         return next(filter(None, (term.problem for term in self.terms)), "")
 
-    def matches(self, run: RunRecord) -> bool:
-        """Whether the run is one of those that are wanted."""
-        return in_state(run, self.state) and self.finds(run, search_text(run), lambda: settings_of(run))
-
     def finds(self, run: RunRecord, text: str, settings: Settings) -> bool:
         """Whether the conditions hold, whatever the state chosen; `text` is the run's `search_text`."""
         return all(_holds(term, run, text, settings) for term in self.terms)
@@ -124,24 +117,18 @@ def query_for(wanted: RunFilter, sorted_by: str = "date", descending: bool = Tru
 def counts_by_state(counts: Mapping[tuple[str, str | None], int]) -> dict[str, int]:
     """How many runs belong under each of `STATES`, by what the daemon counted."""
     return {
-        state: sum(
-            number
-            for (status, outcome), number in counts.items()
-            if not statuses or (status in statuses and (not outcome or not outcomes or outcome in outcomes))
-        )
-        for state, (statuses, outcomes) in _ASKED.items()
+        state: sum(number for told, number in counts.items() if _belongs(*told, state)) for state in STATES
     }
 
 
 def in_state(run: RunRecord, state: str) -> bool:
     """Whether the run belongs under one of `STATES`."""
-    if state == "running":
-        return run.status in _RUNNING
-    if state == "waiting":
-        return run.status == "INIT"
-    if state == "failed":
-        return run.outcome in _FAILED or run.status == "FAULT"
-    return True
+    return _belongs(run.status, run.outcome, state)
+
+
+def _belongs(status: str, outcome: str | None, state: str) -> bool:
+    statuses, outcomes = _ASKED[state]
+    return not statuses or (status in statuses and (not outcome or not outcomes or outcome in outcomes))
 
 
 def search_text(run: RunRecord) -> str:

@@ -232,11 +232,9 @@ class StageTable:
         else:
             self.rows = [Stage.of(stage) for stage in stages or ()]
 
-    def change(self, index: int, env_id: str | None = None, ends: str | None = None) -> None:
-        old = self.rows[index]
-        self.rows[index] = replace(
-            old, env_id=old.env_id if env_id is None else env_id, ends=old.ends if ends is None else ends
-        )
+    def change(self, index: int, **changes: str) -> None:
+        """Give a row another `env_id` or other `ends`."""
+        self.rows[index] = replace(self.rows[index], **changes)
 
     def add(self) -> None:
         """One more stage at the end; the one before it gets an end if it has none."""

@@ -133,9 +133,7 @@ def shows_frames(run: RunRecord) -> bool:
 
 
 def _sentence(reason: str) -> str:
-    if not reason:
-        return ""
-    return sentence(reason).rstrip(".") + "."
+    return sentence(reason).rstrip(".") + "." if reason else ""
 
 
 def staleness(status: SlotStatus) -> str:

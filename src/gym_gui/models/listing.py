@@ -76,42 +76,33 @@ def shape_of(runs: Sequence[RunRecord]) -> Shape:
     return Shape.BAR if state.word in _MOVING and progress_of(runs) is not None else Shape.PLAIN
 
 
-def group_row(group: RunGroup, opened: bool, find: Finder) -> Row:
-    """The row of a group; of one run it is that run's."""
-    runs = list(group.runs.values())
-    first = group.first
+def row_of(group: RunGroup, run: RunRecord | None, opened: bool, find: Finder) -> Row:
+    """The row of a group, which of one run is that run's; with `run` that of one within the group."""
+    everyone = list(group.runs.values())
+    name, shared = _name_of(everyone), shared_tags(everyone)
+    runs, first = (everyone, group.first) if run is None else ([run], run)
     state = overall_state(runs)
-    ids = (first.run_id, *(run.run_id for run in runs if run is not first))
+    if run is None:
+        kind = words.kind_of(first)
+        title, about = (name, kind) if name else (kind, "")
+        detail, tags = detail_text(runs, state), shared
+    else:
+        seed = words.seeds_text([run.worker_config.get("seed")])
+        title = words.sentence(seed) or words.short_id(run.run_id)
+        about = "" if name else words.own_name(run)
+        detail, tags = _how_far(runs, state), [tag for tag in run.tags if tag not in shared]
     return Row(
-        key=group.key,
-        run_ids=ids,
-        title=_name_of(runs) or words.kind_of(first),
-        about=words.kind_of(first) if _name_of(runs) else "",
+        key=group.key if run is None else f"{group.key}/{run.run_id}",
+        run_ids=(first.run_id, *(one.run_id for one in runs if one is not first)),
+        title=title,
+        about=about,
         value=value_text(runs),
         state=state,
-        detail=_with_tags(detail_text(runs, state), shared_tags(runs)),
+        detail=" · ".join(filter(None, (detail, words.tags_text(tags)))),
         progress=progress_of(runs) if state.word in _MOVING else None,
         reason=reason_text(runs, state, find),
+        child=run is not None,
         opened=opened if len(runs) > 1 else None,
-    )
-
-
-def child_row(group: RunGroup, run: RunRecord, find: Finder) -> Row:
-    """The row of one run within its group."""
-    state = state_of(run)
-    shared = shared_tags(list(group.runs.values()))
-    seed = words.seeds_text([run.worker_config.get("seed")])
-    return Row(
-        key=f"{group.key}/{run.run_id}",
-        run_ids=(run.run_id,),
-        title=words.sentence(seed) or words.short_id(run.run_id),
-        about="" if _name_of(list(group.runs.values())) else words.own_name(run),
-        value=value_text([run]),
-        state=state,
-        detail=_with_tags(_how_far([run], state), [tag for tag in run.tags if tag not in shared]),
-        progress=progress_of([run]) if state.word in _MOVING else None,
-        reason=reason_text([run], state, find),
-        child=True,
     )
 
 
@@ -124,10 +115,6 @@ def _name_of(runs: Sequence[RunRecord]) -> str:
     """The name that all of them have been given."""
     names = {words.own_name(run) for run in runs}
     return names.pop() if len(names) == 1 else ""
-
-
-def _with_tags(detail: str, tags: Sequence[str]) -> str:
-    return " · ".join(filter(None, (detail, words.tags_text(tags))))
 
 
 def overall_state(runs: Sequence[RunRecord]) -> State:
@@ -278,7 +265,8 @@ class Listing:
         if row is None:
             group, run_id = self._find(key)
             if group is not None:
-                row = self._rows[key] = self._make(group, key, run_id)
+                run = group.runs[run_id] if run_id else None
+                row = self._rows[key] = row_of(group, run, key in self._opened, self._book.get)
         return row
 
     def shape(self, key: str) -> Shape:
@@ -296,11 +284,6 @@ class Listing:
         """How many runs are in each state, of those that the words find."""
         return dict(zip(STATES, self._counts, strict=True))
 
-    def group_key_of(self, run_id: str) -> str | None:
-        """The row of a run's group."""
-        group = self._book.group_of(run_id)
-        return group.key if group else None
-
     def key_of(self, run_id: str) -> str | None:
         """The row of a run: its own where its group is opened, else its group's."""
         group = self._book.group_of(run_id)
@@ -313,11 +296,6 @@ class Listing:
         group_key, _, run_id = key.partition("/")
         group = self._book.group(group_key)
         return (None, "") if group is None or (run_id and run_id not in group.runs) else (group, run_id)
-
-    def _make(self, group: RunGroup, key: str, run_id: str) -> Row:
-        if run_id:
-            return child_row(group, group.runs[run_id], self._book.get)
-        return group_row(group, key in self._opened, self._book.get)
 
     def _take_tally(self, key: str) -> bool:
         """Look at a group again; gives whether the rows are others now."""

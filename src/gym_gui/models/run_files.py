@@ -11,14 +11,12 @@ from pathlib import Path, PurePosixPath
 
 from gym_gui.models import words
 from gym_gui.models.words import is_evaluation
-from mosaic.analytics.artifacts import Artifact, list_artifacts
+from mosaic.analytics.artifacts import Artifact, list_artifacts, read_losses
 from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary
-from mosaic.analytics.event_files.reader import find_event_files
 from mosaic.client import RunRecord
 from mosaic.client.configs import evaluating_worker
 from mosaic.contract.capabilities import PolicyFacts
 from mosaic.contract.errors import MosaicError, StorageError
-from mosaic.contract.outside import read_json
 from mosaic.contract.paths import RunPaths
 from mosaic.fastlane.layout import segment_path
 
@@ -26,15 +24,6 @@ MOST_IN_FOLDER = 300
 """A folder may hold thousands of pieces of one buffer; the newest of them are enough."""
 
 _DIGITS = re.compile(r"(\d+)")
-_KINDS = {
-    "model": "model",
-    "checkpoint": "checkpoint",
-    "events": "events",
-    "video": "video",
-    "log": "log",
-    "manifest": "manifest",
-    "provenance": "provenance",
-}
 _WANDB_RUN = re.compile(rb"https?://[^\s/]+/[^\s/]+/[^\s/]+/runs/[\w-]+")
 _HEAD_BYTES = 256 * 1024
 
@@ -56,7 +45,7 @@ class Node:
     @property
     def kind(self) -> str:
         """What it is, in words."""
-        return _KINDS.get(self.artifact.kind, "") if self.artifact is not None else ""
+        return "" if self.artifact is None or self.artifact.kind == "other" else self.artifact.kind
 
     @property
     def playable(self) -> bool:
@@ -120,11 +109,9 @@ class RunFacts:
     has_scalars: bool = False
     has_frames: bool = False
     has_policy: bool = False
-    has_videos: bool = False
     has_files: bool = False
     is_evaluation: bool = False
     wandb_url: str | None = None
-    tensorboard_dir: str | None = None
 
 
 def read_facts(run: RunRecord) -> RunFacts:
@@ -132,23 +119,14 @@ def read_facts(run: RunRecord) -> RunFacts:
     folder = Path(run.run_dir)
     files = list_artifacts(folder)
     kinds = {file.kind for file in files}
-    has_scalars = "events" in kinds
     return RunFacts(
-        has_scalars=has_scalars,
+        has_scalars="events" in kinds,
         has_frames=not run.ended and segment_path(run.run_id).exists(),
         has_policy="model" in kinds or "checkpoint" in kinds,
-        has_videos="video" in kinds,
         has_files=bool(files),
         is_evaluation=is_evaluation(run),
         wandb_url=_wandb_url(run, RunPaths(folder)),
-        tensorboard_dir=_tensorboard_dir(folder) if has_scalars else None,
     )
-
-
-def _tensorboard_dir(folder: Path) -> str:
-    """The folder that TensorBoard is to be shown: that of the curves where there is one, else the run's."""
-    curves = RunPaths(folder).event_files
-    return str(curves if find_event_files(curves) else folder)
 
 
 def _wandb_url(run: RunRecord, paths: RunPaths) -> str | None:
@@ -221,9 +199,5 @@ def own_folder(run: RunRecord) -> Path:
 
 def computed_by(run: RunRecord) -> str:
     """What computes the losses of a run, a kernel or torch, and why; empty where it does not say."""
-    try:
-        losses = read_json(RunPaths(Path(run.run_dir)).provenance)["losses"]
-        said = dict.fromkeys(f"{loss['by']}: {loss['why']}" for loss in losses.values())
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return ""
-    return "; ".join(said)
+    losses = read_losses(Path(run.run_dir)).values()
+    return "; ".join(dict.fromkeys(f"{loss['by']}: {loss['why']}" for loss in losses))

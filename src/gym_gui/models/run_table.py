@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gym_gui.models import words
+from gym_gui.models.compare import Cell
 from gym_gui.models.filters import NUMBERS, TEXTS, RunFilter, elapsed, in_state
 from gym_gui.models.runs import RunBook
 from mosaic.client import RunRecord
@@ -38,14 +39,6 @@ class Column:
     number: bool = False
     setting: bool = False
     """Whether it is a parameter or another setting of the runs."""
-
-
-@dataclass(frozen=True)
-class Cell:
-    """What stands at one place, and the role of its colour."""
-
-    text: str
-    role: str = "text"
 
 
 COLUMNS = (

@@ -31,18 +31,15 @@ class RunGroup:
         return [run.worker_config.get("seed") for run in self.runs.values()]
 
     @property
-    def newest(self) -> float:
-        return max(run.submitted_at for run in self.runs.values())
-
-    @property
     def first(self) -> RunRecord:
         """The run that stands for the group: one that lives before one that has ended."""
         return next((run for run in self.runs.values() if not run.ended), next(iter(self.runs.values())))
 
-    def takes(self, run: RunRecord, config: str) -> bool:
-        """Whether a new run belongs here."""
-        near = abs(run.submitted_at - self.newest) <= _TOGETHER_SECONDS
-        return near and config == self.config and run.worker_config.get("seed") not in self.seeds
+    def takes(self, run: RunRecord) -> bool:
+        """Whether a new run of the same configuration belongs here."""
+        newest = max(one.submitted_at for one in self.runs.values())
+        near = abs(run.submitted_at - newest) <= _TOGETHER_SECONDS
+        return near and run.worker_config.get("seed") not in self.seeds
 
     def add(self, run: RunRecord) -> None:
         self.runs[run.run_id] = run
@@ -177,7 +174,7 @@ class RunBook:
     def _place(self, run: RunRecord) -> str:
         config = _config_key(run)
         known = self._groups.get(self._newest_of_config.get(config, ""))
-        if known is None or not known.takes(run, config):
+        if known is None or not known.takes(run):
             self._ordered = self._ordered and run.run_id > next(reversed(self._groups), "")
             known = self._groups[run.run_id] = RunGroup(run.run_id, config)
             self._newest_of_config[config] = run.run_id

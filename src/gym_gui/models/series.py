@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mosaic.analytics.event_files import Series
 from mosaic.analytics.table import MetricTable
 
 Floats = NDArray[np.float64]
@@ -40,13 +39,12 @@ class Curve:
 
 def curve_of(table: MetricTable, tag: str) -> Curve:
     """A metric by the step of the run, from all sources. It copies: the table may go on growing."""
-    return _merged(table.parts(tag))
-
-
-def _merged(parts: Sequence[tuple[int, Series]]) -> Curve:
-    steps = _joined([np.frombuffer(part.steps, np.int64) + begin for begin, part in parts])
-    times = _joined([np.frombuffer(part.wall_times) for _, part in parts])
-    values = _joined([np.frombuffer(part.values) for _, part in parts])
+    parts = table.parts(tag)
+    # Joined, also where there is one part, into arrays of their own: one that lends its memory cannot grow.
+    none = np.empty(0)
+    steps = np.concatenate([none, *(np.frombuffer(part.steps, np.int64) + begin for begin, part in parts)])
+    times = np.concatenate([none, *(np.frombuffer(part.wall_times) for _, part in parts)])
+    values = np.concatenate([none, *(np.frombuffer(part.values) for _, part in parts)])
     finite = np.isfinite(values)
     lost = len(values) - int(np.count_nonzero(finite))
     if lost:
@@ -55,13 +53,6 @@ def _merged(parts: Sequence[tuple[int, Series]]) -> Curve:
         order = np.argsort(steps, kind="stable")
         steps, times, values = steps[order], times[order], values[order]
     return Curve(steps, times, values, lost)
-
-
-def _joined(columns: Sequence[NDArray[np.int64] | Floats]) -> Floats:
-    if not columns:
-        return np.empty(0)
-    # Never a view: an array that lends its memory out cannot grow.
-    return np.concatenate([column.astype(np.float64) for column in columns])
 
 
 class Pyramid:
@@ -146,9 +137,6 @@ class Trend:
     least: Floats
     greatest: Floats
 
-    def __len__(self) -> int:
-        return len(self.x)
-
     def piece(self, low: float, high: float, most: int) -> Trend:
         """What lies between two places, with a neighbour on either side, in about `most` places."""
         first = max(0, int(np.searchsorted(self.x, low)) - 1)
@@ -161,15 +149,10 @@ class Trend:
         # Neighbours have most of their window in common, so one of them stands for all; the ends stay.
         kept = np.minimum(starts + stride // 2, last - 1)
         kept[0], kept[-1] = first, last - 1
-        return Trend(
-            self.x[kept],
-            self.mean[kept],
-            self.std[kept],
-            self.low[kept],
-            self.high[kept],
-            np.minimum.reduceat(self.least[:last], starts),
-            np.maximum.reduceat(self.greatest[:last], starts),
-        )
+        columns = [column[kept] for column in (self.x, self.mean, self.std, self.low, self.high)]
+        columns.append(np.minimum.reduceat(self.least[:last], starts))
+        columns.append(np.maximum.reduceat(self.greatest[:last], starts))
+        return Trend(*columns)
 
 
 def window_of(extent: float, share: float) -> float:

@@ -6,6 +6,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
@@ -26,8 +27,8 @@ _FIRST_MS = 30
 """Whoever opens a run waits for its curves."""
 _Mark = tuple[int, int, float, ChartOptions]
 """How long a metric is, where it ends, and how it is drawn: another mark means another line."""
-Made = tuple[object, list[str], dict[str, Any]]
-"""For whom lines were made, the names of all metrics, and the lines by metric."""
+Made = tuple[list[str], dict[str, Any]]
+"""The names of all metrics, and the lines that were made, by metric."""
 _PAUSE_MS = 300
 _RETRY_MS = 2000
 
@@ -95,14 +96,12 @@ class LineMaker(QObject):
         self._wanted: tuple[str, ...] = ()
         self._options = ChartOptions()
         self._busy = self._again = False
+        self._source: object = None
+        """What is followed, None for nothing; lines that were made of another are of no use any more."""
 
     @abstractmethod
-    def _work(self) -> Callable[[], Made] | None:
-        """What makes the lines that are wanted now, in another thread; None while nothing is followed."""
-
-    @abstractmethod
-    def _follows(self, source: object) -> bool:
-        """Whether what was made for somebody is still of use."""
+    def _work(self) -> Callable[[], Made]:
+        """What makes the lines that are wanted now, in another thread."""
 
     def want(self, tags: Sequence[str], options: ChartOptions) -> None:
         """Make lines of these metrics from now on."""
@@ -111,19 +110,19 @@ class LineMaker(QObject):
 
     @Slot()
     def _make(self) -> None:
-        work = self._work()
-        if work is None:
+        source = self._source
+        if source is None:
             return
         if self._busy:
             self._again = True
             return
         self._busy = True
-        self._tasks.run(work, self._made, self._not_made)
+        self._tasks.run(self._work(), lambda made: self._made(source, made), self._not_made, owner=self)
 
-    def _made(self, made: Made) -> None:
+    def _made(self, source: object, made: Made) -> None:
         self._busy = False
-        source, tags, lines = made
-        if self._follows(source):
+        tags, lines = made
+        if source is self._source:
             if tags != self.tags:
                 self.tags = tags
                 self.tags_changed.emit(tags)
@@ -143,7 +142,7 @@ class ChartFeed(LineMaker):
 
     def __init__(self, link: DaemonLink, tasks: Tasks) -> None:
         super().__init__(link, tasks)
-        self._metrics: RunMetrics | None = None
+        self._source: RunMetrics | None = None
         self._run_id = ""
 
     def open(self, run_id: str) -> None:
@@ -151,22 +150,19 @@ class ChartFeed(LineMaker):
         self.close()
         if run_id != self._run_id:
             self._run_id, self.tags = run_id, []
-        self._metrics = RunMetrics(self._link, run_id)
-        self._metrics.changed.connect(self._make)
+        self._source = RunMetrics(self._link, run_id)
+        self._source.changed.connect(self._make)
 
     def close(self) -> None:
         """Follow nothing any more."""
-        if self._metrics is not None:
-            self._metrics.close()
-            self._metrics.deleteLater()
-            self._metrics = None
+        if self._source is not None:
+            self._source.close()
+            self._source.deleteLater()
+            self._source = None
 
-    def _follows(self, source: object) -> bool:
-        return source is self._metrics
-
-    def _work(self) -> Callable[[], Made] | None:
-        metrics, wanted, options = self._metrics, self._wanted, self._options
-        return None if metrics is None else lambda: _fresh_lines(metrics, wanted, options)
+    def _work(self) -> Callable[[], Made]:
+        assert self._source is not None
+        return partial(_fresh_lines, self._source, self._wanted, self._options)
 
 
 def _fresh_lines(metrics: RunMetrics, wanted: Sequence[str], options: ChartOptions) -> Made:
@@ -184,7 +180,7 @@ def _fresh_lines(metrics: RunMetrics, wanted: Sequence[str], options: ChartOptio
                 continue
             curve = curve_of(metrics.table, tag)
         lines[tag], metrics.marks[tag] = line_of(curve, options), mark
-    return metrics, tags, lines
+    return tags, lines
 
 
 @dataclass
@@ -230,13 +226,13 @@ class ComparedRuns(LineMaker):
         self._waiting: list[RunRecord] = []
         self._groups: list[Group] = []
         self._averaged = True
-        self._reading = self._open = False
+        self._reading = False
         self._timer = timer(self, _PAUSE_MS, self._make, once=True)
         self._retry = timer(self, _RETRY_MS, self._read_next, once=True)
 
     def open(self, runs: Sequence[RunRecord]) -> None:
         """Read these runs; those that were read before are kept."""
-        self._open = True
+        self._source = self._sources
         ids = {run.run_id for run in runs}
         for run_id in [known for known in self._sources if known not in ids]:
             self._drop(run_id)
@@ -260,7 +256,7 @@ class ComparedRuns(LineMaker):
 
     def close(self) -> None:
         """Follow nothing any more; what was read of ended runs stays."""
-        self._open = False
+        self._source = None
         self._timer.stop()
         self._retry.stop()
         self._waiting = []
@@ -275,7 +271,7 @@ class ComparedRuns(LineMaker):
 
     def _read_next(self) -> None:
         # One at a time: reading holds the interpreter, and the window needs it too.
-        if self._reading or not self._open:
+        if self._reading or self._source is None:
             return
         total = len(self._waiting) + len(self._sources)
         self.progress.emit(len(self._sources), total)
@@ -294,7 +290,7 @@ class ComparedRuns(LineMaker):
     def _read(self, found: tuple[RunRecord, MetricTable]) -> None:
         run, table = found
         self._reading = False
-        if self._open:
+        if self._source is not None:
             if run.run_id in self._sources:
                 self._drop(run.run_id)
             self._sources[run.run_id] = _Source(table)
@@ -304,7 +300,7 @@ class ComparedRuns(LineMaker):
     def _not_read(self, run: RunRecord, error: Exception) -> None:
         log.info(log.Code.STREAM_LOST, f"it cannot be compared now: {error}", run.run_id)
         self._reading = False
-        if not self._open:
+        if self._source is None:
             return
         if isinstance(error, NotFoundError):
             self._read_next()
@@ -313,18 +309,15 @@ class ComparedRuns(LineMaker):
             self._waiting.append(run)
             self._retry.start()
 
-    def _follows(self, source: object) -> bool:
-        return self._open
-
-    def _work(self) -> Callable[[], Made] | None:
+    def _work(self) -> Callable[[], Made]:
         sources, groups, averaged = dict(self._sources), list(self._groups), self._averaged
         wanted, options = self._wanted, self._options
 
         def work() -> Made:
             tags = sorted({tag for source in sources.values() for tag in source.tags()})
-            return None, tags, {tag: _lines_of(sources, groups, averaged, tag, options) for tag in wanted}
+            return tags, {tag: _lines_of(sources, groups, averaged, tag, options) for tag in wanted}
 
-        return work if self._open else None
+        return work
 
 
 def _lines_of(

@@ -203,7 +203,7 @@ class DaemonLink(QObject):
         self.listed = False
         """Whether the runs are known, so that none means none."""
         self._was_away = False
-        self._feed = RunFeed()
+        self.feed = RunFeed()
         self._client: Client | None = None
         self._closing = threading.Event()
         self._lock = threading.Lock()
@@ -226,21 +226,8 @@ class DaemonLink(QObject):
     def remove(self, run_id: str) -> int:
         """Remove an ended run and its files, in a task; gives the bytes freed."""
         freed = self.client().remove(run_id)
-        self._feed.forget(run_id)
+        self.feed.forget(run_id)
         return freed
-
-    @property
-    def partial(self) -> RunPage | None:
-        """The last page of the newest runs that was read at the start, where there are too many for all."""
-        return self._feed.partial
-
-    def add(self, runs: Sequence[RunRecord]) -> None:
-        """Runs that somebody found otherwise: what becomes of them is told from now on."""
-        self._feed.add(runs)
-
-    def want(self, run_id: str) -> None:
-        """Have a run told of that may not be known, soon."""
-        self._feed.want(run_id)
 
     def close(self) -> None:
         """End the threads, and those of every stream that is still followed. No run is stopped."""
@@ -273,10 +260,10 @@ class DaemonLink(QObject):
     def _follow(self, client: Client) -> None:
         # The number is asked for before the list: what changes in between is told again, not missed.
         seq = client.health().last_seq
-        self._feed.begin(client)
+        self.feed.begin(client)
         self._say(ALIVE)
         for update in client.watch(since_seq=seq, headlines=True):
-            self._feed.take(update)
+            self.feed.take(update)
 
     def _found(self, found: bool) -> None:
         """The client has lost the daemon, or has it again."""
@@ -310,8 +297,8 @@ class DaemonLink(QObject):
                 log.fault("the news of the daemon broke", error)
 
     def _emit_runs(self, client: Client) -> None:
-        listed = self._feed.listed
-        changed, removed = self._feed.news(client)
+        listed = self.feed.listed
+        changed, removed = self.feed.news(client)
         first, self.listed = listed and not self.listed, listed
         # In parts, so that the window can breathe between them; the first list is told of also when empty.
         for start in range(0, max(len(changed), int(first)), _PART):
@@ -324,7 +311,7 @@ class DaemonLink(QObject):
         if self._was_away:
             # Of what was removed meanwhile nobody tells.
             self._was_away = False
-            self._feed.look_for_removed(client)
+            self.feed.look_for_removed(client)
 
     def _send(self, signal: SignalInstance, value: object) -> None:
         if not self._closing.is_set():

@@ -28,6 +28,7 @@ _LOOK_SECONDS = 1 / 30
 _STATUS_SECONDS = 0.5
 _SUMMARY_SECONDS = 1.0
 _RATE_SECONDS = 2.0
+"""So long back the pictures of each second are counted."""
 
 
 @dataclass(frozen=True)
@@ -94,42 +95,26 @@ class LiveFrames(QObject):
             log.fault("its live picture is lost", error, run_id)
 
     def _look_at(self, grid: LiveGrid, prepare: Prepare, summary: _Summary, stop: threading.Event) -> None:
-        rate = _Rate()
+        times: list[float] = []
         pictures: Sequence[Any] = ()
         told_at = -_STATUS_SECONDS
         while not stop.is_set():
             began = time.monotonic()
             changed = grid.look()
             if changed:
-                rate.count(began)
+                times.append(began)
                 frames = grid.frames().items()
                 pictures = prepare([((slot, frame.number), as_rgb(frame.pixels)) for slot, frame in frames])
             if changed or began - told_at >= _STATUS_SECONDS:
                 told_at = began
-                found = LiveNews(
-                    pictures, grid.status(), grid.metrics(), rate.per_second(began), summary.read(began)
-                )
+                times = [at for at in times if began - at <= _RATE_SECONDS]
+                rate = (len(times) - 1) / max(1e-3, began - times[0]) if len(times) > 1 else 0.0
+                found = LiveNews(pictures, grid.status(), grid.metrics(), rate, summary.read(began))
                 with self._lock:
                     waits, self._newest = self._newest is not None, found
                 if not waits and not stop.is_set():
                     self.news.emit()
             stop.wait(max(0.002, _LOOK_SECONDS - (time.monotonic() - began)))
-
-
-class _Rate:
-    """How many pictures have come in each second of late."""
-
-    def __init__(self) -> None:
-        self._times: list[float] = []
-
-    def count(self, now: float) -> None:
-        self._times.append(now)
-
-    def per_second(self, now: float) -> float:
-        self._times = [at for at in self._times if now - at <= _RATE_SECONDS]
-        if len(self._times) < 2:
-            return 0.0
-        return (len(self._times) - 1) / max(1e-3, now - self._times[0])
 
 
 class _Summary:
@@ -247,7 +232,7 @@ class VideoFrames(QObject):
                 continue
             if not first:
                 self._wait_until(shown_at + seconds - shown)
-            if self._closing or self._seek is not None:
+            if self._interrupted():
                 break
             pixels = np.ascontiguousarray(frame.to_ndarray(format="rgb24"))
             shown_at, shown = time.monotonic(), seconds
@@ -266,29 +251,26 @@ class VideoFrames(QObject):
         if not waits:
             self._say(self.news)
 
+    def _interrupted(self) -> bool:
+        """Whether the film is to go on elsewhere, or not at all."""
+        return self._closing or self._seek is not None
+
     def _wait_until(self, moment: float) -> None:
         with self._lock:
-            while not self._closing and self._seek is None:
-                left = moment - time.monotonic()
-                if left <= 0:
-                    return
-                self._lock.wait(left)
+            self._lock.wait_for(self._interrupted, max(0.0, moment - time.monotonic()))
 
     def _wait_while_still(self) -> bool:
         """Wait until the film goes on; False when it goes on elsewhere or not at all."""
         with self._lock:
-            stood = not self._playing
-            while not self._playing and not self._closing and self._seek is None:
-                self._lock.wait()
-            if stood:
+            if not self._playing:
+                self._lock.wait_for(lambda: self._playing or self._interrupted())
                 self._resumed_at = time.monotonic()
-            return not self._closing and self._seek is None
+            return not self._interrupted()
 
     def _wait_at_end(self) -> float | None:
         self._say(self.ended)
         with self._lock:
             self._playing = False
-            while not self._closing and self._seek is None and not self._playing:
-                self._lock.wait()
+            self._lock.wait_for(lambda: self._playing or self._interrupted())
             seek, self._seek = self._seek, None
         return seek

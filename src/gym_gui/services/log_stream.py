@@ -6,15 +6,14 @@ import codecs
 import re
 import threading
 from collections import deque
-from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 
 from PySide6.QtCore import QObject, Signal
 
 from gym_gui.services.daemon_link import DaemonLink
 from gym_gui.services.tasks import Follower
 from mosaic.client import Client
-from mosaic.contract.paths import VarPaths
 
 MOST_LINES = 20_000
 LONGEST_LINE = 4_000
@@ -46,11 +45,6 @@ class LogLines:
         """One more than the number of the newest whole line."""
         return self.first + len(self._lines)
 
-    @property
-    def unfinished(self) -> str:
-        """What stands after the last line's end."""
-        return _clean(self._open)
-
     def feed(self, data: bytes) -> None:
         """Take in what was read."""
         text = self._open + self._decoder.decode(data)
@@ -67,12 +61,10 @@ class LogLines:
         """The whole lines from `number` on, as far as they are kept."""
         return list(islice(self._lines, max(0, number - self.first), None))
 
-    def matches(self, sought: str) -> Iterator[tuple[int, str]]:
-        """The lines that hold a text, in whatever case, with their numbers."""
+    def count(self, sought: str) -> int:
+        """How many lines hold a text, in whatever case."""
         wanted = sought.casefold()
-        for index, line in enumerate(self._lines):
-            if wanted in line.casefold():
-                yield self.first + index, line
+        return sum(wanted in line.casefold() for line in self._lines)
 
 
 def _clean(line: str) -> str:
@@ -81,9 +73,12 @@ def _clean(line: str) -> str:
     return plain if len(plain) <= LONGEST_LINE else plain[:LONGEST_LINE] + " …"
 
 
-def tail_offset(size: int) -> int:
-    """From which byte on a log of `size` bytes is read."""
-    return max(0, size - TAIL_BYTES)
+def tail_offset(path: Path) -> int:
+    """From which byte on a log is read; 0 when its length cannot be seen from here."""
+    try:
+        return max(0, path.stat().st_size - TAIL_BYTES)
+    except OSError:
+        return 0
 
 
 class LogStream(QObject):
@@ -123,7 +118,7 @@ class LogStream(QObject):
     def count(self, sought: str) -> int:
         """How many lines hold a text."""
         with self._lock:
-            return sum(1 for _ in self._lines.matches(sought))
+            return self._lines.count(sought)
 
     def __len__(self) -> int:
         return self._lines.end
@@ -133,7 +128,7 @@ class LogStream(QObject):
 
     def _follow(self, client: Client) -> None:
         if self._offset is None:
-            self._offset = tail_offset(_size(client.paths, self._run_id, self.stream))
+            self._offset = tail_offset(client.paths.run_logs(self._run_id)[self.stream])
             self._cut = self._offset > 0
         skips = self._cut and not len(self._lines)
         for data in client.logs(self._run_id, self.stream, follow=True, offset=self._offset):
@@ -151,11 +146,3 @@ class LogStream(QObject):
             self._told = self._told or tell
         if tell:
             self._follower.tell(self.news.emit)
-
-
-def _size(paths: VarPaths, run_id: str, stream: str) -> int:
-    """How long a log is; 0 when that cannot be seen from here."""
-    try:
-        return paths.run_logs(run_id)[stream].stat().st_size
-    except OSError:
-        return 0

@@ -65,7 +65,7 @@ class MoreRuns(QObject):
     @property
     def partial(self) -> bool:
         """Whether there are runs that the window does not know."""
-        return self._link.partial is not None
+        return self._link.feed.partial is not None
 
     @property
     def busy(self) -> bool:
@@ -112,7 +112,7 @@ class MoreRuns(QObject):
             counted = wish.filter.text in self._counts
             of_all = wish.filter.state == "all"
             page = client.page(query, _PAGE, reach.cursor, count=of_all and not counted)
-            self._link.add(page.runs)
+            self._link.feed.add(page.runs)
             return page if counted or of_all else replace(page, counts=_counted(client, wish))
 
         self._tasks.run(read, lambda page: self._take(wish, page), lambda error: self._fail(wish), owner=self)
@@ -128,7 +128,7 @@ class MoreRuns(QObject):
 
         def read() -> list[RunRecord]:
             runs = self._link.client().page(query, _FOUND).runs
-            self._link.add(runs)
+            self._link.feed.add(runs)
             return runs
 
         self._tasks.run(read, self.found.emit, lambda _: None, owner=self)
@@ -152,7 +152,7 @@ class MoreRuns(QObject):
         self.changed.emit()
 
     def _reach(self, wish: Wish) -> _Reach:
-        newest = self._link.partial
+        newest = self._link.feed.partial
         if wish == Wish() and wish not in self._reaches and newest is not None:
             return _Reach(newest.cursor, newest.runs[-1].run_id, asked=True)
         return self._reaches.get(wish, _Reach())

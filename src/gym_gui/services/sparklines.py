@@ -39,9 +39,6 @@ class Sketch:
         self._open_sum = 0.0
         self._open_count = 0
 
-    def __bool__(self) -> bool:
-        return bool(self._means)
-
     @property
     def last_step(self) -> int:
         return self._steps[-1] if self._steps else -1
@@ -87,7 +84,9 @@ class Sketch:
 
     def points(self) -> list[float]:
         """The curve, in `POINTS` points or fewer."""
-        return _thinned(self._means, POINTS)
+        count = min(POINTS, len(self._means))
+        edges = [round(at * len(self._means) / max(1, count)) for at in range(count + 1)]
+        return [sum(self._means[a:b]) / (b - a) for a, b in pairwise(edges)]
 
 
 def sketch_returns(chunks: Iterable[ScalarChunk]) -> Sketch:
@@ -110,26 +109,10 @@ def mean_curve(curves: Sequence[Sequence[float]]) -> list[float]:
     known = [curve for curve in curves if len(curve) > 1]
     if len(known) < 2:
         return list(known[0]) if known else []
-    stretched = [_stretched(curve, POINTS) for curve in known]
-    return [sum(column) / len(column) for column in zip(*stretched, strict=True)]
-
-
-def _thinned(values: Sequence[float], most: int) -> list[float]:
-    if len(values) <= most:
-        return list(values)
-    edges = [round(at * len(values) / most) for at in range(most + 1)]
-    return [sum(values[a:b]) / (b - a) for a, b in pairwise(edges)]
-
-
-def _stretched(values: Sequence[float], count: int) -> list[float]:
-    last = len(values) - 1
-    found = []
-    for at in range(count):
-        place = at * last / (count - 1)
-        low = min(int(place), last - 1)
-        share = place - low
-        found.append(values[low] * (1 - share) + values[low + 1] * share)
-    return found
+    places = np.linspace(0.0, 1.0, POINTS)
+    stretched = [np.interp(places, np.linspace(0.0, 1.0, len(curve)), curve) for curve in known]
+    mean: list[float] = np.mean(stretched, axis=0).tolist()
+    return mean
 
 
 class Sparklines(QObject):

@@ -188,7 +188,7 @@ class Window(QMainWindow):
         run = self.context.runs.get(run_id)
         if run is None:
             self._wanted = run_id
-            self.context.link.want(run_id)
+            self.context.link.feed.want(run_id)
             return
         self._wanted = None
         self.cover.uncover()

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem
 
 from gym_gui.context import Context
 from gym_gui.models.charting import Line, sections
-from gym_gui.models.compare import CompareTable, Group, defaults_for, group_runs, note_of, table_of
+from gym_gui.models.compare import Cell, Group, defaults_for, group_runs, note_of, table_of
 from gym_gui.services.curves import ComparedRuns
 from gym_gui.theme import SPACE, number_font, theme
 from gym_gui.ui.views.base import View
@@ -48,21 +48,21 @@ class CompareTableView(QTableWidget):
         self.itemChanged.connect(self._ticked)
         theme.changed.connect(self._recolour)
 
-    def show_table(self, table: CompareTable, groups: Sequence[Group]) -> None:
+    def show_table(self, columns: list[str], rows: list[list[Cell]], groups: Sequence[Group]) -> None:
         """Renew the rows; what was hidden stays so."""
         self.blockSignals(True)
         self._groups = list(groups)
-        self.setColumnCount(len(table.columns))
-        self.setHorizontalHeaderLabels(list(table.columns))
+        self.setColumnCount(len(columns))
+        self.setHorizontalHeaderLabels(columns)
         self._header.setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
-        self.setRowCount(len(table.rows))
-        for place, cells in enumerate(table.rows):
+        self.setRowCount(len(rows))
+        for place, cells in enumerate(rows):
             row = [QTableWidgetItem(cell.text) for cell in cells]
             for column, (cell, item) in enumerate(zip(cells, row, strict=True)):
                 if column >= _RIGHT_FROM:
                     item.setFont(number_font())
-                if cell.usual:
-                    item.setForeground(theme.palette.colour("faint"))
+                if cell.role != "text":
+                    item.setForeground(theme.palette.colour(cell.role))
                 self.setItem(place, column, item)
             first = row[0]
             first.setFlags(first.flags() | Qt.ItemFlag.ItemIsUserCheckable)
@@ -210,7 +210,7 @@ class CompareView(View):
 
     def _arrange(self) -> None:
         self._groups = group_runs(list(self._runs.values()), self._defaults)
-        self.table.show_table(table_of(self._groups, self._defaults), self._groups)
+        self.table.show_table(*table_of(self._groups, self._defaults), self._groups)
         self.average.setVisible(any(len(group.runs) > 1 for group in self._groups))
 
     def _regroup(self) -> None:

@@ -264,11 +264,11 @@ class Button(QPushButton):
 
     def _ink(self) -> Qt.GlobalColor | str:
         if not self.isEnabled():
-            return theme.palette.faint
+            return theme.palette["faint"]
         role = self.property("role")
         if role == "primary":
             return Qt.GlobalColor.white
-        return theme.palette.bad if role == "danger" else theme.palette.text
+        return theme.palette["bad" if role == "danger" else "text"]
 
 
 class Card(QFrame):

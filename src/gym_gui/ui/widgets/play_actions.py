@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPainterPath, QPaintEvent
+from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent
 from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QHBoxLayout, QPushButton, QSlider, QWidget
 
 from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
@@ -53,18 +53,18 @@ class ChoiceButton(QPushButton):
         shape = QPainterPath()
         shape.addRoundedRect(area, _CORNER, _CORNER)
         painter.setClipPath(shape)
-        painter.fillRect(area, QColor(palette.line if self.isDown() else palette.raised))
+        painter.fillRect(area, palette.colour("line" if self.isDown() else "raised"))
         if self._bar is not None and self.isEnabled():
             wide = round(area.width() * self._bar.share)
             painter.fillRect(
                 QRect(area.left(), area.top(), wide, area.height()), palette.colour("accent", 0.2)
             )
         if self._next:
-            painter.fillRect(QRect(area.left(), area.top(), _MARK, area.height()), QColor(palette.accent))
+            painter.fillRect(QRect(area.left(), area.top(), _MARK, area.height()), palette.colour("accent"))
         self._paint_words(painter, area.adjusted(SPACE[2], 0, -SPACE[2], 0))
         painter.setClipping(False)
-        edge = palette.accent if self.hasFocus() or (self.underMouse() and self.isEnabled()) else palette.line
-        painter.setPen(QColor(edge))
+        edge = "accent" if self.hasFocus() or (self.underMouse() and self.isEnabled()) else "line"
+        painter.setPen(palette.colour(edge))
         painter.drawRoundedRect(area.adjusted(0, 0, -1, -1), _CORNER, _CORNER)
         painter.end()
 
@@ -72,13 +72,13 @@ class ChoiceButton(QPushButton):
         palette = theme.palette
         middle = Qt.AlignmentFlag.AlignVCenter
         painter.setFont(number_font(TEXT))
-        painter.setPen(QColor(palette.text if self.isEnabled() else palette.faint))
+        painter.setPen(palette.colour("text" if self.isEnabled() else "faint"))
         painter.drawText(area, middle, self.choice.word)
         wide = painter.fontMetrics().horizontalAdvance(self.choice.word)
         if self._bar is not None:
             painter.drawText(area, middle | Qt.AlignmentFlag.AlignRight, self._bar.text)
         painter.setFont(number_font(LABEL))
-        painter.setPen(QColor(palette.faint))
+        painter.setPen(palette.colour("faint"))
         hint = " · ".join(filter(None, [self.choice.keys, "next" if self._next else ""]))
         painter.drawText(area.adjusted(wide + SPACE[1], 0, 0, 0), middle, hint)
 

@@ -152,7 +152,7 @@ class RunPanel(QFrame):
 
     def stands_for_group(self, run_id: str) -> bool:
         """Whether the row of a run is that of its whole group."""
-        return self.model.listing.key_of(run_id) == self.model.listing.group_key_of(run_id)
+        return "/" not in (self.model.listing.key_of(run_id) or "")
 
     def _shows_all(self) -> bool:
         return self.filtering.filter == RunFilter()

@@ -248,7 +248,7 @@ class RunDelegate(QStyledItemDelegate):
         self._paint_state(painter, second, row, self._paint_curve(painter, second, row))
         third = second.translated(0, _LINE + 1)
         if row.reason:
-            self._write(painter, third, row.reason, self._text, self._text_size, theme.palette.dim)
+            self._write(painter, third, row.reason, self._text, self._text_size, theme.palette["dim"])
         elif row.progress is not None:
             self._paint_bar(painter, third.adjusted(0, 5, 0, 0), row)
         painter.restore()
@@ -275,37 +275,37 @@ class RunDelegate(QStyledItemDelegate):
     def _paint_ground(self, painter: QPainter, area: QRect, state: QStyle.StateFlag) -> None:
         colours = theme.palette
         if state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(area, QColor(colours.raised))
-            painter.fillRect(area.left(), area.top(), _MARK, area.height() - 1, QColor(colours.accent))
+            painter.fillRect(area, colours.colour("raised"))
+            painter.fillRect(area.left(), area.top(), _MARK, area.height() - 1, colours.colour("accent"))
         elif state & QStyle.StateFlag.State_MouseOver:
             painter.fillRect(area, colours.colour("raised", 0.5))
-        painter.fillRect(area.left(), area.bottom(), area.width(), 1, QColor(colours.line))
+        painter.fillRect(area.left(), area.bottom(), area.width(), 1, colours.colour("line"))
         if state & QStyle.StateFlag.State_HasFocus:
-            painter.setPen(QColor(colours.accent))
+            painter.setPen(colours.colour("accent"))
             painter.drawRect(area.adjusted(0, 0, -1, -2))
 
     def _paint_title(self, painter: QPainter, area: QRect, row: Row) -> None:
         colours = theme.palette
         painter.setFont(self._title)
-        painter.setPen(QColor(colours.text))
+        painter.setPen(colours.colour("text"))
         painter.drawText(area, _RIGHTWARD, row.value)
         title, mark = self._title_and_mark(row, area)
         painter.drawText(area, _LEFTWARD, title)
         beside = area.adjusted(self._title_size.horizontalAdvance(title) + _BESIDE, 0, 0, 0)
         if mark:
-            self._write(painter, beside, mark, self._text, self._text_size, colours.faint)
+            self._write(painter, beside, mark, self._text, self._text_size, colours["faint"])
             beside.setLeft(beside.left() + self._text_size.horizontalAdvance(mark) + _BESIDE)
         if row.about:
             taken = self._title_size.horizontalAdvance(row.value) + _BESIDE if row.value else 0
             beside.setRight(beside.right() - taken)
-            self._write(painter, beside, row.about, self._text, self._text_size, colours.dim)
+            self._write(painter, beside, row.about, self._text, self._text_size, colours["dim"])
 
     def _paint_state(self, painter: QPainter, area: QRect, row: Row, curve_width: int) -> None:
         colours = theme.palette
         word = row.state.word
-        self._write(painter, area, word, self._text, self._text_size, getattr(colours, row.state.role))
+        self._write(painter, area, word, self._text, self._text_size, colours[row.state.role])
         beside = area.adjusted(self._text_size.horizontalAdvance(word) + _BESIDE, 0, -curve_width, 0)
-        self._write(painter, beside, row.detail, self._text, self._text_size, colours.dim)
+        self._write(painter, beside, row.detail, self._text, self._text_size, colours["dim"])
 
     def _paint_curve(self, painter: QPainter, area: QRect, row: Row) -> int:
         """The thumbnail at the right end; gives the room that it takes."""
@@ -323,7 +323,7 @@ class RunDelegate(QStyledItemDelegate):
             for at, value in enumerate(values)
         ]
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setPen(QPen(QColor(getattr(theme.palette, row.state.role)), 1.4))
+        painter.setPen(QPen(theme.palette.colour(row.state.role), 1.4))
         painter.drawPolyline(QPolygonF(points))
         return _CURVE.width() + _BESIDE
 
@@ -331,7 +331,7 @@ class RunDelegate(QStyledItemDelegate):
         share = min(1.0, max(0.0, row.progress or 0.0))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        for width, colour in ((1.0, theme.palette.line), (share, getattr(theme.palette, row.state.role))):
+        for width, colour in ((1.0, theme.palette["line"]), (share, theme.palette[row.state.role])):
             painter.setBrush(QColor(colour))
             bar = QRectF(area.left(), area.top(), area.width() * width, _BAR)
             painter.drawRoundedRect(bar, _BAR / 2, _BAR / 2)

@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QContextMenuEvent, QFontMetrics, QKeyEvent, QPainter
+from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -27,8 +27,9 @@ from PySide6.QtWidgets import (
     QTableView,
 )
 
+from gym_gui.models.compare import Cell
 from gym_gui.models.filters import RunFilter
-from gym_gui.models.run_table import Cell, RunTable
+from gym_gui.models.run_table import RunTable
 from gym_gui.theme import number_font, theme
 from gym_gui.ui.widgets.basics import tip
 from gym_gui.ui.widgets.run_list import follow_rows, ranges
@@ -202,14 +203,14 @@ class _Cells(QStyledItemDelegate):
         area: QRect = option.rect
         colours = theme.palette
         if option.state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(area, QColor(colours.raised))
+            painter.fillRect(area, colours.colour("raised"))
             if index.column() == 0:
-                painter.fillRect(area.left(), area.top(), _MARK, area.height(), QColor(colours.accent))
+                painter.fillRect(area.left(), area.top(), _MARK, area.height(), colours.colour("accent"))
         painter.fillRect(area.left(), area.bottom(), area.width(), 1, colours.colour("line", 0.6))
         if not cell.text:
             return
         painter.setFont(self._font)
-        painter.setPen(QColor(getattr(colours, cell.role)))
+        painter.setPen(colours.colour(cell.role))
         inner = area.adjusted(_BESIDE, 0, -_BESIDE, 0)
         shown = cell.text
         if self._size.horizontalAdvance(shown) > inner.width():
