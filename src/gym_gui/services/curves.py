@@ -97,6 +97,10 @@ class LineMaker(QObject):
         self._busy = self._again = False
 
     @abstractmethod
+    def close(self) -> None:
+        """Follow nothing any more."""
+
+    @abstractmethod
     def _work(self) -> Callable[[], Made] | None:
         """What makes the lines that are wanted now, in another thread; None while nothing is followed."""
 
@@ -224,7 +228,7 @@ class ComparedRuns(LineMaker):
     progress = Signal(int, int)
     """How many runs were read, of how many."""
 
-    def __init__(self, link: DaemonLink, tasks: Tasks, parent: QObject) -> None:
+    def __init__(self, link: DaemonLink, tasks: Tasks, parent: QObject | None = None) -> None:
         super().__init__(link, tasks, parent)
         self._sources: dict[str, _Source] = {}
         self._waiting: list[RunRecord] = []

@@ -17,8 +17,7 @@ from gym_gui.ui.run_actions import RunActions
 from gym_gui.ui.views.artifacts import ArtifactsView
 from gym_gui.ui.views.base import RunView
 from gym_gui.ui.views.charts import ChartsView
-from gym_gui.ui.views.config import ConfigView
-from gym_gui.ui.views.logs import LogsView
+from gym_gui.ui.views.logs import ConfigView, LogsView
 from gym_gui.ui.views.overview import LiveView, OverviewView
 from gym_gui.ui.views.play import PlayView
 from gym_gui.ui.widgets.basics import line, vbox

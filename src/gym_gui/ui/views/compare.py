@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QColor, QIcon, QKeySequence, QPainter, QPixmap, QShortcut
+from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem
 
 from gym_gui.context import Context
-from gym_gui.models.charting import Line, sections
 from gym_gui.models.compare import CompareTable, Group, defaults_for, group_runs, note_of, table_of
 from gym_gui.services.curves import ComparedRuns
 from gym_gui.theme import SPACE, number_font, theme
-from gym_gui.ui.views.base import View
+from gym_gui.ui.views.charts import CurvesView
 from gym_gui.ui.widgets.basics import Button, Card, gap_splitter, hbox, label, vbox
 from gym_gui.ui.widgets.chart import LargeChart
-from gym_gui.ui.widgets.chart_grid import ChartGrid, ChartOptionsBar
+from gym_gui.ui.widgets.chart_grid import ChartGrid
 from gym_gui.ui.widgets.plot_parts import line_colour
 from mosaic.client import RunRecord
 
@@ -108,26 +107,23 @@ def _dot(colour: QColor) -> QIcon:
     return QIcon(picture)
 
 
-class CompareView(View):
+class CompareView(CurvesView):
     """Overlaid charts above, a row for each configuration below."""
 
     closed = Signal()
     """The person wants to go back."""
 
     def __init__(self, context: Context) -> None:
-        super().__init__(context)
         self._runs: dict[str, RunRecord] = {}
         self._groups: list[Group] = []
         self._defaults: Mapping[str, Mapping[str, Any]] = {}
-        self._lines: dict[str, list[Line]] = {}
-        self.compared = ComparedRuns(context.link, context.tasks, self)
+        self.compared = ComparedRuns(context.link, context.tasks)
+        super().__init__(context, self.compared, ChartGrid(context, margin=0, main=True))
         self.heading = label("", "title")
         self.state = label("", "dim")
         self.back = Button("Back", "Esc")
-        self.bar = ChartOptionsBar(context.settings)
         self.average = Button("Mean of seeds", role="chip", checkable=True)
         self.average.setChecked(True)
-        self.grid = ChartGrid(context, margin=0, main=True)
         self.table = CompareTableView()
         self._build()
         self._connect()
@@ -149,10 +145,7 @@ class CompareView(View):
 
     def _connect(self) -> None:
         self.back.clicked.connect(self.closed)
-        self.bar.changed.connect(self._lay_out)
-        QShortcut(QKeySequence("/"), self).activated.connect(self.bar.search.setFocus)
         self.average.toggled.connect(lambda _: self._regroup())
-        self.grid.looked.connect(self._want)
         self.grid.enlarge.connect(self.large.open_chart)
         # Esc closes what is enlarged before it closes the page.
         policy = self.back.sizePolicy()
@@ -160,8 +153,6 @@ class CompareView(View):
         self.back.setSizePolicy(policy)
         self.large.opened.connect(self.back.setHidden)
         self.table.shown_changed.connect(self._regroup)
-        self.compared.tags_changed.connect(lambda _: self._lay_out())
-        self.compared.ready.connect(self._show_lines)
         self.compared.progress.connect(self._show_progress)
 
     def show_runs(self, runs: Sequence[RunRecord]) -> None:
@@ -177,8 +168,6 @@ class CompareView(View):
         self.split.setSizes([self.height() - table, table])
         chosen = list(runs)
         self.context.tasks.run(lambda: defaults_for(chosen), self._take_defaults)
-        if self._visible:
-            self.enter()
 
     def update_runs(self, runs: Sequence[RunRecord]) -> None:
         """Some of them have news."""
@@ -192,16 +181,9 @@ class CompareView(View):
 
     def enter(self) -> None:
         super().enter()
-        self.bar.reload()
-        self.grid.go_on()
         self.compared.open(list(self._runs.values()))
         self._regroup()
         self._lay_out()
-
-    def leave(self) -> None:
-        super().leave()
-        self.grid.stop()
-        self.compared.close()
 
     def _take_defaults(self, defaults: dict[str, dict[str, Any]]) -> None:
         self._defaults = defaults
@@ -216,22 +198,6 @@ class CompareView(View):
     def _regroup(self) -> None:
         self.state.setText(note_of(self._groups, self.average.isChecked()))
         self.compared.show(self.table.shown(), self.average.isChecked())
-
-    def _lay_out(self) -> None:
-        self.grid.show_sections(sections(self.compared.tags, self.bar.search.text()))
-        self._want()
-
-    def _want(self) -> None:
-        tags = self.grid.visible_tags()
-        self.compared.want(tags, self.bar.options)
-        for tag in tags:
-            if tag in self._lines:
-                self._draw(tag)
-
-    def _show_lines(self, lines: dict[str, list[Line]]) -> None:
-        self._lines |= lines
-        for tag in lines:
-            self._draw(tag)
 
     def _draw(self, tag: str) -> None:
         self.grid.set_lines(tag, self._lines[tag], self.bar.options)

@@ -1,42 +1,67 @@
-"""The Logs tab: what a run has printed."""
+"""The Logs tab, what a run has printed, and the Config tab, exactly what it was asked to do."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import ClassVar
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QFontDatabase, QKeySequence, QShortcut, QTextCursor, QTextDocument
+from PySide6.QtGui import (
+    QFontDatabase,
+    QGuiApplication,
+    QKeySequence,
+    QShortcut,
+    QSyntaxHighlighter,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+)
 from PySide6.QtWidgets import QButtonGroup, QPlainTextEdit, QTextEdit
 
 from gym_gui.context import Context
+from gym_gui.models.command_line import ConfigPage, config_page
 from gym_gui.models.run_files import RunFacts
 from gym_gui.services.log_stream import MOST_LINES, STREAMS, LogStream
 from gym_gui.services.tasks import timer
 from gym_gui.theme import LABEL, SPACE, theme
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import Button, Gap, hbox, label, search_field, vbox
+from gym_gui.ui.widgets.basics import PAGE, Button, Card, Gap, hbox, label, open_path, search_field, vbox
 from mosaic.client import RunRecord
 
 _LINES_MARKED = 200
 _LINES_AT_ONCE = 400
 _PAUSE_MS = 30
+_PARTS = (
+    (re.compile(r'"(?:[^"\\]|\\.)*"(?=\s*:)'), "accent"),
+    (re.compile(r'(?<=: )"(?:[^"\\]|\\.)*"'), "good"),
+    (re.compile(r"(?<=[:\s])(?:true|false|null|-?\d[\d.eE+-]*)(?=,?$)"), "paused"),
+)
+"""The names, texts and other values of a JSON file, each with the role of its colour."""
 
 
-class LogView(QPlainTextEdit):
+class FixedText(QPlainTextEdit):
+    """Read-only text in a fixed width."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setReadOnly(True)
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+        font.setPixelSize(LABEL)
+        self.setFont(font)
+
+
+class LogView(FixedText):
     """While its end can be seen it follows; scrolling up lets it stand still."""
 
     follows_changed = Signal(bool)
 
     def __init__(self) -> None:
         super().__init__()
-        self.setReadOnly(True)
         self.setMaximumBlockCount(MOST_LINES)
         self.setUndoRedoEnabled(False)
-        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-        font.setPixelSize(LABEL)
-        self.setFont(font)
         self._sought = ""
         self.follows = True
         self._adding = False
@@ -46,11 +71,14 @@ class LogView(QPlainTextEdit):
 
     def set_follows(self, follows: bool) -> None:
         """Stay at the end from now on, or where it is."""
+        self._note(follows)
+        if follows:
+            self._go_to_end()
+
+    def _note(self, follows: bool) -> None:
         if follows != self.follows:
             self.follows = follows
             self.follows_changed.emit(follows)
-        if follows:
-            self._go_to_end()
 
     def add_lines(self, lines: Sequence[str]) -> None:
         """Put lines at the end."""
@@ -74,10 +102,7 @@ class LogView(QPlainTextEdit):
 
     def _scrolled(self, value: int) -> None:
         if not self._adding:
-            follows = value >= self.verticalScrollBar().maximum()
-            if follows != self.follows:
-                self.follows = follows
-                self.follows_changed.emit(follows)
+            self._note(value >= self.verticalScrollBar().maximum())
 
     def seek(self, text: str) -> None:
         """Mark a text wherever it can be seen."""
@@ -176,13 +201,10 @@ class LogsView(RunView):
         return next((name for name, chip in self.streams.items() if chip.isChecked()), "stdout")
 
     def show_run(self, run: RunRecord) -> None:
-        self._run = run
+        super().show_run(run)
         # Who looks at the log of a run that failed wants to know why.
         self.streams["stderr" if run.outcome == "failed" else "stdout"].setChecked(True)
-        if self._visible:
-            self._open()
-        else:
-            self.view.clear()
+        self.view.clear()
 
     def enter(self) -> None:
         super().enter()
@@ -196,8 +218,6 @@ class LogsView(RunView):
         self._shut()
         self.view.clear()
         self.about.setText("")
-        if self._run is None or not self._visible:
-            return
         words = STREAMS[self.stream].lower()
         nothing = f"Nothing in its {words} log." if self._run.ended else f"Nothing in its {words} log yet."
         self.view.setPlaceholderText(nothing)
@@ -247,3 +267,68 @@ class LogsView(RunView):
 
 def _chip(text: str) -> Button:
     return Button(text, role="chip", checkable=True)
+
+
+class JsonColours(QSyntaxHighlighter):
+    """Gives the parts of a JSON file their colours."""
+
+    def highlightBlock(self, text: str) -> None:
+        for pattern, role in _PARTS:
+            look = QTextCharFormat()
+            look.setForeground(theme.palette.colour(role))
+            for match in pattern.finditer(text):
+                self.setFormat(match.start(), match.end() - match.start(), look)
+
+
+class ConfigView(RunView):
+    """The command that starts the same run, the file, and the payload."""
+
+    title: ClassVar[str] = "Config"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._page: ConfigPage | None = None
+        self.command = label("", selectable=True, wraps=True)
+        self.path = label("", "dim", selectable=True, wraps=True)
+        self.payload = FixedText()
+        self._colours = JsonColours(self.payload.document())
+        theme.changed.connect(self._colours.rehighlight)
+        self.copy_command = Button("Copy command", do=lambda: self._copy(self.command.text(), "the command"))
+        copy_payload = Button(
+            "Copy payload", do=lambda: self._copy(self.payload.toPlainText(), "the payload")
+        )
+        copy_path = Button("Copy path", do=lambda: self._copy(self.path.text(), "the path"))
+        self.open_file = Button("Open file", do=lambda: self._open(Path(self.path.text())))
+        open_folder = Button("Open folder", do=lambda: self._open(Path(self.path.text()).parent))
+        above = hbox((label("The same run from a terminal", "strong"), 1), self.copy_command)
+        heading = label("What the daemon has accepted", "strong")
+        below = hbox((heading, 1), copy_payload, copy_path, self.open_file, open_folder)
+        page = (Card(above, self.command), (Card(below, self.path, (self.payload, 1)), 1))
+        vbox(*page, on=self, margins=PAGE, spacing=SPACE[2])
+
+    def show_run(self, run: RunRecord) -> None:
+        super().show_run(run)
+        self._page = None
+        for text in (self.command, self.path):
+            text.setText("…")
+        self.payload.clear()
+
+    def enter(self) -> None:
+        super().enter()
+        if self._page is None:
+            self.read(lambda run: config_page(run, self.context.link.var), self._show)
+
+    def _show(self, page: ConfigPage) -> None:
+        self._page = page
+        self.command.setText(page.command)
+        self.path.setText(str(page.path))
+        self.payload.setPlainText(page.payload)
+        self.open_file.setEnabled(page.exists)
+
+    def _copy(self, text: str, what: str) -> None:
+        QGuiApplication.clipboard().setText(text)
+        self.context.notifications.tell(f"Copied {what}.", "good")
+
+    def _open(self, path: Path) -> None:
+        if self._page is not None:
+            open_path(path, self.context.notifications)
