@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
+import numpy as np
+
 from gym_gui.models import words
 from mosaic.client.playing import ARROWS, Choices
 
@@ -78,63 +80,48 @@ class ActionField:
         return self.high - self.low
 
 
-class ActionSpace:
+class ActionSpace(Choices):
     """What `init` of a session says of its actions: `choices` to press, or `fields` to set."""
 
     def __init__(self, space: Mapping[str, Any]) -> None:
-        self._names = Choices(space)
-        count = int(space.get("n", 0)) if self._names.discrete else 0
+        super().__init__(space)
+        count = int(space.get("n", 0)) if self.discrete else 0
         self.choices = (
             tuple(self._choice(number) for number in range(count)) if count <= _MOST_BUTTONS else ()
         )
         self._shape: list[int] = []
         self.fields = () if self.choices else tuple(self._fields(space, count))
 
-    def by_key(self, key: str) -> int | None:
-        """The action that a key (`0` to `9`, `left`, `up` …) stands for; None when it stands for none."""
-        return self._names.by_key(key)
-
-    def name(self, action: Any) -> str:
-        """An action as a person reads it."""
-        return self._names.name(action)
-
     def build(self, values: Sequence[float]) -> Any:
         """The action that the numbers of all fields make."""
         pairs = zip(self.fields, values, strict=True)
-        numbers: list[Any] = [round(value) if one.whole else value for one, value in pairs]
-        if not self._shape:
-            return numbers[0]
-        for size in reversed(self._shape[1:]):
-            numbers = [numbers[start : start + size] for start in range(0, len(numbers), size)]
-        return numbers
+        numbers = [round(value) if one.whole else value for one, value in pairs]
+        return np.reshape(numbers, self._shape).tolist()
 
     def numbers(self, action: Any) -> list[float]:
         """The numbers of an action in the order of the fields."""
-        return list(_flat(action))
+        return _flat(action)
 
     def _choice(self, number: int) -> Choice:
-        action = self._names.first + number
-        signs = [ARROWS[arrow] for arrow, meant in self._names.arrows.items() if meant == action]
+        action = self.first + number
+        signs = [ARROWS[arrow] for arrow, meant in self.arrows.items() if meant == action]
         digit = [str(number)] if number < _FIRST_KEYS else []
-        word = self._names.name(action).removeprefix(str(action)).strip()
+        word = self.name(action).removeprefix(str(action)).strip()
         return Choice(action, word or f"action {action}", " ".join(digit + signs))
 
     def _fields(self, space: Mapping[str, Any], count: int) -> Iterator[ActionField]:
         if count:
-            first = self._names.first
-            yield ActionField("action", first, first + count - 1, whole=True)
+            yield ActionField("action", self.first, self.first + count - 1, whole=True)
             return
-        if space["kind"] == "multi_discrete":
-            sizes = list(_flat(space["nvec"]))
-            self._shape = _sizes(space["nvec"])
-            bounds = [(0.0, size - 1) for size in sizes]
-        elif space["kind"] == "multi_binary":
-            self._shape = list(space["shape"])
+        kind = space["kind"]
+        self._shape = _sizes(space["nvec"]) if kind == "multi_discrete" else list(space["shape"])
+        if kind == "multi_discrete":
+            bounds = [(0.0, size - 1) for size in _flat(space["nvec"])]
+        elif kind == "multi_binary":
             bounds = [(0.0, 1.0)] * math.prod(self._shape)
         else:
-            self._shape = list(space["shape"])
             bounds = _box_bounds(space, math.prod(self._shape))
-        whole = space["kind"] != "box" or "int" in str(space.get("dtype", ""))
+        whole = kind != "box" or "int" in str(space.get("dtype", ""))
         names = (", ".join(map(str, place)) for place in product(*map(range, self._shape)))
         for name, (low, high) in zip(names, bounds, strict=True):
             yield ActionField(f"action {name}".strip(), low, high, whole)
@@ -143,18 +130,15 @@ class ActionSpace:
 def _box_bounds(space: Mapping[str, Any], count: int) -> list[tuple[Any, Any]]:
     ends = []
     for name in ("low", "high"):
-        given = list(_flat(space.get(name)))
+        given = _flat(space.get(name))
         given = given * count if len(given) == 1 else given
         ends.append([value if value is not None and abs(value) < 1e30 else None for value in given])
     return list(zip(*ends, strict=True))
 
 
-def _flat(value: Any) -> Iterator[Any]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _flat(item)
-    else:
-        yield value
+def _flat(value: Any) -> list[Any]:
+    """The numbers of an array of any shape, None among them as it is."""
+    return list(np.ravel(np.array(value, object)))
 
 
 @dataclass(frozen=True)
@@ -389,26 +373,28 @@ class PlayPresenter:
         """What the policy sees."""
         return observation_rows(self.seen.message["observation"]) if self.seen else []
 
+    @property
+    def _following(self) -> dict[str, Any] | None:
+        """What the policy said of its next step; None when an episode is over."""
+        return self.seen.message.get("next") if self.seen else None
+
     def policy_output(self) -> list[Bar]:
         """What the policy makes of each action, in the order of the choices; empty where it does not say."""
-        following = self.seen.message.get("next") if self.seen else None
-        if following is None or self.space is None or not self.space.choices:
+        if self._following is None or self.space is None or not self.space.choices:
             return []
-        return bars(following, [choice.action for choice in self.space.choices])
+        return bars(self._following, [choice.action for choice in self.space.choices])
 
     def next_action(self) -> Any:
         """What the policy does next; None when an episode is over."""
-        following = self.seen.message.get("next") if self.seen else None
-        return None if following is None else following["action"]
+        return None if self._following is None else self._following["action"]
 
     def next_text(self) -> str:
         """The same in words, with the value of the observation."""
-        following = self.seen.message.get("next") if self.seen else None
-        if following is None or self.space is None:
+        if self._following is None or self.space is None:
             return "–"
-        value = following.get("value")
+        value = self._following.get("value")
         worth = "" if value is None else f" · value {number(value)}"
-        return f"{self.space.name(following['action'])}{worth}"
+        return f"{self.space.name(self._following['action'])}{worth}"
 
     def command(self, key: str) -> Command | None:
         """What a key asks for; None when it asks for nothing now."""

@@ -124,7 +124,7 @@ class ArtifactsView(RunView):
         self.player = VideoPlayer()
         self.name = ElidedLabel("", "strong", middle=True)
         self.about = label("", "dim", selectable=True, wraps=True)
-        self.open_run = Button("Open folder", "Ctrl+Shift+O", do=lambda: self._open(Path(self._run.run_dir)))
+        self.open_run = Button("Open folder", "Ctrl+Shift+O", do=lambda: self._open(Path(self.run.run_dir)))
         self.open_here = Button("Show in folder", do=lambda: self._open(self._chosen_path().parent))
         self.copy = Button("Copy path", do=self._copy)
         self.evaluate = Button(
@@ -181,11 +181,11 @@ class ArtifactsView(RunView):
     def _show(self, root: Node) -> None:
         self.total.setText(f"{root.files:,} files · {bytes_text(root.size)}")
         self.files.show_tree(root)
-        if self._run.ended:
+        if self.run.ended:
             self._timer.stop()
 
     def _chosen_path(self) -> Path:
-        return Path(self._run.run_dir) / (self._node.path if self._node is not None else "")
+        return Path(self.run.run_dir) / (self._node.path if self._node is not None else "")
 
     def _choose(self, node: Node | None) -> None:
         playing = self._node is not None and node is not None and node.path == self._node.path

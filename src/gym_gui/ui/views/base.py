@@ -40,7 +40,7 @@ class RunView(View):
     """A tab of the selected run, or a part of one. A run is shown before anybody enters."""
 
     title: ClassVar[str]
-    _run: RunRecord
+    run: RunRecord
 
     @staticmethod
     def wanted(run: RunRecord, facts: RunFacts) -> bool:
@@ -49,11 +49,11 @@ class RunView(View):
 
     def show_run(self, run: RunRecord) -> None:
         """Another run was selected, while the tab is hidden."""
-        self._run = run
+        self.run = run
 
     def update_run(self, run: RunRecord) -> None:
         """The same run has news."""
-        self._run = run
+        self.run = run
 
     def read(
         self,
@@ -62,10 +62,10 @@ class RunView(View):
         failed: Callable[[Exception], object] | None = None,
     ) -> None:
         """Read something of the run beside the window; it is dropped when another one is shown by then."""
-        run = self._run
+        run = self.run
 
         def take(found: T) -> None:
-            if self._run.run_id == run.run_id:
+            if self.run.run_id == run.run_id:
                 done(found)
 
         self.context.tasks.run(lambda: work(run), take, failed, owner=self)

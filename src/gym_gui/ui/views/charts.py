@@ -127,7 +127,7 @@ class RunLinks(RunView):
         self.wandb.setVisible(bool(facts.wandb_url))
 
     def _open_tensorboard(self) -> None:
-        run_id = self._run.run_id
+        run_id = self.run.run_id
         self.tensorboard.setEnabled(False)
         self.context.notifications.tell("TensorBoard is starting; it opens in the browser.")
         if run_id in self._addresses:
@@ -162,14 +162,14 @@ class RunLinks(RunView):
 
     def _ask_and_export(self) -> None:
         asked, _ = QFileDialog.getSaveFileName(
-            self.window(), "Export every point of this run", f"{self._run.run_name}.csv", "Table (*.csv)"
+            self.window(), "Export every point of this run", f"{self.run.run_name}.csv", "Table (*.csv)"
         )
         if asked:
             self.export_to(Path(asked))
 
     def export_to(self, path: Path) -> None:
         """Write every point of every metric to a table."""
-        run_id, link = self._run.run_id, self.context.link
+        run_id, link = self.run.run_id, self.context.link
         self.context.tasks.run(
             lambda: write_atomic(path, link.client().metrics(run_id).to_csv().encode()),
             lambda _: self.context.notifications.tell(f"Saved {path}.", "good"),
@@ -214,10 +214,10 @@ class ChartsView(CurvesView, RunView):
 
     def enter(self) -> None:
         super().enter()
-        self.feed.open(self._run.run_id)
+        self.feed.open(self.run.run_id)
         self._want()
         self.links.enter()
-        if is_evaluation(self._run):
+        if is_evaluation(self.run):
             self._read_summary()
             self._timer.start()
 
@@ -230,7 +230,7 @@ class ChartsView(CurvesView, RunView):
         self.links.close_view()
 
     def _sections(self) -> list[Section]:
-        own = is_evaluation(self._run) and not self.bar.search.text()
+        own = is_evaluation(self.run) and not self.bar.search.text()
         return [*([Section("evaluation", (BATCHES,))] if own else []), *super()._sections()]
 
     def _draw(self, tag: str) -> None:
@@ -241,13 +241,13 @@ class ChartsView(CurvesView, RunView):
         """What stands beside the name of a metric."""
         if tag == BATCHES and self._summary is not None:
             return f"mean return {words.number(self._summary.overall.mean)}"
-        return head_note(self._run, tag, self._lines[tag])
+        return head_note(self.run, tag, self._lines[tag])
 
     def _read_summary(self) -> None:
         self.read(summary_of, self._take_summary)
 
     def _take_summary(self, summary: EvalSummary | None) -> None:
-        if self._run.ended:
+        if self.run.ended:
             self._timer.stop()
         if summary is not None and summary != self._summary:
             self._summary, self._lines[BATCHES] = summary, batches_line(summary)

@@ -219,10 +219,10 @@ class LogsView(RunView):
         self.view.clear()
         self.about.setText("")
         words = STREAMS[self.stream].lower()
-        nothing = f"Nothing in its {words} log." if self._run.ended else f"Nothing in its {words} log yet."
+        nothing = f"Nothing in its {words} log." if self.run.ended else f"Nothing in its {words} log yet."
         self.view.setPlaceholderText(nothing)
         self.view.set_follows(True)
-        self._log = LogStream(self.context.link, self._run.run_id, self.stream)
+        self._log = LogStream(self.context.link, self.run.run_id, self.stream)
         self._log.news.connect(self._timer.start)
         # The first lines may have come before anybody listened.
         self._timer.start()

@@ -124,11 +124,11 @@ class OverviewView(RunView):
         self.live.stop()
 
     def _group(self) -> list[RunRecord]:
-        group = self.context.runs.group_of(self._run.run_id)
-        return list(group.runs.values()) if group is not None else [self._run]
+        group = self.context.runs.group_of(self.run.run_id)
+        return list(group.runs.values()) if group is not None else [self.run]
 
     def _tick(self) -> None:
-        run = self._run
+        run = self.run
         self._watch(run)
         self._show_numbers()
         self._show_notice(run)
@@ -152,7 +152,7 @@ class OverviewView(RunView):
             self.live.start()
 
     def _show_numbers(self) -> None:
-        self.cards.show_headlines(headlines(self._run, self.charts.per_step(), self._summary))
+        self.cards.show_headlines(headlines(self.run, self.charts.per_step(), self._summary))
 
     def _show_notice(self, run: RunRecord) -> None:
         told = notice(run)
