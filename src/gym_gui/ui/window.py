@@ -201,7 +201,7 @@ class Window(QMainWindow):
 
     def _show_queued(self, run_id: str) -> None:
         """Whatever was looked at of another run, a new one is watched from its first tab."""
-        self.page.tabs.prefer_first()
+        self.page.prefer_first()
         self.select_run(run_id)
 
     def _chosen(self, run_id: str, whole: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from gym_gui.models.form_choices import EnvironmentList, ListRow, StageTable, po
 from gym_gui.models.form_state import Field, FormState, show_seeds
 from gym_gui.models.run_settings import RunSettings, json_object, load_settings
 from gym_gui.ui.presenters.choosing_forms import PolicyForm, ResumeForm, ScriptForm
-from gym_gui.ui.presenters.form import FormPresenter, FormSource, Group, Order, ParameterSheet
+from gym_gui.ui.presenters.form import FormPresenter, FormSource, Group, ParameterSheet
 from mosaic.client import train_config
 from mosaic.contract.capabilities import PolicyCatalog, WorkerCapabilities
 from mosaic.contract.errors import UserError
@@ -35,6 +35,8 @@ _MOST_POLICIES = 1000
 
 class TrainForm(FormPresenter):
     """An algorithm, its parameters, an environment or a curriculum, and one run for each seed."""
+
+    build = staticmethod(train_config)
 
     def __init__(self, source: FormSource, kept: Sequence[str] = (), sections: Sequence[Group] = ()) -> None:
         """`kept` are parameters that stand beside what a run keeps; `sections` are folded away."""
@@ -114,26 +116,23 @@ class TrainForm(FormPresenter):
         return self.algo, self.env_id()
 
     def primary(self) -> str:
-        count = 1 if self.seeds_problem() else len(self.seeds())
-        return "Train" if count == 1 else f"Train {count} runs"
+        return "Train" if self.count() == 1 else f"Train {self.count()} runs"
 
-    def make_order(self, settings: RunSettings) -> Order:
+    def asked(self, settings: RunSettings) -> dict[str, Any]:
         extras = dict(settings.extras)
         kwargs, schedule = json_object(self.run.text("env_kwargs")), self.stages.schedule()
         extras |= {"env_kwargs": kwargs} if kwargs else {}
         extras |= {"curriculum_schedule": schedule} if schedule else {}
-        asked = self.asked(
-            algo=self.algo,
-            env_id=None if schedule else self.env_id(),
-            total_timesteps=self.run.whole("total_timesteps"),
-            params=self.params.changes(),
-            extras=extras,
-            python=settings.python,
-        )
-        return Order(train_config, asked, settings, self.seeds())
+        return {
+            "algo": self.algo,
+            "env_id": None if schedule else self.env_id(),
+            "total_timesteps": self.run.whole("total_timesteps"),
+            "params": self.params.changes(),
+            "extras": extras,
+        }
 
     def load(self, prefill: Mapping[str, Any]) -> None:
-        """Fill the form: from the `config` of a run, or from `algo`, `env_id`, `total_timesteps`, `seeds`."""
+        """From the `config` of a run, or from `algo`, `env_id`, `total_timesteps`, `seeds`."""
         config = prefill.get("config") or {}
         asked = {**config.get("metadata", {}).get("worker", {}).get("config", {}), **prefill}
         if asked.get("algo") in self.algorithms:
@@ -163,18 +162,15 @@ class CleanRLForms:
 
     def form(self, purpose: str, prefill: Mapping[str, Any]) -> FormPresenter:
         """The presenter of one form, filled as far as `prefill` goes."""
-        if purpose == "train":
-            return self.train(prefill)
-        if purpose == "resume":
-            return ResumeForm(self._source, self._policies(), FREE).opened(prefill)
-        if purpose == "policy":
-            return PolicyForm(self._source, self._policies()).opened(prefill)
-        if purpose == "script":
-            return ScriptForm(self._source, SECTIONS).opened(prefill)
-        raise UserError(f"There is no form to '{purpose}'.")
-
-    def train(self, prefill: Mapping[str, Any]) -> TrainForm:
-        made = TrainForm(self._source, KEPT, SECTIONS)
+        forms: dict[str, Callable[[], FormPresenter]] = {
+            "train": lambda: TrainForm(self._source, KEPT, SECTIONS),
+            "resume": lambda: ResumeForm(self._source, self._policies(), FREE),
+            "policy": lambda: PolicyForm(self._source, self._policies()),
+            "script": lambda: ScriptForm(self._source, SECTIONS),
+        }
+        if purpose not in forms:
+            raise UserError(f"There is no form to '{purpose}'.")
+        made = forms[purpose]()
         made.load(prefill)
         return made
 

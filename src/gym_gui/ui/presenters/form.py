@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from gym_gui.models.form_choices import (
     EnvironmentList,
@@ -19,7 +19,7 @@ from gym_gui.models.form_choices import (
     missing,
     trainable,
 )
-from gym_gui.models.form_state import Field, FormState, about_seeds, parse_seeds, seeds_problem
+from gym_gui.models.form_state import Field, FormState, about_seeds, parse_seeds, problem_in
 from gym_gui.models.run_settings import ALL, TRUST, RunSettings
 from gym_gui.models.words import mode_of
 from mosaic.client import RunRecord
@@ -111,6 +111,9 @@ def _is_whole(catalog: FormCatalog, algo: str) -> bool:
 class FormPresenter(ABC):
     """The fields of one form. All of it runs on the thread of the window and never blocks."""
 
+    build: Callable[..., Config]
+    """What makes the config of a run: see `Order`."""
+
     def __init__(self, source: FormSource, fields: Iterable[Field]) -> None:
         self.source = source
         self.run = FormState([*fields, *ALL])
@@ -122,31 +125,30 @@ class FormPresenter(ABC):
         return FormState([])
 
     @abstractmethod
-    def make_order(self, settings: RunSettings) -> Order:
-        """What is asked for now; nothing is wrong with it as far as can be seen here."""
+    def asked(self, settings: RunSettings) -> dict[str, Any]:
+        """What the run is about; nothing is wrong with it as far as can be seen here."""
 
     @abstractmethod
     def primary(self) -> str:
         """What the button will do, in words."""
 
     @abstractmethod
+    def load(self, prefill: Mapping[str, Any]) -> None:
+        """Fill the form for what it was opened for. May read files: not for the thread of the window."""
+
     def env_id(self) -> str:
         """The environment that the run is for."""
+        return self.run.said("env_id")
 
     def order(self) -> Order:
         """What is asked for now; UserError names a field that is wrong."""
         problems = self.problems()
         if problems:
             raise UserError(problems[0])
-        return self.make_order(RunSettings.of(self.run))
-
-    def asked(self, **more: Any) -> dict[str, Any]:
-        """What every order says beside what it is about."""
-        return {
-            "worker_type": self.source.capabilities.worker_type,
-            "folder": self.source.folder,
-            **more,
-        }
+        settings, source = RunSettings.of(self.run), self.source
+        always = {"worker_type": source.capabilities.worker_type, "folder": source.folder}
+        asked = {**always, "python": settings.python, **self.asked(settings)}
+        return Order(self.build, asked, settings, self.seeds())
 
     def speed_key(self) -> tuple[str, str] | None:
         """Algorithm and environment, to ask earlier runs how fast it will be."""
@@ -193,13 +195,18 @@ class FormPresenter(ABC):
         self._environments.clear()
 
     def seeds(self) -> tuple[int, ...]:
-        return parse_seeds(self.run.text("seeds"))
+        """Those that each get a run of their own; none where the form has no field for them."""
+        return parse_seeds(self.run.text("seeds")) if "seeds" in self.run.fields else ()
 
     def about_seeds(self) -> str:
         return about_seeds(self.run.text("seeds"))
 
     def seeds_problem(self) -> str:
-        return seeds_problem(self.run.text("seeds"))
+        return problem_in(self.seeds)
+
+    def count(self) -> int:
+        """How many runs it will be, as far as the seeds can be read."""
+        return 1 if self.seeds_problem() else len(self.seeds())
 
 
 class ChoosingForm(FormPresenter, Generic[T]):
@@ -235,8 +242,8 @@ class ChoosingForm(FormPresenter, Generic[T]):
         self.take(None)
         self.trouble = why
 
-    def opened(self, prefill: Mapping[str, Any]) -> Self:
-        """The form for what it was opened for; what cannot be read leaves it without a choice."""
+    def load(self, prefill: Mapping[str, Any]) -> None:
+        """What cannot be read leaves the form without a choice."""
         given = (prefill.get(self.key), prefill.get("run_dir"), prefill.get("run_id"), self.first())
         named = str(next(filter(None, given), ""))
         self.run.put(self.key, named)
@@ -245,7 +252,6 @@ class ChoosingForm(FormPresenter, Generic[T]):
                 self.take(self.read(named))
             except MosaicError as error:
                 self.refuse(str(error))
-        return self
 
     def first(self) -> str:
         """What is chosen where nothing was named."""
