@@ -17,7 +17,7 @@ from gym_gui.models.run_table import before_in_queue
 from gym_gui.models.words import is_evaluation
 from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import timer
-from gym_gui.ui.presenters.window import Labels, changes_for, read_usage
+from gym_gui.ui.presenters.window import Labels, changes_for, machine_words
 from gym_gui.ui.widgets.basics import open_path
 from mosaic.client import Client, RunRecord, train_config
 from mosaic.client.configs import again_config
@@ -192,6 +192,7 @@ class News(QObject):
     """Keeps the book of runs, and says when one that was seen alive has ended."""
 
     usage = Signal(object)
+    """The `machine_words`."""
 
     def __init__(self, context: Context, sparklines: Sparklines) -> None:
         super().__init__()
@@ -234,27 +235,25 @@ class News(QObject):
 
     def _tell_ends(self) -> None:
         ended, self._ended = self._ended, []
-        if len(ended) == 1:
-            self._tell_end(ended[0])
-            return
-        counts = Counter(words.state_of(run).word.lower() for run in ended)
-        told = ", ".join(f"{count} {state}" for state, count in counts.most_common())
         worst = min(ended, key=lambda run: _WORST.index(_KINDS.get(run.outcome or "", "info")))
-        kind = _KINDS.get(worst.outcome or "", "info")
+        text = self._ending(worst)
+        if len(ended) > 1:
+            counts = Counter(words.state_of(run).word.lower() for run in ended)
+            told = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+            text = f"{len(ended)} runs ended: {told}"
         action = ("Show", lambda: self._context.select_run(worst.run_id))
-        self._context.notifications.tell(f"{len(ended)} runs ended: {told}.", kind, action, aside=True)
+        kind = _KINDS.get(worst.outcome or "", "info")
+        self._context.notifications.tell(f"{text}.", kind, action, aside=True)
 
-    def _tell_end(self, run: RunRecord) -> None:
-        outcome = run.outcome or ""
-        state = words.state_of(run).word.lower()
+    def _ending(self, run: RunRecord) -> str:
+        """How one run has ended, in words."""
         value = run.headline.get("mean_return")
-        text = f"{words.title_of(run)} {state}"
-        if outcome == "completed" and value is not None:
+        text = f"{words.title_of(run)} {words.state_of(run).word.lower()}"
+        if run.outcome == "completed" and value is not None:
             text += f" with a return of {words.number(value)}"
-        elif outcome in ("failed", "timed_out") and run.reason:
+        elif run.outcome in ("failed", "timed_out") and run.reason:
             text += f": {with_titles(run.reason, self._context.runs.get).rstrip('.')}"
-        action = ("Show", lambda: self._context.select_run(run.run_id))
-        self._context.notifications.tell(f"{text}.", _KINDS.get(outcome, "info"), action, aside=True)
+        return text
 
     def _read_usage(self) -> None:
-        self._context.tasks.run(read_usage, self.usage.emit, lambda _: None, owner=self)
+        self._context.tasks.run(machine_words, self.usage.emit, lambda _: None, owner=self)

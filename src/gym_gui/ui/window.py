@@ -19,7 +19,7 @@ from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import Notifications, Tasks
 from gym_gui.theme import SPACE, put_on, theme
 from gym_gui.ui.cover import Cover
-from gym_gui.ui.presenters.window import RUN_PREFIX, Found, commands_for_run, empty_words
+from gym_gui.ui.presenters.window import Found, empty_words
 from gym_gui.ui.run_actions import News, RunActions
 from gym_gui.ui.run_page import RunPage
 from gym_gui.ui.views.table import TableView
@@ -33,6 +33,8 @@ from mosaic.client import RunRecord
 SIZE = (1440, 900)
 LEAST = (960, 620)
 _KEYS = (("Ctrl+F", "filter"), ("Ctrl+M", "messages"), ("Ctrl+Shift+L", "theme"), ("Ctrl+Q", "quit"))
+_RUN = "run."
+"""Begins the names of commands for the run that is shown."""
 _FRAME = QMargins(6, 40, 6, 6)
 """Room for what a window manager puts around the window, which is known only when it has done so."""
 
@@ -216,7 +218,7 @@ class Window(QMainWindow):
 
     def _show_empty(self) -> None:
         link = self.context.link
-        self.empty.show_words(empty_words(link.state, link.reason, link.listed, len(self.context.runs) > 0))
+        self.empty.show_words(*empty_words(link.state, link.reason, link.listed, len(self.context.runs) > 0))
         if self.page.run is None:
             self.middle.setCurrentWidget(self.empty)
 
@@ -324,14 +326,17 @@ class Window(QMainWindow):
         self.context.notifications.tell_error(error)
 
     def _run_commands(self) -> list[Found]:
-        shown = self.page.run
-        return commands_for_run(self.page.header.offers(), title_of(shown)) if shown else []
+        """What can be done with the run that is shown."""
+        shown, offers = self.page.run, self.page.header.offers()
+        return (
+            [Found(f"{_RUN}{name}", text, title_of(shown)) for name, text in offers.items()] if shown else []
+        )
 
     def _found(self, found: Found) -> None:
         if found.is_run:
             self.select_run(found.name)
-        elif found.name.startswith(RUN_PREFIX):
-            self.page.header.ask(found.name.removeprefix(RUN_PREFIX))
+        elif found.name.startswith(_RUN):
+            self.page.header.ask(found.name.removeprefix(_RUN))
         else:
             self._do(found.name)
 
@@ -401,7 +406,7 @@ class Window(QMainWindow):
         """End every timer and thread of the window, once. No run is stopped."""
         self.news.close()
         self.more.close()
-        self.cover.close_all()
+        self.cover.drop_comparison()
         self.table.close_view()
         self.page.close_page()
         self.panel.list.close_list()

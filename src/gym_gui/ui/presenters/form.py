@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -64,14 +64,14 @@ class FormSource:
     capabilities: WorkerCapabilities
     catalog: FormCatalog
     var: Path
-    folder: Path = field(default_factory=Path.cwd)
+    folder: Path
     """The user's own: modules and scripts there can be named."""
-    algorithms: Sequence[str] = ()
+    algorithms: Sequence[str]
     """Those that can be trained: of another package's that cannot be loaded, the command line says why."""
-    environments: Sequence[EnvironmentFacts] = ()
-    misfits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    environments: Sequence[EnvironmentFacts]
+    misfits: Mapping[str, Mapping[str, str]]
     """Of each algorithm the environments on which it cannot train, with the reason."""
-    installed: dict[str, bool] = field(default_factory=dict)
+    installed: dict[str, bool]
     """Of each optional set whether it is there."""
 
     @classmethod
@@ -84,16 +84,7 @@ class FormSource:
             algorithms = [algo for algo in catalog.algorithms() if _is_whole(catalog, algo)]
             facts = catalog.environment_facts()
             _read[capabilities.catalog] = algorithms, facts, find_misfits(catalog, facts, algorithms)
-        algorithms, facts, misfits = _read[capabilities.catalog]
-        return cls(
-            capabilities,
-            catalog,
-            var,
-            algorithms=algorithms,
-            environments=facts,
-            misfits=misfits,
-            installed=installed_sets(),
-        )
+        return cls(capabilities, catalog, var, Path.cwd(), *_read[capabilities.catalog], installed_sets())
 
     def extra_of(self, env_id: str) -> str:
         """The optional set that an environment needs; empty for none."""
