@@ -85,11 +85,15 @@ class Cover(QStackedWidget):
             self._make_form(worker, kind, {})
 
     def _make_form(self, worker: WorkerCapabilities, kind: type[WorkerForm], prefill: dict[str, Any]) -> None:
+        form = kind(self._context, worker, prefill)
+        form.submitted.connect(self._submitted)
+        form.closed.connect(self.uncover)
+        self._put_form(form)
+
+    def _put_form(self, form: WorkerForm) -> None:
         self.drop_comparison()
-        self.form = kind(self._context, worker, prefill)
-        self.form.submitted.connect(self._submitted)
-        self.form.closed.connect(self.uncover)
-        self._put_over(self.form)
+        self.form = form
+        self._put_over(form)
 
     def _has_kept(self, kind: type[WorkerForm]) -> bool:
         """Show the form of a kind that has changes in it, if there is one: open, or closed before."""
@@ -106,9 +110,7 @@ class Cover(QStackedWidget):
         if not self._drop_form():
             self.left_forms[kind] = form
             return False
-        self.drop_comparison()
-        self.form = form
-        self._put_over(form)
+        self._put_form(form)
         return True
 
     def _submitted(self, runs: Sequence[RunRecord]) -> None:

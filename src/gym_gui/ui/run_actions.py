@@ -107,10 +107,9 @@ class RunActions(QObject):
         """Give runs another name, other tags or other notes."""
         link, changes = self._context.link, changes_for(runs, before, after)
 
-        def work() -> int:
-            for one in changes:
-                link.client().label(one.run_id, one.name, one.tags, one.notes)
-            return len(changes)
+        def work() -> None:
+            for run_id, one in changes.items():
+                link.client().label(run_id, one.name, one.tags, one.notes)
 
         self._context.tasks.run(work, lambda _: None, owner=self)
 

@@ -139,15 +139,16 @@ class TrainForm(FormPresenter):
             self.choose(asked["algo"])
         extras = asked.get("extras") or {}
         self.stages.load(extras.get("curriculum_schedule"))
-        if asked.get("env_id"):
-            self.run.put("env_id", asked["env_id"])
-        if asked.get("total_timesteps"):
-            self.run.put("total_timesteps", int(asked["total_timesteps"]))
         seeds = asked.get("seeds") or ([asked["seed"]] if asked.get("seed") is not None else [])
-        if seeds:
-            self.run.put("seeds", show_seeds(seeds))
-        if extras.get("env_kwargs"):
-            self.run.put("env_kwargs", json.dumps(extras["env_kwargs"]))
+        known: dict[str, Any] = {
+            "env_id": asked.get("env_id"),
+            "total_timesteps": int(asked.get("total_timesteps") or 0),
+            "seeds": show_seeds(seeds),
+            "env_kwargs": json.dumps(extras["env_kwargs"]) if extras.get("env_kwargs") else "",
+        }
+        for name, value in known.items():
+            if value:
+                self.run.put(name, value)
         for name, value in (extras.get("algo_params") or {}).items():
             if name in self.params.fields:
                 self.params.put(name, value)

@@ -24,15 +24,6 @@ class Headline:
     detail: str = ""
 
 
-@dataclass(frozen=True)
-class Notice:
-    """Something a person should know before the numbers: words, and the role of their colour."""
-
-    title: str
-    text: str
-    role: str
-
-
 def headlines(
     run: RunRecord,
     per_step: float | None = None,
@@ -135,17 +126,14 @@ def seconds_left(run: RunRecord) -> float | None:
     return max(0.0, float((total - step) / rate))
 
 
-def notice(run: RunRecord) -> Notice | None:
+def notice(run: RunRecord) -> str:
     """The next step of a run that waits, is paused or went wrong; why it is so stands in the header."""
-    state = words.state_of(run)
     if run.status == "INIT":
-        return Notice(state.word, "It starts by itself as soon as there is room for it.", state.role)
+        return "It starts by itself as soon as there is room for it."
     if run.status == "PAUSE":
-        return Notice(state.word, "It keeps what is reserved for it. Resume lets it go on.", state.role)
+        return "It keeps what is reserved for it. Resume lets it go on."
     if run.status == "FAULT" or run.outcome == "failed":
-        return Notice(state.word, "Its last words are under Logs, in its errors.", state.role)
+        return "Its last words are under Logs, in its errors."
     if run.outcome == "timed_out":
-        return Notice(
-            state.word, "Resume goes on from its newest checkpoint, with a time limit of its own.", state.role
-        )
-    return None
+        return "Resume goes on from its newest checkpoint, with a time limit of its own."
+    return ""

@@ -204,10 +204,10 @@ def _nvml() -> Any:
 
 @dataclass(frozen=True)
 class Labels:
-    """What people call one run or several; None where several differ."""
+    """What people call one run or several; None where several differ, or where a run keeps its own."""
 
     name: str | None = ""
-    tags: tuple[str, ...] = ()
+    tags: tuple[str, ...] | None = ()
     """Those that all of them have."""
     notes: str | None = ""
 
@@ -223,16 +223,6 @@ class Labels:
         )
 
 
-@dataclass(frozen=True)
-class LabelChange:
-    """What one run gets; None where it keeps what it has."""
-
-    run_id: str
-    name: str | None
-    tags: list[str] | None
-    notes: str | None
-
-
 def shared_labels(runs: Sequence[RunRecord]) -> Labels:
     """What the runs have in common."""
     names, notes = {run.run_name for run in runs}, {run.notes for run in runs}
@@ -243,20 +233,18 @@ def shared_labels(runs: Sequence[RunRecord]) -> Labels:
     )
 
 
-def changes_for(runs: Sequence[RunRecord], before: Labels, after: Labels) -> list[LabelChange]:
-    """What each run gets. Tags that are not shared by all stay where they are."""
-    made = []
+def changes_for(runs: Sequence[RunRecord], before: Labels, after: Labels) -> dict[str, Labels]:
+    """What each run gets, by its id. Tags that are not shared by all stay where they are."""
+    shared, wanted = before.tags or (), after.tags or ()
+    made = {}
     for run in runs:
-        tags = list(dict.fromkeys([*(tag for tag in run.tags if tag not in before.tags), *after.tags]))
-        change = LabelChange(
-            run.run_id,
+        tags = tuple(dict.fromkeys([*(tag for tag in run.tags if tag not in shared), *wanted]))
+        made[run.run_id] = Labels(
             after.name if after.name != before.name else None,
-            tags if after.tags != before.tags and tags != run.tags else None,
+            tags if wanted != shared and list(tags) != run.tags else None,
             after.notes if after.notes != before.notes else None,
         )
-        if change != LabelChange(run.run_id, None, None, None):
-            made.append(change)
-    return made
+    return {run_id: one for run_id, one in made.items() if one != Labels(None, None, None)}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import ClassVar
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication, QResizeEvent
@@ -114,7 +113,7 @@ class ArtifactList(QTreeWidget):
 class ArtifactsView(RunView):
     """The tree on the left; what is chosen on the right."""
 
-    title: ClassVar[str] = "Artifacts"
+    title = "Artifacts"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

@@ -7,7 +7,7 @@ import sys
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from PySide6.QtCore import QProcess
 from PySide6.QtGui import QKeySequence, QShortcut
@@ -180,7 +180,7 @@ class RunLinks(RunView):
 class ChartsView(CurvesView, RunView):
     """Smoothing, the axis and a search above; the charts below; one of them large when asked for."""
 
-    title: ClassVar[str] = "Charts"
+    title = "Charts"
 
     def __init__(self, context: Context) -> None:
         self._summary: EvalSummary | None = None

@@ -32,7 +32,8 @@ class CompareTableView(QTableWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._groups: list[Group] = []
+        self._table = CompareTable((), ())
+        self._groups: Sequence[Group] = ()
         self._hidden: set[str] = set()
         self.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
         self.setSelectionBehavior(QTableWidget.SelectionBehavior.SelectRows)
@@ -50,7 +51,7 @@ class CompareTableView(QTableWidget):
     def show_table(self, table: CompareTable, groups: Sequence[Group]) -> None:
         """Renew the rows; what was hidden stays so."""
         self.blockSignals(True)
-        self._groups = list(groups)
+        self._table, self._groups = table, groups
         self.setColumnCount(len(table.columns))
         self.setHorizontalHeaderLabels(list(table.columns))
         self._header.setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
@@ -87,12 +88,8 @@ class CompareTableView(QTableWidget):
         self.shown_changed.emit()
 
     def _recolour(self) -> None:
-        self.blockSignals(True)
-        for place, group in enumerate(self._groups):
-            item = self.item(place, 0)
-            if item is not None:
-                item.setIcon(_dot(line_colour(group.colour)))
-        self.blockSignals(False)
+        if self._groups:
+            self.show_table(self._table, self._groups)
 
 
 def _dot(colour: QColor) -> QIcon:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import ClassVar
 
 from PySide6.QtCore import Signal
 from PySide6.QtGui import (
@@ -125,15 +124,12 @@ class LogView(FixedText):
     def _mark(self) -> None:
         found: list[QTextEdit.ExtraSelection] = []
         block = self.firstVisibleBlock()
-        wanted = self._sought.casefold()
-        for _ in range(_LINES_MARKED if wanted else 0):
+        wanted = re.compile(re.escape(self._sought), re.IGNORECASE)
+        for _ in range(_LINES_MARKED if self._sought else 0):
             if not block.isValid():
                 break
-            text = block.text().casefold()
-            at = text.find(wanted)
-            while at >= 0:
-                found.append(self._selection(block.position() + at, len(wanted)))
-                at = text.find(wanted, at + len(wanted))
+            for match in wanted.finditer(block.text()):
+                found.append(self._selection(block.position() + match.start(), len(match[0])))
             block = block.next()
         self.setExtraSelections(found)
 
@@ -150,7 +146,7 @@ class LogView(FixedText):
 class LogsView(RunView):
     """One log at a time: output, errors, events or the supervisor's."""
 
-    title: ClassVar[str] = "Logs"
+    title = "Logs"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -283,7 +279,7 @@ class JsonColours(QSyntaxHighlighter):
 class ConfigView(RunView):
     """The command that starts the same run, the file, and the payload."""
 
-    title: ClassVar[str] = "Config"
+    title = "Config"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)

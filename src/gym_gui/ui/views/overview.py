@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models.hud import shows_frames
 from gym_gui.models.run_files import RunFacts, computed_by, summary_of
-from gym_gui.models.words import is_evaluation
+from gym_gui.models.words import is_evaluation, state_of
 from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.overview import headlines, notice
@@ -27,7 +25,7 @@ _CLOCK_MS = 1000
 class LiveView(RunView):
     """The picture or the grid, as large as the window allows."""
 
-    title: ClassVar[str] = "Live"
+    title = "Live"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -54,7 +52,7 @@ class LiveView(RunView):
 class OverviewView(RunView):
     """Numbers, the live picture beside the return, and the curves that are worth a look."""
 
-    title: ClassVar[str] = "Overview"
+    title = "Overview"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -155,12 +153,11 @@ class OverviewView(RunView):
         self.cards.show_headlines(headlines(self.run, self.charts.per_step(), self._summary))
 
     def _show_notice(self, run: RunRecord) -> None:
-        told = notice(run)
-        self.notice.setVisible(told is not None)
-        if told is not None:
-            self._notice_title.setText(told.title)
-            self.notice_text.setText(told.text)
-            restyle(self._notice_title, role={"bad": "error"}.get(told.role, told.role))
+        text, state = notice(run), state_of(run)
+        self.notice.setVisible(bool(text))
+        self._notice_title.setText(state.word)
+        self.notice_text.setText(text)
+        restyle(self._notice_title, role={"bad": "error"}.get(state.role, state.role))
 
     def _take_summary(self, summary: EvalSummary | None) -> None:
         if summary is not None and summary != self._summary:
