@@ -236,9 +236,7 @@ class Window(QMainWindow):
             newest = self.context.runs.group(self.context.runs.group_keys()[0])
             if newest is not None:
                 self.select_run(newest.first.run_id)
-                self.panel.list.setFocus()
-        if self.page.run is None:
-            self._show_empty()
+        self._show_empty()
 
     def _runs_found(self, records: Sequence[RunRecord]) -> None:
         """Runs that somebody looked for. Those that are known may be newer than what was found."""
@@ -314,8 +312,7 @@ class Window(QMainWindow):
 
     def _daemon_changed(self, state: str) -> None:
         self.status.show_daemon(state, self.context.link.reason)
-        if self.page.run is None:
-            self._show_empty()
+        self._show_empty()
 
     def _train_first(self) -> None:
         self.empty.set_busy(True)

@@ -191,11 +191,6 @@ class ResumeForm(PolicyFileForm[CheckpointFacts]):
         ]
         super().__init__(source, fields, rows)
         self._free = free
-        self._params = FormState([])
-
-    @property
-    def params(self) -> FormState:
-        return self._params
 
     def read(self, named: str) -> CheckpointFacts:
         catalog = self.source.catalog
@@ -220,10 +215,10 @@ class ResumeForm(PolicyFileForm[CheckpointFacts]):
         """Offer what may differ: of a checkpoint little, of a model, with which training begins anew, all."""
         algo, facts = self.algo(), self.facts
         if not algo or facts is None:
-            self._params = FormState([])
+            self.params = FormState([])
             return
         free = self._free if facts.step is not None else ()
-        self._params = parameter_state(self.source.catalog, algo, facts.args, free)
+        self.params = parameter_state(self.source.catalog, algo, facts.args, free)
 
     def env_id(self) -> str:
         return (self.facts.env_id if self.facts and self.facts.env_id else "") or self.run.said("env_id")
@@ -350,15 +345,12 @@ class ScriptForm(ChoosingForm[Mapping[str, Any]]):
             own = any(found["path"] == one["path"] for one in self.scripts)
             self.run.put("script", found["name"] if own else found["path"])
             self.sheet.forget(found["path"])
+        self.params = self.sheet.state(self.algorithm) if self.algorithm else FormState([])
 
     @property
     def algorithm(self) -> str:
         """The path of a file that is an algorithm on the training kit, whose parameters are known."""
         return str(self.head["path"]) if self.head.get("algorithm") else ""
-
-    @property
-    def params(self) -> FormState:
-        return self.sheet.state(self.algorithm) if self.algorithm else super().params
 
     @property
     def head(self) -> Mapping[str, Any]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gym_gui.models.form_choices import EnvironmentList, ListRow, StageTable, policy_row
-from gym_gui.models.form_state import Field, FormState, show_seeds
+from gym_gui.models.form_state import Field, show_seeds
 from gym_gui.models.run_settings import RunSettings, json_object, load_settings
 from gym_gui.ui.presenters.choosing_forms import PolicyForm, ResumeForm, ScriptForm
 from gym_gui.ui.presenters.form import FormPresenter, FormSource, Group, ParameterSheet
@@ -53,10 +53,6 @@ class TrainForm(FormPresenter):
         self.choose(self.algorithms[0])
 
     @property
-    def params(self) -> FormState:
-        return self.sheet.state(self.algo)
-
-    @property
     def environments(self) -> EnvironmentList:
         """What there is for the chosen algorithm."""
         return self.environments_of(self.algo)
@@ -67,7 +63,7 @@ class TrainForm(FormPresenter):
 
     def choose(self, algo: str) -> None:
         """Another algorithm: its own budget, and an environment that fits it if the last one does not."""
-        self.algo = algo
+        self.algo, self.params = algo, self.sheet.state(algo)
         self.run.set_default("total_timesteps", self.source.catalog.default_timesteps(algo))
         now = self.environments.find(self.run.said("env_id"))
         if now is not None and not now.fits:

@@ -108,12 +108,9 @@ class FormPresenter(ABC):
     def __init__(self, source: FormSource, fields: Iterable[Field]) -> None:
         self.source = source
         self.run = FormState([*fields, *ALL])
-        self._environments: dict[str, EnvironmentList] = {}
-
-    @property
-    def params(self) -> FormState:
+        self.params = FormState([])
         """The parameters of the algorithm, where the form has any."""
-        return FormState([])
+        self._environments: dict[str, EnvironmentList] = {}
 
     @abstractmethod
     def asked(self, settings: RunSettings) -> dict[str, Any]:

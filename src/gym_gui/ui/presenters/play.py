@@ -188,14 +188,8 @@ class Closed:
 
 
 News = Opened | Seen | Running | Refusal | Closed
-
-
-@dataclass(frozen=True)
-class Row:
-    """A name and a value."""
-
-    name: str
-    value: str
+Row = tuple[str, str]
+"""A name and a value."""
 
 
 @dataclass(frozen=True)
@@ -223,15 +217,15 @@ def observation_rows(observation: Any, name: str = "") -> list[Row]:
     if isinstance(observation, dict):
         return [row for part, value in observation.items() for row in observation_rows(value, str(part))]
     if not isinstance(observation, list):
-        return [Row(name or "value", number(observation))]
+        return [(name or "value", number(observation))]
     sizes = _sizes(observation)
     if len(sizes) > 1:
-        return [Row(name or "array", " × ".join(map(str, sizes)))]
+        return [(name or "array", " × ".join(map(str, sizes)))]
     shown = [
-        Row(f"{name} {place}".strip(), number(value)) for place, value in enumerate(observation[:_MOST_ROWS])
+        (f"{name} {place}".strip(), number(value)) for place, value in enumerate(observation[:_MOST_ROWS])
     ]
     left = len(observation) - len(shown)
-    return [*shown, Row("…", f"{left} more")] if left else shown
+    return [*shown, ("…", f"{left} more")] if left else shown
 
 
 def bars(following: dict[str, Any], actions: Sequence[int]) -> list[Bar]:
@@ -361,12 +355,12 @@ class PlayPresenter:
             by = "policy" if message["by"] == "policy" else "you"
             action = f"{self.space.name(message['action'])} · {by}"
         return [
-            Row("Step", words.steps(message.get("step", 0)) if message else "–"),
-            Row("Return", words.number(message.get("return", 0.0)) if message else "–"),
-            Row("Reward", number(message["reward"]) if "reward" in message else "–"),
-            Row("Action", action),
-            Row("Seed", "–" if self.seed is None else str(self.seed)),
-            Row("Episode", str(self._begun) if self._begun else "–"),
+            ("Step", words.steps(message.get("step", 0)) if message else "–"),
+            ("Return", words.number(message.get("return", 0.0)) if message else "–"),
+            ("Reward", number(message["reward"]) if "reward" in message else "–"),
+            ("Action", action),
+            ("Seed", "–" if self.seed is None else str(self.seed)),
+            ("Episode", str(self._begun) if self._begun else "–"),
         ]
 
     def observation(self) -> list[Row]:

@@ -134,10 +134,7 @@ class ArtifactsView(RunView):
             do=lambda: self.context.open_form("resume", {"checkpoint": str(self._chosen_path())}),
         )
         self._timer = timer(self, _LOOK_MS, self._look)
-        self._build()
         self.files.chosen.connect(self._choose)
-
-    def _build(self) -> None:
         head = hbox((self.total, 1), self.open_run)
         tree = Card(head, (self.files, 1))
         row = hbox(self.evaluate, self.resume, self.open_here, self.copy, 1)

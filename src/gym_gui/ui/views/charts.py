@@ -45,7 +45,7 @@ class CurvesView(View):
         self._lines: dict[str, Any] = {}
         """What the maker has made of each metric."""
         self.bar = ChartOptionsBar(context.settings)
-        maker.tags_changed.connect(lambda _: self._lay_out())
+        maker.tags_changed.connect(self._lay_out)
         maker.ready.connect(self._show_lines)
         self.bar.changed.connect(self._lay_out)
         grid.looked.connect(self._want)

@@ -122,10 +122,6 @@ class CompareView(CurvesView):
         self.average = Button("Mean of seeds", role="chip", checkable=True)
         self.average.setChecked(True)
         self.table = CompareTableView()
-        self._build()
-        self._connect()
-
-    def _build(self) -> None:
         head = hbox(self.heading, (self.state, 1), self.back, spacing=SPACE[2])
         self.bar.row.addWidget(self.average)
         below = Card(label("Differences", "strong"), (self.table, 1))
@@ -138,9 +134,7 @@ class CompareView(CurvesView):
             margins=(SPACE[4], SPACE[3], SPACE[4], SPACE[2]),
             spacing=SPACE[2],
         )
-        self.large = LargeChart(self.context, self, split)
-
-    def _connect(self) -> None:
+        self.large = LargeChart(context, self, split)
         self.back.clicked.connect(self.closed)
         self.average.toggled.connect(lambda _: self._regroup())
         self.grid.enlarge.connect(self.large.open_chart)

@@ -159,10 +159,6 @@ class LogsView(RunView):
         self.streams = {one: _chip(words) for one, words in STREAMS.items()}
         self.follow, self.wrap = _chip("Follow"), _chip("Wrap lines")
         self._timer = timer(self, _PAUSE_MS, self._take, once=True)
-        self._build()
-        self._connect()
-
-    def _build(self) -> None:
         self._which = QButtonGroup(self)
         for chip in self.streams.values():
             self._which.addButton(chip)
@@ -175,8 +171,6 @@ class LogsView(RunView):
         vbox(row, (self.view, 1), self.about, on=self, margins=(SPACE[4], SPACE[3], SPACE[4], SPACE[1]))
         self.streams["stdout"].setChecked(True)
         self.follow.setChecked(True)
-
-    def _connect(self) -> None:
         self._which.buttonClicked.connect(lambda _: self._open())
         self.search.textChanged.connect(self._seek)
         self.search.returnPressed.connect(lambda: self.view.find_next())
