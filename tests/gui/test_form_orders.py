@@ -11,8 +11,7 @@ import pytest
 
 from gym_gui.models.command_line import command_of
 from gym_gui.ui.presenters.cleanrl_forms import CleanRLForms, TrainForm
-from gym_gui.ui.presenters.form_check import check_order
-from gym_gui.ui.presenters.form_page import read_page
+from gym_gui.ui.presenters.form_page import check_order, read_page
 from gym_gui.ui.workers import presenter_for
 from mosaic.contract.capabilities import find_worker
 from mosaic.contract.errors import UserError

@@ -21,7 +21,7 @@ from mosaic.contract.capabilities import (
 from mosaic.contract.errors import UserError
 from mosaic.contract.paths import named_path
 
-F = TypeVar("F", PolicyFacts, CheckpointFacts)
+F = TypeVar("F", bound=PolicyFacts | CheckpointFacts)
 
 PLAYING = (
     Field("batch_size", "int", 50, "results are written after each", "Episodes per batch", minimum=1),
@@ -35,7 +35,7 @@ PLAYING = (
 SWITCHES = (
     Field("repeat", "bool", False, label="Repeat until it is cancelled"),
     Field("deterministic", "bool", True, label="Take the best action, draw none"),
-    Field("video", "bool", False, label="Record videos of some episodes"),
+    Field("capture_video", "bool", False, label="Record videos of some episodes"),
 )
 FINISH, EXTEND, TOTAL = HOW = ("finish", "extend", "total")
 HOW_WORDS = {
@@ -159,18 +159,14 @@ class PolicyForm(PolicyFileForm[PolicyFacts]):
         return f"Play {self.run.whole('episodes') or self.run.whole('batch_size'):,} episodes"
 
     def asked(self, settings: RunSettings) -> dict[str, Any]:
-        run, same = self.run, ("gamma", "seed", "num_envs", "max_episode_steps", "max_seconds")
+        how = {one.name: self.run.value(one.name) for one in (*PLAYING, *SWITCHES)}
         return {
+            **how,
             "policy": self.chosen(),
-            "episodes": run.whole("episodes") or run.whole("batch_size"),
-            "batch_size": run.whole("batch_size"),
-            "repeat": run.is_on("repeat"),
-            "deterministic": run.is_on("deterministic"),
+            "episodes": how["episodes"] or how["batch_size"],
             "env_id": None if self.locked else self.env_id(),
             "algo": self.algo() if self.asks_algo else None,
-            "capture_video": run.is_on("video"),
             "var": self.source.var,
-            **{name: run.value(name) for name in same},
         }
 
 

@@ -153,7 +153,7 @@ class FormPresenter(ABC):
     def needs(self) -> Iterator[tuple[str, str]]:
         """Optional sets, each with what asks for it."""
         yield self.source.extra_of(self.env_id()), self.env_id()
-        if any(self.is_on(name) for name in ("video", "capture_video")):
+        if self.is_on("capture_video"):
             yield "video", "Recording a video"
         if self.is_on("wandb"):
             yield "wandb", "Tracking with Weights & Biases"

@@ -16,8 +16,7 @@ from gym_gui.models.form_choices import Requirement, installed_sets
 from gym_gui.models.run_settings import about_naming, about_resources
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form import ChoosingForm, FormPresenter, Order, speed_of
-from gym_gui.ui.presenters.form_check import CheckReport, check_order
-from gym_gui.ui.presenters.form_page import AlgorithmPage
+from gym_gui.ui.presenters.form_page import AlgorithmPage, CheckReport, check_order
 from gym_gui.ui.run_actions import submit_all
 from gym_gui.ui.widgets.basics import drop, fill, label, stacked, vbox
 from gym_gui.ui.widgets.fields.layouts import FormColumns, ScrollColumn

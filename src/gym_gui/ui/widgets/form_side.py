@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QTabBar, QWidget
 
 from gym_gui.services.tasks import Notifications
 from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.form_check import CheckReport
-from gym_gui.ui.presenters.form_page import AlgorithmPage, Section
+from gym_gui.ui.presenters.form_page import AlgorithmPage, CheckReport, Section
 from gym_gui.ui.widgets.basics import (
     PAGE,
     Button,
