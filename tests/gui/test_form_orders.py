@@ -293,18 +293,18 @@ def test_parameters_stand_in_groups_and_say_what_is_set(form: TrainForm) -> None
 def test_the_page_of_an_algorithm_is_cut_to_what_helps(form: TrainForm) -> None:
     page = read_page(form.source.catalog, "ppo")
     assert "proximal policy optimisation" in page.text
-    assert [one.title for one in page.sections] == [
+    assert list(page.sections) == [
         "When to use it",
         "Parameters that matter",
         "Details that matter",
     ]
-    points = [point for one in page.sections for point in one.points]
+    points = [point for one in page.sections.values() for point in one]
     assert all(not set("|") & set(point) and "](" not in point for point in (page.text, *points))
     assert page.picture is not None and page.picture.is_file()
     assert any(line.startswith("CartPole-v1: 500.00 ± 0.00 after 500,000 steps") for line in page.results)
     for algo in form.algorithms:
         page = read_page(form.source.catalog, algo)
-        assert page.text and all(one.points for one in page.sections)
+        assert page.text and all(page.sections.values())
 
 
 def test_a_purpose_without_a_form_is_refused(tmp_path: Path) -> None:

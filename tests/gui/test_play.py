@@ -241,4 +241,4 @@ def test_a_run_without_a_policy_is_told_so(view: PlayView, tmp_path: Path, qtbot
     assert not PlayView.wanted(run, read_facts(run))
     view.show_run(run)
     view.enter()
-    qtbot.waitUntil(lambda: "no policy yet" in view.start.text, timeout=MILLISECONDS)
+    qtbot.waitUntil(lambda: "no policy yet" in view.start.text.text(), timeout=MILLISECONDS)

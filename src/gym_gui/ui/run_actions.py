@@ -75,7 +75,7 @@ class RunActions(QObject):
             "evaluate": lambda: self._context.open_form("policy", named),
             "resume_training": lambda: self._context.open_form("resume", named),
             "change": lambda: self._context.open_form("train", {"config": run.config}),
-            "folder": lambda: self.open_folder(run),
+            "folder": lambda: open_path(Path(run.run_dir), self._context.notifications),
             "copy_id": lambda: self.copy_ids(meant),
         }
         doing[name]()
@@ -118,19 +118,14 @@ class RunActions(QObject):
         self.submit([again_config(run.config, run.run_id) for run in runs])
 
     def train_again(self) -> None:
-        """The last configuration that was trained, without a form."""
-        configs = self.last_configs()
-        if configs:
-            self.submit(configs)
-
-    def last_configs(self) -> list[dict[str, Any]]:
-        """What was trained last from here; else the newest training that there is."""
+        """What was trained last from here, without a form; else the newest training that there is."""
         kept = self._context.settings.get(_LAST)
-        if kept:
-            return list(kept)
         newest = next((run for run in self._context.runs if not is_evaluation(run)), None)
         group = self._context.runs.group_of(newest.run_id) if newest else None
-        return [again_config(run.config, run.run_id) for run in group.runs.values()] if group else []
+        if kept:
+            self.submit(kept)
+        elif group:
+            self.again(list(group.runs.values()))
 
     def train_first(self, failed: Callable[[Exception], object]) -> None:
         """The training of the empty window, with its picture on."""
@@ -160,9 +155,6 @@ class RunActions(QObject):
         what = f"{len(runs)} runs of {title} are queued" if len(runs) > 1 else f"{title} is queued"
         self._context.notifications.tell(f"{what}.", "good")
         self.queued.emit(runs[0].run_id)
-
-    def open_folder(self, run: RunRecord) -> None:
-        open_path(Path(run.run_dir), self._context.notifications)
 
     def open_log(self) -> None:
         open_path(self._context.link.var / "logs" / "gym_gui.log", self._context.notifications)

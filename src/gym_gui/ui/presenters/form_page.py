@@ -29,20 +29,13 @@ _PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 
 
 @dataclass(frozen=True)
-class Section:
-    """A heading and the points under it, as Markdown."""
-
-    title: str
-    points: tuple[str, ...]
-
-
-@dataclass(frozen=True)
 class AlgorithmPage:
     """What is shown beside the form."""
 
     text: str
     """What it is, as Markdown."""
-    sections: tuple[Section, ...] = ()
+    sections: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The points under each heading, as Markdown."""
     results: tuple[str, ...] = ()
     """What it has reached, a line for each environment."""
     picture: Path | None = None
@@ -60,7 +53,7 @@ def read_page(catalog: FormCatalog, algo: str) -> AlgorithmPage:
     picture = _PICTURE.search(results)
     return AlgorithmPage(
         text=intro,
-        sections=tuple(Section(title, _points(found[title])) for title in _KEPT if title in found),
+        sections={title: _points(found[title]) for title in _KEPT if title in found},
         results=tuple(
             f"{env}: {reached} after {steps} steps" for env, steps, reached, *_ in _rows(results)[1:]
         ),
@@ -180,10 +173,11 @@ def check_order(
     except MosaicError as error:
         module = error.module if isinstance(error, UntrustedModuleError) else ""
         return CheckReport(False, "something is wrong", str(error), untrusted=module)
+    resumed = summary.get("resumed_from") or {}
     return CheckReport(
         ok=True,
         headline=_headline(configs, summary, speed),
-        sentence=_explanation(summary),
+        sentence=" ".join(filter(None, [resumed.get("explanation"), summary.get("warning")])),
         facts=tuple(_facts(summary)),
         changes=tuple(_changes(summary)),
         configs=tuple(configs),
@@ -218,12 +212,6 @@ def _time(seconds: float) -> str:
     if seconds < 5400:
         return f"{round(seconds / 60)} min"
     return f"{seconds / 3600:.1f} h"
-
-
-def _explanation(summary: Mapping[str, Any]) -> str:
-    resumed = summary.get("resumed_from")
-    told = [resumed["explanation"] if resumed else "", summary.get("warning", "")]
-    return " ".join(filter(None, told))
 
 
 def _facts(summary: Mapping[str, Any]) -> list[Fact]:

@@ -47,23 +47,19 @@ class PlayStart(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self._title = label("", "title", wraps=True)
-        self._text = label("", "dim", selectable=True, wraps=True)
+        self.text = label("", "dim", selectable=True, wraps=True)
         self._busy = QProgressBar()
         self._busy.setTextVisible(False)
         self.go = Button("Play this policy", role="primary", do=self.asked)
         # A column of its own gives wrapped text its height; aligned parts would get that of one line.
         middle = QWidget()
         middle.setFixedWidth(_WIDTH)
-        column = vbox(self._title, self._text, self._busy, on=middle, spacing=SPACE[2])
-        for part in (self._title, self._text):
+        column = vbox(self._title, self.text, self._busy, on=middle, spacing=SPACE[2])
+        for part in (self._title, self.text):
             part.setAlignment(Qt.AlignmentFlag.AlignCenter)
         column.addWidget(self.go, 0, Qt.AlignmentFlag.AlignHCenter)
         # Not by an alignment, which asks for the height that the text has in the whole width.
         vbox(1, hbox(1, middle, 1), 2, on=self, margins=None)
-
-    @property
-    def text(self) -> str:
-        return self._text.text()
 
     def show_state(self, presenter: PlayPresenter, found: Sequence[PolicyChoice] | None) -> None:
         """`found`: the policies there are; None while that is not known yet."""
@@ -73,8 +69,8 @@ class PlayStart(QWidget):
             if found is not None and not found:
                 text = "This run has left no policy yet: wait for its first checkpoint."
         self._title.setText(_TITLES.get(presenter.phase, ""))
-        self._text.setText(text)
-        restyle(self._text, role=role)
+        self.text.setText(text)
+        restyle(self.text, role=role)
         loading = presenter.phase == "loading"
         self._busy.setVisible(loading)
         # Without an end the bar moves by a timer of its own, which has no place in a hidden tab.
