@@ -61,13 +61,9 @@ class RunPage(QWidget):
         self._late = timer(self, _LATE_MS, self._show_tabs, once=True)
         self._make_header()
         self._make_bar()
-        vbox(
-            vbox(self.header, self.bar, margins=(SPACE[4], SPACE[3], SPACE[4], 0), spacing=SPACE[0]),
-            vbox(line(), margins=(SPACE[4], 0, SPACE[4], 0)),
-            (self._stack, 1),
-            on=self,
-            spacing=0,
-        )
+        head = vbox(self.header, self.bar, margins=(SPACE[4], SPACE[3], SPACE[4], 0), spacing=SPACE[0])
+        rule = vbox(line(), margins=(SPACE[4], 0, SPACE[4], 0))
+        vbox(head, rule, (self._stack, 1), on=self, spacing=0)
 
     def _make_header(self) -> None:
         self.header = RunHeader()
@@ -116,14 +112,8 @@ class RunPage(QWidget):
     def show_header(self) -> None:
         """Say anew how the run and its group are."""
         if self.run is not None:
-            told = header_words(
-                self.run,
-                self._meant(),
-                self._group(),
-                bool(self._marked),
-                self._facts,
-                self._context.runs.get,
-            )
+            marked, find = bool(self._marked), self._context.runs.get
+            told = header_words(self.run, self._meant(), self._group(), marked, self._facts, find)
             self.header.show_words(told, self.run.run_id)
 
     def set_marked(self, runs: Sequence[RunRecord]) -> None:

@@ -81,8 +81,7 @@ class Window(QMainWindow):
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.splitter.addWidget(self.panel)
         self.splitter.addWidget(self.middle)
-        self.splitter.setCollapsible(0, False)
-        self.splitter.setCollapsible(1, False)
+        self.splitter.setChildrenCollapsible(False)
         self.splitter.setStretchFactor(1, 1)
         self.splitter.setHandleWidth(1)
         self.cover = Cover(self.context, self.splitter, self.page)
@@ -324,10 +323,9 @@ class Window(QMainWindow):
 
     def _run_commands(self) -> list[Found]:
         """What can be done with the run that is shown."""
-        shown, offers = self.page.run, self.page.header.offers()
-        return (
-            [Found(f"{_RUN}{name}", text, title_of(shown)) for name, text in offers.items()] if shown else []
-        )
+        title = title_of(self.page.run) if self.page.run else ""
+        offers = self.page.header.offers() if self.page.run else {}
+        return [Found(f"{_RUN}{name}", text, title) for name, text in offers.items()]
 
     def _found(self, found: Found) -> None:
         if found.is_run:

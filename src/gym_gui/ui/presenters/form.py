@@ -166,10 +166,8 @@ class FormPresenter(ABC):
         """The environments as an algorithm sees them now."""
         if algo not in self._environments:
             source = self.source
-            offered = trainable(source.environments, source.misfits)
-            self._environments[algo] = environments_for(
-                offered, source.misfits.get(algo, {}), source.installed
-            )
+            offered, misfits = trainable(source.environments, source.misfits), source.misfits.get(algo, {})
+            self._environments[algo] = environments_for(offered, misfits, source.installed)
         return self._environments[algo]
 
     def trust(self, module: str) -> None:

@@ -103,17 +103,12 @@ def _scores(run: RunRecord, summary: EvalSummary | None) -> list[Headline]:
     low, high = overall.interval
     of = f"of {words.steps(target)}" if target else "until it is stopped"
     batches = f"{of} · batch {words.steps(overall.batch)}"
+    number = words.number
+    spread = f"± {number(overall.std)} · {number(overall.min)} to {number(overall.max)}"
+    middle = f"middle half {number(overall.iqm)} · median {number(overall.median)}"
     return [
-        Headline(
-            "Mean return",
-            words.number(overall.mean),
-            f"± {words.number(overall.std)} · {words.number(overall.min)} to {words.number(overall.max)}",
-        ),
-        Headline(
-            "95 % interval of it",
-            f"{words.number(low)} – {words.number(high)}",
-            f"middle half {words.number(overall.iqm)} · median {words.number(overall.median)}",
-        ),
+        Headline("Mean return", number(overall.mean), spread),
+        Headline("95 % interval of it", f"{number(low)} – {number(high)}", middle),
         Headline("Episodes", words.steps(overall.episodes), batches),
     ]
 

@@ -86,9 +86,8 @@ class ActionSpace(Choices):
     def __init__(self, space: Mapping[str, Any]) -> None:
         super().__init__(space)
         count = int(space.get("n", 0)) if self.discrete else 0
-        self.choices = (
-            tuple(self._choice(number) for number in range(count)) if count <= _MOST_BUTTONS else ()
-        )
+        buttons = count if count <= _MOST_BUTTONS else 0
+        self.choices = tuple(map(self._choice, range(buttons)))
         self._shape: list[int] = []
         self.fields = () if self.choices else tuple(self._fields(space, count))
 
@@ -221,10 +220,9 @@ def observation_rows(observation: Any, name: str = "") -> list[Row]:
     sizes = _sizes(observation)
     if len(sizes) > 1:
         return [(name or "array", " × ".join(map(str, sizes)))]
-    shown = [
-        (f"{name} {place}".strip(), number(value)) for place, value in enumerate(observation[:_MOST_ROWS])
-    ]
-    left = len(observation) - len(shown)
+    few = observation[:_MOST_ROWS]
+    shown = [(f"{name} {place}".strip(), number(value)) for place, value in enumerate(few)]
+    left = len(observation) - len(few)
     return [*shown, ("…", f"{left} more")] if left else shown
 
 
@@ -312,9 +310,8 @@ class PlayPresenter:
         self.phase = "ended" if seen.last else "playing"
         if seen.last:
             done = message["episode"]
-            episode = Episode(
-                self._begun, int(done["seed"]), float(done["return"]), int(done["length"]), seen.yours
-            )
+            total, length = float(done["return"]), int(done["length"])
+            episode = Episode(self._begun, int(done["seed"]), total, length, seen.yours)
             self.episodes = [episode, *self.episodes[: _MOST_EPISODES - 1]]
 
     @property
@@ -342,10 +339,8 @@ class PlayPresenter:
         episode = self.episodes[0]
         truncated = self.seen is not None and self.seen.message["truncated"]
         how = "was truncated" if truncated else "ended"
-        return (
-            f"Episode {episode.number} {how} after {words.steps(episode.length)} steps, "
-            f"return {words.number(episode.total)}."
-        )
+        length, total = words.steps(episode.length), words.number(episode.total)
+        return f"Episode {episode.number} {how} after {length} steps, return {total}."
 
     def numbers(self) -> list[Row]:
         """Step, return, reward, action, seed."""

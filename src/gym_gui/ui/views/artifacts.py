@@ -126,13 +126,8 @@ class ArtifactsView(RunView):
         self.open_run = Button("Open folder", "Ctrl+Shift+O", do=lambda: self._open(Path(self.run.run_dir)))
         self.open_here = Button("Show in folder", do=lambda: self._open(self._chosen_path().parent))
         self.copy = Button("Copy path", do=self._copy)
-        self.evaluate = Button(
-            "Evaluate", do=lambda: self.context.open_form("policy", {"policy": str(self._chosen_path())})
-        )
-        self.resume = Button(
-            "Resume from it",
-            do=lambda: self.context.open_form("resume", {"checkpoint": str(self._chosen_path())}),
-        )
+        self.evaluate = Button("Evaluate", do=lambda: self._open_form("policy", "policy"))
+        self.resume = Button("Resume from it", do=lambda: self._open_form("resume", "checkpoint"))
         self._timer = timer(self, _LOOK_MS, self._look)
         self.files.chosen.connect(self._choose)
         head = hbox((self.total, 1), self.open_run)
@@ -199,6 +194,9 @@ class ArtifactsView(RunView):
             self.player.open(self._chosen_path())
         elif not film:
             self.player.close_film()
+
+    def _open_form(self, purpose: str, key: str) -> None:
+        self.context.open_form(purpose, {key: str(self._chosen_path())})
 
     def _open(self, folder: Path) -> None:
         open_path(folder, self.context.notifications)

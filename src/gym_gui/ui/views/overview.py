@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy
 
 from gym_gui.context import Context
 from gym_gui.models.hud import shows_frames
@@ -12,7 +12,7 @@ from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.overview import headlines, notice
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import PAGE, Card, hbox, label, restyle, scrolled, vbox
+from gym_gui.ui.widgets.basics import PAGE, Card, column_of, hbox, label, restyle, scrolled, vbox
 from gym_gui.ui.widgets.chart import LargeChart
 from gym_gui.ui.widgets.live_panel import LivePanel
 from gym_gui.ui.widgets.overview_charts import HeadlineCards, OverviewCharts
@@ -78,18 +78,9 @@ class OverviewView(RunView):
         for half in (self.live_card, self.charts.main):
             # Both take half of the room, whatever is in them.
             half.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        page = QWidget()
-        vbox(
-            self.notice,
-            self.cards,
-            self.computed,
-            (hbox((self.live_card, 1), (self.charts.main, 1), spacing=SPACE[2]), 3),
-            (self.charts.below, 2),
-            on=page,
-            margins=PAGE,
-            spacing=SPACE[2],
-        )
-        area = scrolled(page)
+        halves = hbox((self.live_card, 1), (self.charts.main, 1), spacing=SPACE[2])
+        parts = (self.notice, self.cards, self.computed, (halves, 3), (self.charts.below, 2))
+        area = scrolled(column_of(*parts, margins=PAGE, spacing=SPACE[2]))
         vbox(area, on=self)
         self.large = LargeChart(self.context, self, area, SPACE[4], SPACE[3])
 

@@ -178,13 +178,8 @@ class PlayView(RunView):
         policy = self._found[self._policies.currentIndex()]
         self._end_session()
         self.presenter = PlayPresenter("loading")
-        self.play = Play(
-            policy.path,
-            policy.folder,
-            self.context.link.var,
-            deterministic=self._best.isChecked(),
-            seed=_FIRST_SEED,
-        )
+        var, best = self.context.link.var, self._best.isChecked()
+        self.play = Play(policy.path, policy.folder, var, deterministic=best, seed=_FIRST_SEED)
         self.play.arrived.connect(self._take_news)
         self.play.go_on(self.stage.controls.keep.isChecked())
         self._show()

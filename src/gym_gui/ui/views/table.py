@@ -67,21 +67,10 @@ class TableView(View):
         self._connect()
 
     def _lay_out(self) -> None:
-        first = hbox(
-            (self.filtering, 1),
-            self.columns,
-            self.back,
-            margins=(SPACE[3], SPACE[2], SPACE[3], 0),
-            spacing=SPACE[2],
-        )
-        second = hbox(
-            (self.info, 1),
-            self.label,
-            self.pausing,
-            self.cancel,
-            self.remove,
-            margins=(SPACE[3], SPACE[1], SPACE[3], SPACE[1] + 2),
-        )
+        edge = (SPACE[3], SPACE[2], SPACE[3], 0)
+        first = hbox((self.filtering, 1), self.columns, self.back, margins=edge, spacing=SPACE[2])
+        edge = (SPACE[3], SPACE[1], SPACE[3], SPACE[1] + 2)
+        second = hbox((self.info, 1), self.label, self.pausing, self.cancel, self.remove, margins=edge)
         asking = vbox(self.confirm, self.label_card, margins=(SPACE[3], 0, SPACE[3], 0))
         self._none.setContentsMargins(SPACE[3], SPACE[3], SPACE[3], SPACE[3])
         self._none.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
@@ -210,13 +199,14 @@ class TableView(View):
         total = (self._counts or {}).get(self.filtering.filter.state, shown)
         known = f"{shown:,} of {total:,}" if total > shown else f"{shown:,}"
         self.info.setText(f"{known} run{'s' * (total != 1)}{chosen}{hint}")
-        self.pausing.setText(for_all(can.pausing or "Pause", can.pauses))
-        self.cancel.setText(for_all("Cancel", can.cancels))
-        self.remove.setText(for_all("Remove", can.removes))
-        enabled = (bool(runs), can.pauses > 0, can.cancels > 0, can.removes > 0)
-        buttons = (self.label, self.pausing, self.cancel, self.remove)
-        for one, makes_sense in zip(buttons, enabled, strict=True):
-            one.setEnabled(makes_sense)
+        self.label.setEnabled(bool(runs))
+        for button, word, count in (
+            (self.pausing, can.pausing or "Pause", can.pauses),
+            (self.cancel, "Cancel", can.cancels),
+            (self.remove, "Remove", can.removes),
+        ):
+            button.setText(for_all(word, count))
+            button.setEnabled(count > 0)
         self.chosen_changed.emit(len(runs))
 
     def _open_menu(self, at: QPoint) -> None:
