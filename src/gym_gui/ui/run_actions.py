@@ -64,11 +64,9 @@ class RunActions(QObject):
         """Do what a button or an entry says: with `run`, or with all those that are meant."""
         named = {"run_id": run.run_id, "run_dir": run.run_dir}
         doing: dict[str, Callable[[], None]] = {
-            "pause": lambda: self._each(meant, "EXEC", lambda client, run_id: client.pause(run_id)),
-            "go_on": lambda: self._each(meant, "PAUSE", lambda client, run_id: client.resume(run_id)),
-            "cancel": lambda: self._each(
-                meant, None, lambda client, run_id: client.cancel(run_id, "asked for in the window")
-            ),
+            "pause": lambda: self._each(meant, "EXEC", Client.pause),
+            "go_on": lambda: self._each(meant, "PAUSE", Client.resume),
+            "cancel": lambda: self._each(meant, None, Client.cancel, "asked for in the window"),
             "first": lambda: self.start_next(meant),
             "again": lambda: self.again(meant),
             "remove": lambda: self.remove(meant),
@@ -169,13 +167,13 @@ class RunActions(QObject):
         self._context.notifications.tell(f"{what} removed, {bytes_text(freed)} are free again.", "good")
 
     def _each(
-        self, runs: Sequence[RunRecord], status: str | None, call: Callable[[Client, str], RunRecord]
+        self, runs: Sequence[RunRecord], status: str | None, call: Callable[..., RunRecord], *why: str
     ) -> None:
         """Ask the daemon for something about each of these runs that lives, in this status or in any."""
         ids = [run.run_id for run in runs if not run.ended and status in (None, run.status)]
         link = self._context.link
         self._context.tasks.run(
-            lambda: [call(link.client(), run_id) for run_id in ids], lambda _: None, owner=self
+            lambda: [call(link.client(), run_id, *why) for run_id in ids], lambda _: None, owner=self
         )
 
 

@@ -158,7 +158,8 @@ class Window(QMainWindow):
         """Show all runs as a table, filtered as the list is."""
         self.cover.uncover()
         if self.cover.currentWidget() is self.splitter:
-            self.table.show_filter(self.panel.filtering.filter, ())
+            self.table.filtering.set_filter(self.panel.filtering.filter)
+            self.table.view.select(())
             self.cover.show_table(self.table)
             self._look_for()
             self.table.view.select(self.panel.list.chosen_ids())

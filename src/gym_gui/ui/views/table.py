@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QResizeEvent
@@ -113,17 +113,11 @@ class TableView(View):
         if self._visible:
             self.leave()
 
-    def show_filter(self, wanted: RunFilter, run_ids: Sequence[str]) -> None:
-        """Filter as the list does, and choose what is chosen there."""
-        self.filtering.set_filter(wanted)
-        self.view.select(run_ids)
-
     def update_groups(self, groups: set[str]) -> None:
         """These groups of the book are new, changed or gone."""
         if self._visible:
             self.model.update(groups)
             self._show_counts()
-            self._show_chosen()
 
     def look_again(self) -> None:
         if self._visible:
