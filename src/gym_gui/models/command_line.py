@@ -206,7 +206,6 @@ def _folder_needed(config: Mapping[str, Any]) -> str:
 class ConfigPage:
     """The accepted payload, the file that holds it, and the command that starts the same run."""
 
-    run_id: str
     payload: str
     path: Path
     exists: bool
@@ -222,7 +221,7 @@ def config_page(run: RunRecord, var: Path) -> ConfigPage:
         # Removed since: the daemon's own record says the same.
         payload, exists = json.dumps(run.config, indent=2, ensure_ascii=False), False
     command = command_for(run.config, run.run_id, program(), var_if_needed(var))
-    return ConfigPage(run.run_id, payload.rstrip("\n"), path, exists, command)
+    return ConfigPage(payload.rstrip("\n"), path, exists, command)
 
 
 def program() -> tuple[str, ...]:

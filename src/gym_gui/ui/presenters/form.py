@@ -49,12 +49,10 @@ class Order:
         """The run configs, checked by the worker; UserError when something is wrong. May take a while."""
         seed = {"seed": self.seeds[0]} if self.seeds else {}
         config = self.settings.finish(self.build(**{**self.settings.asked(), **seed, **self.asked}))
-        found = []
-        for one in self.seeds or (None,):
-            found.append(deepcopy(config))
-            if one is not None:
-                found[-1]["metadata"]["worker"]["config"]["seed"] = one
-        return found
+        configs = [deepcopy(config) for _ in self.seeds or (None,)]
+        for one, run_seed in zip(configs, self.seeds, strict=False):
+            one["metadata"]["worker"]["config"]["seed"] = run_seed
+        return configs
 
 
 @dataclass(frozen=True)

@@ -46,38 +46,32 @@ class Choice:
 
 @dataclass(frozen=True)
 class ActionField:
-    """One number of an action that has several."""
+    """One number of an action that has several; an end that it does not have is infinite."""
 
     name: str
-    low: float | None
-    high: float | None
+    low: float
+    high: float
     whole: bool
 
     @property
     def bounded(self) -> bool:
-        return self.low is not None and self.high is not None
+        return math.isfinite(self.high - self.low)
 
     @property
     def steps(self) -> int:
         """How many steps a slider has from its low end to its high one."""
-        return round(self._room()) if self.whole else _SLIDER_STEPS
+        return round(self.high - self.low) if self.whole else _SLIDER_STEPS
 
     def at(self, step: int) -> float:
         """The number at a slider's place."""
-        assert self.low is not None
-        value = self.low + self._room() * step / max(1, self.steps)
+        value = self.low + (self.high - self.low) * step / max(1, self.steps)
         return round(value) if self.whole else value
 
     def step_of(self, value: float) -> int:
         """The place of a number on a slider; one beyond its ends is at the end."""
-        assert self.low is not None
-        room = self._room()
+        room = self.high - self.low
         share = (value - self.low) / room if room else 0.0
         return round(min(1.0, max(0.0, share)) * self.steps)
-
-    def _room(self) -> float:
-        assert self.low is not None and self.high is not None
-        return self.high - self.low
 
 
 class ActionSpace(Choices):
@@ -119,19 +113,18 @@ class ActionSpace(Choices):
         elif kind == "multi_binary":
             bounds = [(0.0, 1.0)] * math.prod(self._shape)
         else:
-            bounds = _box_bounds(space, math.prod(self._shape))
+            bounds = _box_bounds(space, self._shape)
         whole = kind != "box" or "int" in str(space.get("dtype", ""))
         names = (", ".join(map(str, place)) for place in product(*map(range, self._shape)))
         for name, (low, high) in zip(names, bounds, strict=True):
             yield ActionField(f"action {name}".strip(), low, high, whole)
 
 
-def _box_bounds(space: Mapping[str, Any], count: int) -> list[tuple[Any, Any]]:
+def _box_bounds(space: Mapping[str, Any], shape: Sequence[int]) -> list[tuple[float, float]]:
     ends = []
-    for name in ("low", "high"):
-        given = _flat(space.get(name))
-        given = given * count if len(given) == 1 else given
-        ends.append([value if value is not None and abs(value) < 1e30 else None for value in given])
+    for name, far in (("low", -math.inf), ("high", math.inf)):
+        given = np.broadcast_to(np.array(space.get(name), float), shape).ravel()
+        ends.append(np.where(np.abs(given) < 1e30, given, far).tolist())
     return list(zip(*ends, strict=True))
 
 
