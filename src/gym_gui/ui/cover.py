@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QMenu, QStackedWidget, QWidget
 
 from gym_gui.context import Context
 from gym_gui.ui.run_page import RunPage
-from gym_gui.ui.views.base import View
 from gym_gui.ui.views.compare import CompareView
+from gym_gui.ui.views.table import TableView
 from gym_gui.ui.widgets.basics import drop
 from gym_gui.ui.workers import WorkerForm, load_forms
 from mosaic.client import RunRecord
@@ -24,8 +24,6 @@ class Cover(QStackedWidget):
 
     submitted = Signal(object)
     """The runs that a form has submitted."""
-    table_left = Signal()
-    """Esc was pressed in the table."""
 
     def __init__(self, context: Context, runs: QWidget, page: RunPage) -> None:
         super().__init__()
@@ -36,18 +34,18 @@ class Cover(QStackedWidget):
         self.left_forms: dict[type[WorkerForm], WorkerForm] = {}
         """Of each kind the form that was closed last with changes in it; it can be had back."""
         self.comparison: CompareView | None = None
-        self.table: View | None = None
+        self.table: TableView | None = None
         """The table of all runs, while it stands in the place of list and page."""
         self.addWidget(runs)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Esc that nobody else wanted goes back to the runs."""
-        if event.key() == Qt.Key.Key_Escape and self.currentWidget() is self.table:
-            self.table_left.emit()
-        elif event.key() == Qt.Key.Key_Escape:
-            self.uncover()
-        else:
+        if event.key() != Qt.Key.Key_Escape:
             super().keyPressEvent(event)
+        elif self.table is not None and self.currentWidget() is self.table:
+            self.table.closed.emit()
+        else:
+            self.uncover()
 
     def open_form(self, purpose: str, prefill: dict[str, Any]) -> None:
         """Load the forms for a purpose beside the window, then show one."""
@@ -140,7 +138,7 @@ class Cover(QStackedWidget):
         self.drop_comparison()
         self._show_runs()
 
-    def show_table(self, table: View | None) -> None:
+    def show_table(self, table: TableView | None) -> None:
         """Put the table in the place of list and page, or take it away."""
         if table is self.table:
             return

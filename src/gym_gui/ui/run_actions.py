@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -203,10 +203,9 @@ class News(QObject):
             self._sparklines.take(run)
         return self._context.runs.update(records)
 
-    def forget(self, run_ids: Iterable[str]) -> set[str]:
-        ids = list(run_ids)
-        self._sparklines.forget(ids)
-        return self._context.runs.remove(ids)
+    def forget(self, run_ids: Sequence[str]) -> set[str]:
+        self._sparklines.forget(run_ids)
+        return self._context.runs.remove(run_ids)
 
     def again_words(self) -> str | None:
         """What `Train again` would train; None when it cannot know."""

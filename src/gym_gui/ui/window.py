@@ -45,11 +45,7 @@ class Window(QMainWindow):
     closed = Signal()
 
     def __init__(
-        self,
-        link: DaemonLink,
-        tasks: Tasks,
-        notifications: Notifications,
-        settings: Settings,
+        self, link: DaemonLink, tasks: Tasks, notifications: Notifications, settings: Settings
     ) -> None:
         super().__init__()
         self.setWindowTitle("MOSAIC")
@@ -112,7 +108,6 @@ class Window(QMainWindow):
         self.panel.list.menu_wanted.connect(self._open_menu)
         self.panel.table_wanted.connect(self.open_table)
         self.table.closed.connect(self.close_table)
-        self.cover.table_left.connect(self.close_table)
         self.table.opened.connect(self.select_run)
         self.table.filter_changed.connect(self.panel.filtering.set_filter)
         self.table.compare_wanted.connect(self.compare)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 from gym_gui.models.form_choices import EnvironmentList, ListRow, StageTable, policy_row
 from gym_gui.models.form_state import Field, show_seeds
 from gym_gui.models.run_settings import RunSettings, json_object, load_settings
+from gym_gui.models.words import mode_of
 from gym_gui.ui.presenters.choosing_forms import PolicyForm, ResumeForm, ScriptForm
 from gym_gui.ui.presenters.form import FormPresenter, FormSource, Group, ParameterSheet
-from mosaic.client import train_config
+from mosaic.client import RunRecord, train_config
 from mosaic.contract.capabilities import PolicyCatalog, WorkerCapabilities
 from mosaic.contract.errors import UserError
 
@@ -108,8 +109,16 @@ class TrainForm(FormPresenter):
         for row in self.stages.rows:
             yield self.source.extra_of(row.env_id.strip()), row.env_id.strip()
 
-    def speed_key(self) -> tuple[str, str]:
-        return self.algo, self.env_id()
+    def speed(self, runs: Iterable[RunRecord]) -> float | None:
+        same = (self.algo, self.env_id(), "train")
+        fitting = [
+            run
+            for run in runs
+            if (run.worker_config.get("algo"), run.worker_config.get("env_id"), mode_of(run)) == same
+            and run.headline.get("sps")
+        ]
+        newest = max(fitting, key=lambda run: run.submitted_at, default=None)
+        return None if newest is None else float(newest.headline["sps"])
 
     def primary(self) -> str:
         return "Train" if self.count() == 1 else f"Train {self.count()} runs"

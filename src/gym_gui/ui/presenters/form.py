@@ -21,7 +21,6 @@ from gym_gui.models.form_choices import (
 )
 from gym_gui.models.form_state import Field, FormState, about_seeds, parse_seeds, problem_in
 from gym_gui.models.run_settings import ALL, TRUST, RunSettings
-from gym_gui.models.words import mode_of
 from mosaic.client import RunRecord
 from mosaic.contract.capabilities import EnvironmentFacts, FormCatalog, WorkerCapabilities, WorkerCatalog
 from mosaic.contract.errors import MosaicError, UserError
@@ -136,8 +135,8 @@ class FormPresenter(ABC):
         asked = {**always, "python": settings.python, **self.asked(settings)}
         return Order(self.build, asked, settings, self.seeds())
 
-    def speed_key(self) -> tuple[str, str] | None:
-        """Algorithm and environment, to ask earlier runs how fast it will be."""
+    def speed(self, runs: Iterable[RunRecord]) -> float | None:
+        """Steps per second of the newest run that trained the same; None when there is none."""
         return None
 
     def problems(self) -> list[str]:
@@ -243,19 +242,6 @@ class ChoosingForm(FormPresenter, Generic[T]):
 
     def problems(self) -> list[str]:
         return [self.trouble or self.nothing] if self.facts is None else super().problems()
-
-
-def speed_of(runs: Iterable[RunRecord], algo: str, env_id: str) -> float | None:
-    """Steps per second of the newest run that trained this algorithm there; None when there is none."""
-    fitting = [
-        run
-        for run in runs
-        if (run.worker_config.get("algo"), run.worker_config.get("env_id")) == (algo, env_id)
-        and mode_of(run) == "train"
-        and run.headline.get("sps")
-    ]
-    newest = max(fitting, key=lambda run: run.submitted_at, default=None)
-    return None if newest is None else float(newest.headline["sps"])
 
 
 @dataclass(frozen=True)
