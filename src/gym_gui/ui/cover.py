@@ -14,7 +14,7 @@ from gym_gui.ui.run_page import RunPage
 from gym_gui.ui.views.compare import CompareView
 from gym_gui.ui.views.table import TableView
 from gym_gui.ui.widgets.basics import drop
-from gym_gui.ui.workers import WorkerForm, load_forms
+from gym_gui.ui.workers import FoundForm, WorkerForm, load_forms
 from mosaic.client import RunRecord
 from mosaic.contract.capabilities import WorkerCapabilities
 
@@ -56,18 +56,14 @@ class Cover(QStackedWidget):
             owner=self,
         )
 
-    def _choose(
-        self, forms: list[tuple[WorkerCapabilities, type[WorkerForm]]], prefill: dict[str, Any]
-    ) -> None:
+    def _choose(self, forms: list[FoundForm], prefill: dict[str, Any]) -> None:
         if len(forms) == 1:
             self._show_form(*forms[0], prefill)
             return
         menu = QMenu(self)
-        for worker, kind in forms:
-            action = menu.addAction(worker.display_name)
-            action.triggered.connect(
-                lambda _=False, worker=worker, kind=kind: self._show_form(worker, kind, prefill)
-            )
+        for form in forms:
+            action = menu.addAction(form[0].display_name)
+            action.triggered.connect(lambda _=False, form=form: self._show_form(*form, prefill))
         menu.popup(QCursor.pos())
 
     def _show_form(self, worker: WorkerCapabilities, kind: type[WorkerForm], prefill: dict[str, Any]) -> None:

@@ -97,9 +97,12 @@ class RunActions(QObject):
     def remove(self, runs: Sequence[RunRecord]) -> None:
         """Remove ended runs with all their files."""
         link, ids = self._context.link, [run.run_id for run in runs if run.ended]
-        self._context.tasks.run(
-            lambda: sum(map(link.remove, ids)), lambda freed: self._removed(len(ids), freed)
-        )
+        what = "The run is" if len(ids) == 1 else f"{len(ids)} runs are"
+
+        def tell(freed: int) -> None:
+            self._context.notifications.tell(f"{what} removed, {bytes_text(freed)} are free again.", "good")
+
+        self._context.tasks.run(lambda: sum(map(link.remove, ids)), tell)
 
     def label(self, runs: Sequence[RunRecord], before: Labels, after: Labels) -> None:
         """Give runs another name, other tags or other notes."""
@@ -161,10 +164,6 @@ class RunActions(QObject):
         QGuiApplication.clipboard().setText("\n".join(run.run_id for run in runs))
         what = f"{runs[0].run_id} is" if len(runs) == 1 else f"{len(runs)} ids are"
         self._context.notifications.tell(f"{what} in the clipboard.")
-
-    def _removed(self, count: int, freed: int) -> None:
-        what = "The run is" if count == 1 else f"{count} runs are"
-        self._context.notifications.tell(f"{what} removed, {bytes_text(freed)} are free again.", "good")
 
     def _each(
         self, runs: Sequence[RunRecord], status: str | None, call: Callable[..., RunRecord], *why: str

@@ -151,8 +151,7 @@ class CompareView(CurvesView):
         rows = min(len(self._groups), _MOST_ROWS)
         table = min(_TABLE_HEIGHT + _ROW_HEIGHT * rows, self.height() // 3)
         self.split.setSizes([self.height() - table, table])
-        chosen = list(runs)
-        self.context.tasks.run(lambda: defaults_for(chosen), self._take_defaults)
+        self.context.tasks.run(lambda: defaults_for(runs), self._take_defaults)
 
     def update_runs(self, runs: Sequence[RunRecord]) -> None:
         """Some of them have news."""

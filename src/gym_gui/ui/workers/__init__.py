@@ -43,7 +43,10 @@ class WorkerForm(QWidget):
         return True
 
 
-def load_forms(purpose: str, worker_type: str | None) -> list[tuple[WorkerCapabilities, type[WorkerForm]]]:
+FoundForm = tuple[WorkerCapabilities, type[WorkerForm]]
+
+
+def load_forms(purpose: str, worker_type: str | None) -> list[FoundForm]:
     """The forms of the installed workers for a purpose; of one worker where a run of it is meant."""
     workers = [worker for _, worker in sorted(discover_workers().items()) if purpose in worker.forms]
     wanted = [worker for worker in workers if worker_type in (None, worker.worker_type)]
