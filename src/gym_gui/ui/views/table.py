@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QMenu, QStackedWidget
+from PySide6.QtWidgets import QMenu
 
 from gym_gui.context import Context
 from gym_gui.models.filters import RunFilter
@@ -16,7 +16,7 @@ from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.window import doable_with, for_all
 from gym_gui.ui.run_actions import RunActions
 from gym_gui.ui.views.base import View
-from gym_gui.ui.widgets.basics import Button, hbox, label, line, vbox
+from gym_gui.ui.widgets.basics import Button, hbox, label, line, stacked, vbox
 from gym_gui.ui.widgets.run_header import Confirm, LabelCard, run_menu
 from gym_gui.ui.widgets.run_panel import RunFilterBar
 from gym_gui.ui.widgets.run_table import RunTableModel, RunTableView
@@ -61,7 +61,7 @@ class TableView(View):
         self.cancel = self._button("Cancel", "cancel", "danger")
         self.remove = self._button("Remove", "remove", "danger", "Ctrl+Delete")
         self._none = label("", "dim", wraps=True)
-        self._pages = QStackedWidget()
+        self._pages = stacked(self.view, self._none)
         self._lay_out()
         self._restore()
         self._connect()
@@ -74,8 +74,6 @@ class TableView(View):
         asking = vbox(self.confirm, self.label_card, margins=(SPACE[3], 0, SPACE[3], 0))
         self._none.setContentsMargins(SPACE[3], SPACE[3], SPACE[3], SPACE[3])
         self._none.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-        self._pages.addWidget(self.view)
-        self._pages.addWidget(self._none)
         vbox(first, second, asking, line(), (self._pages, 1), on=self, spacing=0)
 
     def _connect(self) -> None:
