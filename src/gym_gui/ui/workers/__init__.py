@@ -66,7 +66,7 @@ def _load_named(named: str) -> Any:
     """What `module:name` means."""
     try:
         return resolve_name(named)
-    except (ImportError, AttributeError) as error:
+    except (ImportError, AttributeError, ValueError) as error:
         raise MosaicError(f"{named} cannot be loaded: {error}.") from error
 
 
