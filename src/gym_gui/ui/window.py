@@ -277,10 +277,8 @@ class Window(QMainWindow):
 
     def _update_page(self, groups: set[str]) -> None:
         shown = self.page.run
-        if shown is None:
-            return
-        group = self.context.runs.group_of(shown.run_id)
-        if group is None or group.key not in groups:
+        group = self.context.runs.group_of(shown.run_id) if shown else None
+        if shown is None or group is None or group.key not in groups:
             return
         record = group.runs[shown.run_id]
         if record is not shown:
