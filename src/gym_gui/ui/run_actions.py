@@ -157,9 +157,6 @@ class RunActions(QObject):
         self._context.notifications.tell(f"{what}.", "good")
         self.queued.emit(runs[0].run_id)
 
-    def open_log(self) -> None:
-        open_path(self._context.link.var / "logs" / "gym_gui.log", self._context.notifications)
-
     def copy_ids(self, runs: Sequence[RunRecord]) -> None:
         QGuiApplication.clipboard().setText("\n".join(run.run_id for run in runs))
         what = f"{runs[0].run_id} is" if len(runs) == 1 else f"{len(runs)} ids are"

@@ -24,7 +24,7 @@ from gym_gui.ui.run_actions import News, RunActions
 from gym_gui.ui.run_page import RunPage
 from gym_gui.ui.views.table import TableView
 from gym_gui.ui.widgets.bars import STATUS_HEIGHT, EmptyState, Finder, StatusBar, Toolbar
-from gym_gui.ui.widgets.basics import stacked, vbox
+from gym_gui.ui.widgets.basics import open_path, stacked, vbox
 from gym_gui.ui.widgets.notification_area import NotificationArea, NotificationHistory
 from gym_gui.ui.widgets.run_header import run_menu
 from gym_gui.ui.widgets.run_panel import PANEL_WIDTH, RunPanel
@@ -308,12 +308,12 @@ class Window(QMainWindow):
         self._show_empty()
 
     def _train_first(self) -> None:
-        self.empty.set_busy(True)
-        self.actions_on_runs.train_first(self._first_failed)
+        def failed(error: Exception) -> None:
+            self.empty.set_busy(False)
+            self.context.notifications.tell_error(error)
 
-    def _first_failed(self, error: Exception) -> None:
-        self.empty.set_busy(False)
-        self.context.notifications.tell_error(error)
+        self.empty.set_busy(True)
+        self.actions_on_runs.train_first(failed)
 
     def _run_commands(self) -> list[Found]:
         """What can be done with the run that is shown."""
@@ -331,6 +331,7 @@ class Window(QMainWindow):
 
     def _do(self, name: str) -> None:
         """A command of the finder or of a key."""
+        log = self.context.link.var / "logs" / "gym_gui.log"
         commands: dict[str, Callable[[], object]] = {
             "again": self.actions_on_runs.train_again,
             "compare": self.compare,
@@ -339,7 +340,7 @@ class Window(QMainWindow):
             "table": self.open_table,
             "theme": lambda: self._choose_theme("dark" if theme.name == "light" else "light"),
             "theme_system": lambda: self._choose_theme(None),
-            "log": self.actions_on_runs.open_log,
+            "log": lambda: open_path(log, self.context.notifications),
             "quit": self.close,
         }
         commands.get(name, lambda: self._open_for_shown(name))()

@@ -13,17 +13,7 @@ from gym_gui.models import words
 from gym_gui.models.run_files import Node, RunFacts, tree_of
 from gym_gui.services.tasks import timer
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import (
-    PAGE,
-    Button,
-    Card,
-    ElidedLabel,
-    gap_splitter,
-    hbox,
-    label,
-    open_path,
-    vbox,
-)
+from gym_gui.ui.widgets.basics import PAGE, Button, Card, ElidedLabel, gap_splitter, hbox, label, open_path
 from gym_gui.ui.widgets.frame_view import VideoPlayer
 from mosaic.analytics.artifacts import list_artifacts
 from mosaic.client import RunRecord
@@ -64,7 +54,8 @@ class ArtifactList(QTreeWidget):
         fresh, self._root = self._root is None, root
         selection = self.selectionModel()
         selection.blockSignals(True)
-        self._empty()
+        self._rows = {}
+        self.clear()
         self._add(root, self.invisibleRootItem())
         for path, row in self._rows.items():
             row.setExpanded(fresh or path in opened)
@@ -82,14 +73,10 @@ class ArtifactList(QTreeWidget):
         if node.hidden:
             QTreeWidgetItem(above, [f"and {node.hidden:,} older files"])
 
-    def _empty(self) -> None:
-        self._rows = {}
-        self.clear()
-
     def forget(self) -> None:
         """Another run: nothing is open or chosen."""
-        self._root, self._path = None, ""
-        self._empty()
+        self._root, self._path, self._rows = None, "", {}
+        self.clear()
 
     def choose(self, path: str) -> bool:
         """Choose a file by its path; False when there is none."""
@@ -139,7 +126,7 @@ class ArtifactsView(RunView):
         # In a small window both give way, or the names of files would be cut short.
         split.setStretchFactor(1, 1)
         split.setSizes([560, 480])
-        vbox(split, on=self, margins=PAGE)
+        hbox(split, on=self, margins=PAGE)
         self._choose(None)
 
     @staticmethod
