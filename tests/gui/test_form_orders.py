@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from gym_gui.models.command_line import command_of
 from gym_gui.ui.presenters.cleanrl_forms import CleanRLForms, TrainForm
-from gym_gui.ui.presenters.form_check import check_order
-from gym_gui.ui.presenters.form_page import read_page
+from gym_gui.ui.presenters.form_page import check_order, read_page
 from gym_gui.ui.workers import presenter_for
 from mosaic.contract.capabilities import find_worker
 from mosaic.contract.errors import UserError
@@ -26,9 +26,15 @@ def forms(tmp_path: Path) -> CleanRLForms:
     return made
 
 
+def train(forms: CleanRLForms, prefill: dict[str, Any]) -> TrainForm:
+    made = forms.form("train", prefill)
+    assert isinstance(made, TrainForm)
+    return made
+
+
 @pytest.fixture
 def form(forms: CleanRLForms) -> TrainForm:
-    return forms.train({})
+    return train(forms, {})
 
 
 def test_a_form_begins_with_what_can_be_trained_at_once(form: TrainForm) -> None:
@@ -211,7 +217,7 @@ def test_a_command_never_holds_a_key(form: TrainForm) -> None:
 
 
 def test_what_a_form_marks_as_secret_is_shown_nowhere_and_asked_for_again(forms: CleanRLForms) -> None:
-    form = forms.train({})
+    form = train(forms, {})
     form.run.set("env_kwargs", '{"login": "very-secret-0123"}')
     form.run.set("secrets", "login")
     order = form.order()
@@ -222,7 +228,7 @@ def test_what_a_form_marks_as_secret_is_shown_nowhere_and_asked_for_again(forms:
     assert lifted.values == {"LOGIN": "very-secret-0123"}
     text, note = command_of(report.configs)
     assert "@env:LOGIN" in text and "very-secret" not in text and "LOGIN" in note
-    again = forms.train({})
+    again = train(forms, {})
     again.load({"config": lifted.config})
     assert again.run.text("secrets") == "login"
     report = check_order(again.order(), again.source.catalog)
@@ -230,7 +236,7 @@ def test_what_a_form_marks_as_secret_is_shown_nowhere_and_asked_for_again(forms:
 
 
 def test_a_form_is_told_of_what_looks_like_a_key(forms: CleanRLForms) -> None:
-    form = forms.train({})
+    form = train(forms, {})
     form.run.set("env_kwargs", '{"password": "very-secret-0123"}')
     report = check_order(form.order(), form.source.catalog)
     assert not report.ok and "'env_kwargs.password' looks like a key" in report.sentence
@@ -267,7 +273,7 @@ def test_a_form_is_filled_from_an_earlier_run(forms: CleanRLForms, form: TrainFo
             }
         )
     }
-    filled = forms.train({"config": config})
+    filled = train(forms, {"config": config})
     assert (filled.algo, filled.env_id(), filled.seeds()) == ("dqn", "Acrobot-v1", (7,))
     assert filled.params.changes() == {"batch_size": 64}
     assert (filled.run.value("cpus"), filled.run.value("notes")) == (2, "again")
@@ -287,18 +293,18 @@ def test_parameters_stand_in_groups_and_say_what_is_set(form: TrainForm) -> None
 def test_the_page_of_an_algorithm_is_cut_to_what_helps(form: TrainForm) -> None:
     page = read_page(form.source.catalog, "ppo")
     assert "proximal policy optimisation" in page.text
-    assert [one.title for one in page.sections] == [
+    assert list(page.sections) == [
         "When to use it",
         "Parameters that matter",
         "Details that matter",
     ]
-    points = [point for one in page.sections for point in one.points]
+    points = [point for one in page.sections.values() for point in one]
     assert all(not set("|") & set(point) and "](" not in point for point in (page.text, *points))
     assert page.picture is not None and page.picture.is_file()
     assert any(line.startswith("CartPole-v1: 500.00 ± 0.00 after 500,000 steps") for line in page.results)
     for algo in form.algorithms:
         page = read_page(form.source.catalog, algo)
-        assert page.text and all(one.points for one in page.sections)
+        assert page.text and all(page.sections.values())
 
 
 def test_a_purpose_without_a_form_is_refused(tmp_path: Path) -> None:

@@ -238,13 +238,15 @@ def test_labels_of_several_runs_change_only_what_was_changed() -> None:
     before = shared_labels(runs)
     assert before == Labels(None, ("b",), "")
     after = Labels.of_texts("", "#b, d", "", before)
-    assert [one.tags for one in changes_for(runs, before, after)] == [["a", "b", "d"], ["c", "b", "d"]]
-    assert {one.name for one in changes_for(runs, before, after)} == {None}
-    assert changes_for(runs, before, before) == []
+    changes = changes_for(runs, before, after)
+    assert [one.tags for one in changes.values()] == [("a", "b", "d"), ("c", "b", "d")]
+    assert list(changes) == [run.run_id for run in runs]
+    assert {one.name for one in changes.values()} == {None}
+    assert changes_for(runs, before, before) == {}
     gone = Labels.of_texts("", "", "for the paper", before)
-    assert [(one.tags, one.notes) for one in changes_for(runs, before, gone)] == [
-        (["a"], "for the paper"),
-        (["c"], "for the paper"),
+    assert [(one.tags, one.notes) for one in changes_for(runs, before, gone).values()] == [
+        (("a",), "for the paper"),
+        (("c",), "for the paper"),
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -22,7 +23,7 @@ from gym_gui.services.daemon_link import DaemonLink
 from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import Follower, Notification, Notifications, Tasks, close_followers
 from gym_gui.theme import put_on
-from gym_gui.ui.presenters.window import read_usage
+from gym_gui.ui.presenters.window import machine_words
 from gym_gui.ui.widgets.notification_area import NotificationArea, NotificationHistory
 from mosaic.client import Client, train_config
 from mosaic.contract.errors import UnavailableError, UserError
@@ -189,9 +190,11 @@ def test_settings_are_kept_and_written_only_when_they_change(tmp_path: Path) -> 
 
 
 def test_the_machine_tells_how_busy_it_is() -> None:
-    usage = read_usage()
-    assert 0 <= usage.cpu <= 1
-    assert 0 < usage.memory_used < usage.memory_total
+    cpu, memory, _ = machine_words()
+    load = re.fullmatch(r"CPU (\d+) %", cpu)
+    room = re.fullmatch(r"Memory (\d+\.\d) of (\d+) GB", memory)
+    assert load is not None and 0 <= int(load[1]) <= 100
+    assert room is not None and 0 < float(room[1]) < float(room[2])
 
 
 def test_the_program_opens_the_window_and_a_signal_closes_it(client: Client, var: Path) -> None:

@@ -15,7 +15,7 @@ from PySide6.QtTest import QTest
 from gym_gui.ui.views.artifacts import ArtifactsView
 from gym_gui.ui.views.base import RunView
 from gym_gui.ui.views.charts import BATCHES, ChartsView
-from gym_gui.ui.views.config import ConfigView
+from gym_gui.ui.views.logs import ConfigView
 from gym_gui.ui.views.overview import OverviewView
 from gym_gui.ui.widgets.plot_area import PlotArea
 from mosaic.client import Client, RunRecord, eval_config, train_config

@@ -13,7 +13,7 @@ from cleanrl_worker.schemas.check import GREATEST_SEED, warn_together
 from cleanrl_worker.schemas.model import load_schema
 from cleanrl_worker.supervisor.offers import CATALOG
 from conftest import RunMosaic
-from gym_gui.ui.presenters.form_check import check_order
+from gym_gui.ui.presenters.form_page import check_order
 from mosaic.client import train_config
 from mosaic.contract.errors import UserError
 

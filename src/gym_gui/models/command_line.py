@@ -206,7 +206,6 @@ def _folder_needed(config: Mapping[str, Any]) -> str:
 class ConfigPage:
     """The accepted payload, the file that holds it, and the command that starts the same run."""
 
-    run_id: str
     payload: str
     path: Path
     exists: bool
@@ -225,7 +224,7 @@ def config_page(run: RunRecord, var: Path) -> ConfigPage:
     plain = {name: value for name, value in os.environ.items() if name != VAR_VARIABLE}
     named = None if resolve_var(plain) == var else var
     command = command_for(run.config, run.run_id, program(), named)
-    return ConfigPage(run.run_id, payload.rstrip("\n"), path, exists, command)
+    return ConfigPage(payload.rstrip("\n"), path, exists, command)
 
 
 def program() -> tuple[str, ...]:

@@ -144,12 +144,12 @@ def _wandb_url(run: RunRecord, paths: RunPaths) -> str | None:
     return None
 
 
-def summary_of(run: RunRecord) -> tuple[str, EvalSummary | None]:
-    """The run's id with its newest summary: None before the first batch, and when it cannot be read."""
+def summary_of(run: RunRecord) -> EvalSummary | None:
+    """The run's newest summary: None before the first batch, and when it cannot be read."""
     try:
-        return run.run_id, read_eval_summary(Path(run.run_dir))
+        return read_eval_summary(Path(run.run_dir))
     except StorageError:
-        return run.run_id, None
+        return None
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,10 @@ class LineMaker(QObject):
         """What is followed, None for nothing; lines that were made of another are of no use any more."""
 
     @abstractmethod
+    def close(self) -> None:
+        """Follow nothing any more."""
+
+    @abstractmethod
     def _work(self) -> Callable[[], Made]:
         """What makes the lines that are wanted now, in another thread."""
 
@@ -220,7 +224,7 @@ class ComparedRuns(LineMaker):
     progress = Signal(int, int)
     """How many runs were read, of how many."""
 
-    def __init__(self, link: DaemonLink, tasks: Tasks, parent: QObject) -> None:
+    def __init__(self, link: DaemonLink, tasks: Tasks, parent: QObject | None = None) -> None:
         super().__init__(link, tasks, parent)
         self._sources: dict[str, _Source] = {}
         self._waiting: list[RunRecord] = []

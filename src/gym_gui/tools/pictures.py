@@ -177,7 +177,7 @@ def play(window: Window, run: RunRecord) -> PlayView:
     view = window.page.views[PlayView]
     assert isinstance(view, PlayView)
     wait_until(
-        lambda: view.run_id == run.run_id and view.start.go.isEnabled(),
+        lambda: view.run.run_id == run.run_id and view.start.go.isEnabled(),
         f"a policy of run {run.run_id} can be played",
     )
     view.start.go.click()

@@ -11,14 +11,12 @@ from PySide6.QtWidgets import QMenu, QStackedWidget, QWidget
 
 from gym_gui.context import Context
 from gym_gui.ui.run_page import RunPage
-from gym_gui.ui.views.base import View
 from gym_gui.ui.views.compare import CompareView
-from gym_gui.ui.workers import WorkerForm, form_for, workers_for
+from gym_gui.ui.views.table import TableView
+from gym_gui.ui.widgets.basics import drop
+from gym_gui.ui.workers import FoundForm, WorkerForm, load_forms
 from mosaic.client import RunRecord
 from mosaic.contract.capabilities import WorkerCapabilities
-from mosaic.contract.errors import UserError
-
-Loaded = list[tuple[WorkerCapabilities, type[WorkerForm]]]
 
 
 class Cover(QStackedWidget):
@@ -26,8 +24,6 @@ class Cover(QStackedWidget):
 
     submitted = Signal(object)
     """The runs that a form has submitted."""
-    table_left = Signal()
-    """Esc was pressed in the table."""
 
     def __init__(self, context: Context, runs: QWidget, page: RunPage) -> None:
         super().__init__()
@@ -38,19 +34,18 @@ class Cover(QStackedWidget):
         self.left_forms: dict[type[WorkerForm], WorkerForm] = {}
         """Of each kind the form that was closed last with changes in it; it can be had back."""
         self.comparison: CompareView | None = None
-        self._compared: list[str] = []
-        self.table: View | None = None
+        self.table: TableView | None = None
         """The table of all runs, while it stands in the place of list and page."""
         self.addWidget(runs)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Esc that nobody else wanted goes back to the runs."""
-        if event.key() == Qt.Key.Key_Escape and self.currentWidget() is self.table:
-            self.table_left.emit()
-        elif event.key() == Qt.Key.Key_Escape:
-            self.uncover()
-        else:
+        if event.key() != Qt.Key.Key_Escape:
             super().keyPressEvent(event)
+        elif self.table is not None and self.currentWidget() is self.table:
+            self.table.closed.emit()
+        else:
+            self.uncover()
 
     def open_form(self, purpose: str, prefill: dict[str, Any]) -> None:
         """Load the forms for a purpose beside the window, then show one."""
@@ -61,16 +56,14 @@ class Cover(QStackedWidget):
             owner=self,
         )
 
-    def _choose(self, forms: Loaded, prefill: dict[str, Any]) -> None:
+    def _choose(self, forms: list[FoundForm], prefill: dict[str, Any]) -> None:
         if len(forms) == 1:
             self._show_form(*forms[0], prefill)
             return
         menu = QMenu(self)
-        for worker, kind in forms:
-            action = menu.addAction(worker.display_name)
-            action.triggered.connect(
-                lambda _=False, worker=worker, kind=kind: self._show_form(worker, kind, prefill)
-            )
+        for form in forms:
+            action = menu.addAction(form[0].display_name)
+            action.triggered.connect(lambda _=False, form=form: self._show_form(*form, prefill))
         menu.popup(QCursor.pos())
 
     def _show_form(self, worker: WorkerCapabilities, kind: type[WorkerForm], prefill: dict[str, Any]) -> None:
@@ -86,11 +79,15 @@ class Cover(QStackedWidget):
             self._make_form(worker, kind, {})
 
     def _make_form(self, worker: WorkerCapabilities, kind: type[WorkerForm], prefill: dict[str, Any]) -> None:
-        self._drop_comparison()
-        self.form = kind(self._context, worker, prefill)
-        self.form.submitted.connect(self._submitted)
-        self.form.closed.connect(self.uncover)
-        self._put_over(self.form)
+        form = kind(self._context, worker, prefill)
+        form.submitted.connect(self._submitted)
+        form.closed.connect(self.uncover)
+        self._put_form(form)
+
+    def _put_form(self, form: WorkerForm) -> None:
+        self.drop_comparison()
+        self.form = form
+        self._put_over(form)
 
     def _has_kept(self, kind: type[WorkerForm]) -> bool:
         """Show the form of a kind that has changes in it, if there is one: open, or closed before."""
@@ -107,9 +104,7 @@ class Cover(QStackedWidget):
         if not self._drop_form():
             self.left_forms[kind] = form
             return False
-        self._drop_comparison()
-        self.form = form
-        self._put_over(form)
+        self._put_form(form)
         return True
 
     def _submitted(self, runs: Sequence[RunRecord]) -> None:
@@ -123,25 +118,23 @@ class Cover(QStackedWidget):
         if self.comparison is None:
             self.comparison = CompareView(self._context)
             self.comparison.closed.connect(self.uncover)
-        self._compared = [run.run_id for run in runs]
         self._put_over(self.comparison)
         self.comparison.show_runs(list(runs))
         self.comparison.enter()
 
     def update_runs(self, records: Sequence[RunRecord]) -> None:
         """Some runs have news."""
-        news = [run for run in records if run.run_id in self._compared]
-        if self.comparison is not None and news:
-            self.comparison.update_runs(news)
+        if self.comparison is not None:
+            self.comparison.update_runs(records)
 
     def uncover(self, done: bool = False) -> None:
         """Show the runs again, unless the form has to stay; one that is not `done` can be had back."""
         if self.currentWidget() in (self._runs, self.table) or not self._drop_form(done):
             return
-        self._drop_comparison()
+        self.drop_comparison()
         self._show_runs()
 
-    def show_table(self, table: View | None) -> None:
+    def show_table(self, table: TableView | None) -> None:
         """Put the table in the place of list and page, or take it away."""
         if table is self.table:
             return
@@ -163,9 +156,6 @@ class Cover(QStackedWidget):
         """Whether the window may go; the form that is open ends what it has under way."""
         return self.form is None or self.form.leave_safely()
 
-    def close_all(self) -> None:
-        self._drop_comparison()
-
     def _put_over(self, widget: QWidget) -> None:
         self._page.set_covered(True)
         if self.indexOf(widget) < 0:
@@ -179,11 +169,11 @@ class Cover(QStackedWidget):
         if not self.form.leave_safely():
             return False
         form, self.form = self.form, None
-        if done or not form.has_changes:
-            self._take_away(form)
-            return True
         self.removeWidget(form)
         form.hide()
+        if done or not form.has_changes:
+            form.deleteLater()
+            return True
         kind = type(form)
         if kind in self.left_forms:
             self.left_forms[kind].deleteLater()
@@ -192,23 +182,10 @@ class Cover(QStackedWidget):
         self._context.notifications.tell("The form was closed with changes in it.", action=back)
         return True
 
-    def _drop_comparison(self) -> None:
+    def drop_comparison(self) -> None:
+        """End the comparison, if there is one."""
         if self.comparison is not None:
-            self.comparison.leave()
             self.comparison.close_view()
-            self._take_away(self.comparison)
+            self.removeWidget(self.comparison)
+            drop(self.comparison)
             self.comparison = None
-            self._compared = []
-
-    def _take_away(self, widget: QWidget) -> None:
-        self.removeWidget(widget)
-        widget.hide()
-        widget.deleteLater()
-
-
-def load_forms(purpose: str, worker_type: str | None) -> Loaded:
-    """The forms of the installed workers for a purpose; of one worker where a run of it is meant."""
-    workers = [worker for worker in workers_for(purpose) if worker_type in (None, worker.worker_type)]
-    if not workers:
-        raise UserError(f"No installed worker has a form to '{purpose}': run `./mosaic doctor`.")
-    return [(worker, form_for(worker.worker_type, purpose)) for worker in workers]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from gym_gui.models.run_table import before_in_queue
 from gym_gui.models.words import is_evaluation
 from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import timer
-from gym_gui.ui.presenters.window import Labels, changes_for, read_usage
+from gym_gui.ui.presenters.window import Labels, changes_for, machine_words
 from gym_gui.ui.widgets.basics import open_path
 from mosaic.client import Client, RunRecord, train_config
 from mosaic.client.configs import again_config
@@ -64,18 +64,16 @@ class RunActions(QObject):
         """Do what a button or an entry says: with `run`, or with all those that are meant."""
         named = {"run_id": run.run_id, "run_dir": run.run_dir}
         doing: dict[str, Callable[[], None]] = {
-            "pause": lambda: self._each(meant, "EXEC", lambda client, run_id: client.pause(run_id)),
-            "go_on": lambda: self._each(meant, "PAUSE", lambda client, run_id: client.resume(run_id)),
-            "cancel": lambda: self._each(
-                meant, None, lambda client, run_id: client.cancel(run_id, "asked for in the window")
-            ),
+            "pause": lambda: self._each(meant, "EXEC", Client.pause),
+            "go_on": lambda: self._each(meant, "PAUSE", Client.resume),
+            "cancel": lambda: self._each(meant, None, Client.cancel, "asked for in the window"),
             "first": lambda: self.start_next(meant),
             "again": lambda: self.again(meant),
             "remove": lambda: self.remove(meant),
             "evaluate": lambda: self._context.open_form("policy", named),
             "resume_training": lambda: self._context.open_form("resume", named),
             "change": lambda: self._context.open_form("train", {"config": run.config}),
-            "folder": lambda: self.open_folder(run),
+            "folder": lambda: open_path(Path(run.run_dir), self._context.notifications),
             "copy_id": lambda: self.copy_ids(meant),
         }
         doing[name]()
@@ -99,18 +97,20 @@ class RunActions(QObject):
     def remove(self, runs: Sequence[RunRecord]) -> None:
         """Remove ended runs with all their files."""
         link, ids = self._context.link, [run.run_id for run in runs if run.ended]
-        self._context.tasks.run(
-            lambda: sum(map(link.remove, ids)), lambda freed: self._removed(len(ids), freed)
-        )
+        what = "The run is" if len(ids) == 1 else f"{len(ids)} runs are"
+
+        def tell(freed: int) -> None:
+            self._context.notifications.tell(f"{what} removed, {bytes_text(freed)} are free again.", "good")
+
+        self._context.tasks.run(lambda: sum(map(link.remove, ids)), tell)
 
     def label(self, runs: Sequence[RunRecord], before: Labels, after: Labels) -> None:
         """Give runs another name, other tags or other notes."""
         link, changes = self._context.link, changes_for(runs, before, after)
 
-        def work() -> int:
-            for one in changes:
-                link.client().label(one.run_id, one.name, one.tags, one.notes)
-            return len(changes)
+        def work() -> None:
+            for run_id, one in changes.items():
+                link.client().label(run_id, one.name, one.tags, one.notes)
 
         self._context.tasks.run(work, lambda _: None, owner=self)
 
@@ -119,19 +119,14 @@ class RunActions(QObject):
         self.submit([again_config(run.config, run.run_id) for run in runs])
 
     def train_again(self) -> None:
-        """The last configuration that was trained, without a form."""
-        configs = self.last_configs()
-        if configs:
-            self.submit(configs)
-
-    def last_configs(self) -> list[dict[str, Any]]:
-        """What was trained last from here; else the newest training that there is."""
+        """What was trained last from here, without a form; else the newest training that there is."""
         kept = self._context.settings.get(_LAST)
-        if kept:
-            return list(kept)
         newest = next((run for run in self._context.runs if not is_evaluation(run)), None)
         group = self._context.runs.group_of(newest.run_id) if newest else None
-        return [again_config(run.config, run.run_id) for run in group.runs.values()] if group else []
+        if kept:
+            self.submit(kept)
+        elif group:
+            self.again(list(group.runs.values()))
 
     def train_first(self, failed: Callable[[Exception], object]) -> None:
         """The training of the empty window, with its picture on."""
@@ -162,29 +157,19 @@ class RunActions(QObject):
         self._context.notifications.tell(f"{what}.", "good")
         self.queued.emit(runs[0].run_id)
 
-    def open_folder(self, run: RunRecord) -> None:
-        open_path(Path(run.run_dir), self._context.notifications)
-
-    def open_log(self) -> None:
-        open_path(self._context.link.var / "logs" / "gym_gui.log", self._context.notifications)
-
     def copy_ids(self, runs: Sequence[RunRecord]) -> None:
         QGuiApplication.clipboard().setText("\n".join(run.run_id for run in runs))
         what = f"{runs[0].run_id} is" if len(runs) == 1 else f"{len(runs)} ids are"
         self._context.notifications.tell(f"{what} in the clipboard.")
 
-    def _removed(self, count: int, freed: int) -> None:
-        what = "The run is" if count == 1 else f"{count} runs are"
-        self._context.notifications.tell(f"{what} removed, {bytes_text(freed)} are free again.", "good")
-
     def _each(
-        self, runs: Sequence[RunRecord], status: str | None, call: Callable[[Client, str], RunRecord]
+        self, runs: Sequence[RunRecord], status: str | None, call: Callable[..., RunRecord], *why: str
     ) -> None:
         """Ask the daemon for something about each of these runs that lives, in this status or in any."""
         ids = [run.run_id for run in runs if not run.ended and status in (None, run.status)]
         link = self._context.link
         self._context.tasks.run(
-            lambda: [call(link.client(), run_id) for run_id in ids], lambda _: None, owner=self
+            lambda: [call(link.client(), run_id, *why) for run_id in ids], lambda _: None, owner=self
         )
 
 
@@ -192,6 +177,7 @@ class News(QObject):
     """Keeps the book of runs, and says when one that was seen alive has ended."""
 
     usage = Signal(object)
+    """The `machine_words`."""
 
     def __init__(self, context: Context, sparklines: Sparklines) -> None:
         super().__init__()
@@ -213,10 +199,9 @@ class News(QObject):
             self._sparklines.take(run)
         return self._context.runs.update(records)
 
-    def forget(self, run_ids: Iterable[str]) -> set[str]:
-        ids = list(run_ids)
-        self._sparklines.forget(ids)
-        return self._context.runs.remove(ids)
+    def forget(self, run_ids: Sequence[str]) -> set[str]:
+        self._sparklines.forget(run_ids)
+        return self._context.runs.remove(run_ids)
 
     def again_words(self) -> str | None:
         """What `Train again` would train; None when it cannot know."""
@@ -234,27 +219,25 @@ class News(QObject):
 
     def _tell_ends(self) -> None:
         ended, self._ended = self._ended, []
-        if len(ended) == 1:
-            self._tell_end(ended[0])
-            return
-        counts = Counter(words.state_of(run).word.lower() for run in ended)
-        told = ", ".join(f"{count} {state}" for state, count in counts.most_common())
         worst = min(ended, key=lambda run: _WORST.index(_KINDS.get(run.outcome or "", "info")))
-        kind = _KINDS.get(worst.outcome or "", "info")
+        text = self._ending(worst)
+        if len(ended) > 1:
+            counts = Counter(words.state_of(run).word.lower() for run in ended)
+            told = ", ".join(f"{count} {state}" for state, count in counts.most_common())
+            text = f"{len(ended)} runs ended: {told}"
         action = ("Show", lambda: self._context.select_run(worst.run_id))
-        self._context.notifications.tell(f"{len(ended)} runs ended: {told}.", kind, action, aside=True)
+        kind = _KINDS.get(worst.outcome or "", "info")
+        self._context.notifications.tell(f"{text}.", kind, action, aside=True)
 
-    def _tell_end(self, run: RunRecord) -> None:
-        outcome = run.outcome or ""
-        state = words.state_of(run).word.lower()
+    def _ending(self, run: RunRecord) -> str:
+        """How one run has ended, in words."""
         value = run.headline.get("mean_return")
-        text = f"{words.title_of(run)} {state}"
-        if outcome == "completed" and value is not None:
+        text = f"{words.title_of(run)} {words.state_of(run).word.lower()}"
+        if run.outcome == "completed" and value is not None:
             text += f" with a return of {words.number(value)}"
-        elif outcome in ("failed", "timed_out") and run.reason:
+        elif run.outcome in ("failed", "timed_out") and run.reason:
             text += f": {with_titles(run.reason, self._context.runs.get).rstrip('.')}"
-        action = ("Show", lambda: self._context.select_run(run.run_id))
-        self._context.notifications.tell(f"{text}.", _KINDS.get(outcome, "info"), action, aside=True)
+        return text
 
     def _read_usage(self) -> None:
-        self._context.tasks.run(read_usage, self.usage.emit, lambda _: None, owner=self)
+        self._context.tasks.run(machine_words, self.usage.emit, lambda _: None, owner=self)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from PySide6.QtCore import QSignalBlocker
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QStackedWidget, QTabBar, QWidget
 
@@ -17,8 +18,7 @@ from gym_gui.ui.run_actions import RunActions
 from gym_gui.ui.views.artifacts import ArtifactsView
 from gym_gui.ui.views.base import RunView
 from gym_gui.ui.views.charts import ChartsView
-from gym_gui.ui.views.config import ConfigView
-from gym_gui.ui.views.logs import LogsView
+from gym_gui.ui.views.logs import ConfigView, LogsView
 from gym_gui.ui.views.overview import LiveView, OverviewView
 from gym_gui.ui.views.play import PlayView
 from gym_gui.ui.widgets.basics import line, vbox
@@ -33,130 +33,11 @@ _LATE_MS = 200
 """So long the files of a run may take to be looked at before it is shown without what they tell."""
 
 
-class RunTabs:
-    """A bar and a stack. A view is made when its tab is first open, and works only while it is seen."""
-
-    def __init__(self, context: Context) -> None:
-        self._context = context
-        self._run: RunRecord | None = None
-        self._tabs: list[type[RunView]] = []
-        self._preferred: type[RunView] | None = None
-        """The tab that the person chose last; it may be missing for a while."""
-        self._shown: dict[type[RunView], str] = {}
-        """Which run each view was last told of."""
-        self._entered: RunView | None = None
-        self._covered = False
-        self.views: dict[type[RunView], RunView] = {}
-        self.stack = QStackedWidget()
-        self.bar = QTabBar()
-        self.bar.setDrawBase(False)
-        self.bar.setExpanding(False)
-        self.bar.setAccessibleName("Tabs of the run")
-        self.bar.currentChanged.connect(self._choose)
-        for number in range(1, len(RUN_VIEWS) + 1):
-            shortcut = QShortcut(QKeySequence(f"Ctrl+{number}"), self.bar)
-            shortcut.activated.connect(lambda at=number - 1: self.bar.setCurrentIndex(at))
-
-    def show_run(self, run: RunRecord, facts: RunFacts) -> None:
-        """Have the tabs that make sense for a run; the one that was chosen last is open where it is there."""
-        self._run = run
-        wanted: list[type[RunView]] = [kind for kind in RUN_VIEWS if kind.wanted(run, facts)]
-        if wanted != self._tabs:
-            self.bar.blockSignals(True)
-            for at in reversed(range(self.bar.count())):
-                self.bar.removeTab(at)
-            for at, kind in enumerate(wanted):
-                self.bar.addTab(kind.title)
-                self.bar.setTabToolTip(at, f"Ctrl+{at + 1}")
-            self._tabs = wanted
-            self.bar.setCurrentIndex(wanted.index(self._preferred) if self._preferred in wanted else 0)
-            self.bar.blockSignals(False)
-        self._open()
-
-    def expect(self, run: RunRecord) -> None:
-        """Another run was chosen: the open tab shows nothing of the old one while its tabs are not known."""
-        self.rest()
-        kind = self._current()
-        if kind in self.views and self._shown.get(kind) != run.run_id:
-            self._shown[kind] = run.run_id
-            self.views[kind].show_run(run)
-
-    def prefer_first(self) -> None:
-        """Open the first tab of the next run, not the one that was chosen last."""
-        self._preferred = None
-        self.bar.blockSignals(True)
-        self.bar.setCurrentIndex(0)
-        self.bar.blockSignals(False)
-
-    def update_run(self, run: RunRecord) -> None:
-        """The run that is shown has news."""
-        self._run = run
-        if self._entered is not None:
-            self._entered.update_run(run)
-
-    def rest(self) -> None:
-        """Let no view work until the next run is shown."""
-        if self._entered is not None:
-            entered, self._entered = self._entered, None
-            entered.leave()
-
-    def set_covered(self, covered: bool) -> None:
-        """Whether something lies over the tabs: then no view works."""
-        self._covered = covered
-        if covered:
-            self.rest()
-        else:
-            self._open()
-
-    def forget(self) -> None:
-        """The run that was shown is gone."""
-        self.rest()
-        self._run = None
-        self._shown.clear()
-
-    def close(self) -> None:
-        """For good."""
-        self.forget()
-        for view in self.views.values():
-            view.close_view()
-        self.views.clear()
-
-    def _choose(self, at: int) -> None:
-        self._preferred = self._current()
-        self._open()
-
-    def _current(self) -> type[RunView] | None:
-        at = self.bar.currentIndex()
-        return self._tabs[at] if 0 <= at < len(self._tabs) else None
-
-    def _open(self) -> None:
-        """Let the view of the open tab work, and no other."""
-        kind = self._current()
-        if kind is None or self._run is None or self._covered:
-            self.rest()
-            return
-        view, other = self._view(kind), self._shown.get(kind) != self._run.run_id
-        if view is self._entered and not other:
-            return
-        self.rest()
-        if other:
-            self._shown[kind] = self._run.run_id
-            view.show_run(self._run)
-        else:
-            view.update_run(self._run)
-        self.stack.setCurrentWidget(view)
-        self._entered = view
-        view.enter()
-
-    def _view(self, kind: type[RunView]) -> RunView:
-        if kind not in self.views:
-            self.views[kind] = kind(self._context)
-            self.stack.addWidget(self.views[kind])
-        return self.views[kind]
-
-
 class RunPage(QWidget):
-    """One run at a time, with buttons for it or for all seeds of its configuration."""
+    """One run at a time, with buttons for it or for all seeds of its configuration.
+
+    The view of a tab is made when the tab is first open, and works only while it is seen.
+    """
 
     def __init__(self, context: Context, actions: RunActions) -> None:
         super().__init__()
@@ -167,35 +48,52 @@ class RunPage(QWidget):
         self._marked: list[RunRecord] = []
         """Where several rows of the list are marked, all of their runs: the buttons are for them."""
         self._facts = RunFacts()
+        self._tabs: list[type[RunView]] = []
+        self._preferred: type[RunView] | None = None
+        """The tab that the person chose last; it may be missing for a while."""
+        self._shown: dict[type[RunView], str] = {}
+        """Which run each view was last told of."""
+        self._entered: RunView | None = None
+        self._covered = False
+        self.views: dict[type[RunView], RunView] = {}
+        self._stack = QStackedWidget()
+        self._look = timer(self, _LOOK_MS, self._read_facts)
+        self._late = timer(self, _LATE_MS, self._show_tabs, once=True)
+        self._make_header()
+        self._make_bar()
+        head = vbox(self.header, self.bar, margins=(SPACE[4], SPACE[3], SPACE[4], 0), spacing=SPACE[0])
+        rule = vbox(line(), margins=(SPACE[4], 0, SPACE[4], 0))
+        vbox(head, rule, (self._stack, 1), on=self, spacing=0)
+
+    def _make_header(self) -> None:
         self.header = RunHeader()
         self.header.asked.connect(self._act)
         self.header.seed_chosen.connect(self._choose_seed)
         self.header.label_card.saved.connect(
             lambda before, after: self._actions.label(self._meant(), before, after)
         )
-        self.tabs = RunTabs(context)
-        self.bar, self.views = self.tabs.bar, self.tabs.views
-        self._look = timer(self, _LOOK_MS, self._read_facts)
-        self._late = timer(self, _LATE_MS, self._show_tabs, once=True)
-        self._lay_out()
 
-    def _lay_out(self) -> None:
-        vbox(
-            vbox(self.header, self.tabs.bar, margins=(SPACE[4], SPACE[3], SPACE[4], 0), spacing=SPACE[0]),
-            vbox(line(), margins=(SPACE[4], 0, SPACE[4], 0)),
-            (self.tabs.stack, 1),
-            on=self,
-            spacing=0,
-        )
+    def _make_bar(self) -> None:
+        self.bar = QTabBar()
+        self.bar.setDrawBase(False)
+        self.bar.setExpanding(False)
+        self.bar.setAccessibleName("Tabs of the run")
+        self.bar.currentChanged.connect(self._choose_tab)
+        for at in range(len(RUN_VIEWS)):
+            shortcut = QShortcut(QKeySequence(f"Ctrl+{at + 1}"), self.bar)
+            shortcut.activated.connect(lambda at=at: self.bar.setCurrentIndex(at))
 
     def show_run(self, run: RunRecord, whole: bool) -> None:
         """Show a run; with `whole` the buttons are for all of its group."""
         other = self.run is None or self.run.run_id != run.run_id
         self.run, self._whole = run, whole
-        self.header.confirm.hide()
-        self.header.label_card.hide()
+        self._hide_questions()
         if other:
-            self.tabs.expect(run)
+            # The open tab shows nothing of the old run while the tabs of the new one are not known.
+            self._rest()
+            kind = self._current()
+            if kind in self.views:
+                self._tell(kind, run)
             self._facts = RunFacts()
             self._late.start()
             self._read_facts()
@@ -206,30 +104,28 @@ class RunPage(QWidget):
         moved = self.run is None or self.run.status != run.status
         self.run = run
         self.show_header()
-        self.tabs.update_run(run)
+        if self._entered is not None:
+            self._entered.update_run(run)
         if moved:
             self._read_facts()
 
     def show_header(self) -> None:
         """Say anew how the run and its group are."""
         if self.run is not None:
-            told = header_words(
-                self.run,
-                self._meant(),
-                self._group(),
-                bool(self._marked),
-                self._facts,
-                self._context.runs.get,
-            )
+            marked, find = bool(self._marked), self._context.runs.get
+            told = header_words(self.run, self._meant(), self._group(), marked, self._facts, find)
             self.header.show_words(told, self.run.run_id)
 
     def set_marked(self, runs: Sequence[RunRecord]) -> None:
         """These runs are marked together, and meant by the buttons; none when a single row is."""
         if [run.run_id for run in runs] != [run.run_id for run in self._marked]:
-            self.header.confirm.hide()
-            self.header.label_card.hide()
+            self._hide_questions()
         self._marked = list(runs)
         self.show_header()
+
+    def _hide_questions(self) -> None:
+        self.header.confirm.hide()
+        self.header.label_card.hide()
 
     def prefill(self, purpose: str) -> dict[str, Any]:
         """What a form for a purpose is to know of the run that is shown; nothing where it cannot use it."""
@@ -249,23 +145,28 @@ class RunPage(QWidget):
 
     def set_covered(self, covered: bool) -> None:
         """Whether something lies over the page: then nothing in it works."""
+        self._covered = covered
         if covered:
             self._look.stop()
-        self.tabs.set_covered(covered)
-        if not covered:
+            self._rest()
+        else:
+            self._open_tab()
             self._read_facts()
 
     def clear(self) -> None:
         """The run that was shown is gone."""
         self._look.stop()
         self._late.stop()
+        self._rest()
         self.run = None
-        self.tabs.forget()
+        self._shown.clear()
 
     def close_page(self) -> None:
         """For good."""
         self.clear()
-        self.tabs.close()
+        for view in self.views.values():
+            view.close_view()
+        self.views.clear()
 
     def _group(self) -> list[RunRecord]:
         assert self.run is not None
@@ -293,9 +194,67 @@ class RunPage(QWidget):
             self.show_header()
 
     def _show_tabs(self) -> None:
+        """Have the tabs that make sense for the run; that which was chosen last is open where it is there."""
         self._late.stop()
-        if self.run is not None:
-            self.tabs.show_run(self.run, self._facts)
+        if self.run is None:
+            return
+        wanted: list[type[RunView]] = [kind for kind in RUN_VIEWS if kind.wanted(self.run, self._facts)]
+        if wanted != self._tabs:
+            with QSignalBlocker(self.bar):
+                for at in reversed(range(self.bar.count())):
+                    self.bar.removeTab(at)
+                for at, kind in enumerate(wanted):
+                    self.bar.addTab(kind.title)
+                    self.bar.setTabToolTip(at, f"Ctrl+{at + 1}")
+                self._tabs = wanted
+                self.bar.setCurrentIndex(wanted.index(self._preferred) if self._preferred in wanted else 0)
+        self._open_tab()
+
+    def prefer_first(self) -> None:
+        """Open the first tab of the next run, not the one that was chosen last."""
+        self._preferred = None
+        with QSignalBlocker(self.bar):
+            self.bar.setCurrentIndex(0)
+
+    def _rest(self) -> None:
+        """Let no view work until the next one is entered."""
+        if self._entered is not None:
+            entered, self._entered = self._entered, None
+            entered.leave()
+
+    def _choose_tab(self) -> None:
+        self._preferred = self._current()
+        self._open_tab()
+
+    def _current(self) -> type[RunView] | None:
+        at = self.bar.currentIndex()
+        return self._tabs[at] if 0 <= at < len(self._tabs) else None
+
+    def _open_tab(self) -> None:
+        """Let the view of the open tab work, and no other."""
+        kind = self._current()
+        if kind is None or self.run is None or self._covered:
+            self._rest()
+            return
+        if kind not in self.views:
+            self.views[kind] = kind(self._context)
+            self._stack.addWidget(self.views[kind])
+        view = self.views[kind]
+        if view is self._entered and self._shown.get(kind) == self.run.run_id:
+            return
+        self._rest()
+        self._tell(kind, self.run)
+        self._stack.setCurrentWidget(view)
+        self._entered = view
+        view.enter()
+
+    def _tell(self, kind: type[RunView], run: RunRecord) -> None:
+        """Tell a view of the run, or of its news when it knows of it."""
+        known, self._shown[kind] = self._shown.get(kind) == run.run_id, run.run_id
+        if known:
+            self.views[kind].update_run(run)
+        else:
+            self.views[kind].show_run(run)
 
     def _choose_seed(self, run_id: str) -> None:
         run = self._context.runs.get(run_id)

@@ -19,12 +19,12 @@ from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import Notifications, Tasks
 from gym_gui.theme import SPACE, put_on, theme
 from gym_gui.ui.cover import Cover
-from gym_gui.ui.presenters.window import RUN_PREFIX, Found, commands_for_run, empty_words
+from gym_gui.ui.presenters.window import Found, empty_words
 from gym_gui.ui.run_actions import News, RunActions
 from gym_gui.ui.run_page import RunPage
 from gym_gui.ui.views.table import TableView
 from gym_gui.ui.widgets.bars import STATUS_HEIGHT, EmptyState, Finder, StatusBar, Toolbar
-from gym_gui.ui.widgets.basics import stacked, vbox
+from gym_gui.ui.widgets.basics import open_path, stacked, vbox
 from gym_gui.ui.widgets.notification_area import NotificationArea, NotificationHistory
 from gym_gui.ui.widgets.run_header import run_menu
 from gym_gui.ui.widgets.run_panel import PANEL_WIDTH, RunPanel
@@ -33,6 +33,8 @@ from mosaic.client import RunRecord
 SIZE = (1440, 900)
 LEAST = (960, 620)
 _KEYS = (("Ctrl+F", "filter"), ("Ctrl+M", "messages"), ("Ctrl+Shift+L", "theme"), ("Ctrl+Q", "quit"))
+_RUN = "run."
+"""Begins the names of commands for the run that is shown."""
 _FRAME = QMargins(6, 40, 6, 6)
 """Room for what a window manager puts around the window, which is known only when it has done so."""
 
@@ -43,11 +45,7 @@ class Window(QMainWindow):
     closed = Signal()
 
     def __init__(
-        self,
-        link: DaemonLink,
-        tasks: Tasks,
-        notifications: Notifications,
-        settings: Settings,
+        self, link: DaemonLink, tasks: Tasks, notifications: Notifications, settings: Settings
     ) -> None:
         super().__init__()
         self.setWindowTitle("MOSAIC")
@@ -79,8 +77,7 @@ class Window(QMainWindow):
         self.splitter = QSplitter(Qt.Orientation.Horizontal)
         self.splitter.addWidget(self.panel)
         self.splitter.addWidget(self.middle)
-        self.splitter.setCollapsible(0, False)
-        self.splitter.setCollapsible(1, False)
+        self.splitter.setChildrenCollapsible(False)
         self.splitter.setStretchFactor(1, 1)
         self.splitter.setHandleWidth(1)
         self.cover = Cover(self.context, self.splitter, self.page)
@@ -111,7 +108,6 @@ class Window(QMainWindow):
         self.panel.list.menu_wanted.connect(self._open_menu)
         self.panel.table_wanted.connect(self.open_table)
         self.table.closed.connect(self.close_table)
-        self.cover.table_left.connect(self.close_table)
         self.table.opened.connect(self.select_run)
         self.table.filter_changed.connect(self.panel.filtering.set_filter)
         self.table.compare_wanted.connect(self.compare)
@@ -157,7 +153,8 @@ class Window(QMainWindow):
         """Show all runs as a table, filtered as the list is."""
         self.cover.uncover()
         if self.cover.currentWidget() is self.splitter:
-            self.table.show_filter(self.panel.filtering.filter, ())
+            self.table.filtering.set_filter(self.panel.filtering.filter)
+            self.table.view.select(())
             self.cover.show_table(self.table)
             self._look_for()
             self.table.view.select(self.panel.list.chosen_ids())
@@ -201,7 +198,7 @@ class Window(QMainWindow):
 
     def _show_queued(self, run_id: str) -> None:
         """Whatever was looked at of another run, a new one is watched from its first tab."""
-        self.page.tabs.prefer_first()
+        self.page.prefer_first()
         self.select_run(run_id)
 
     def _chosen(self, run_id: str, whole: bool) -> None:
@@ -216,7 +213,7 @@ class Window(QMainWindow):
 
     def _show_empty(self) -> None:
         link = self.context.link
-        self.empty.show_words(empty_words(link.state, link.reason, link.listed, len(self.context.runs) > 0))
+        self.empty.show_words(*empty_words(link.state, link.reason, link.listed, len(self.context.runs) > 0))
         if self.page.run is None:
             self.middle.setCurrentWidget(self.empty)
 
@@ -234,9 +231,7 @@ class Window(QMainWindow):
             newest = self.context.runs.group(self.context.runs.group_keys()[0])
             if newest is not None:
                 self.select_run(newest.first.run_id)
-                self.panel.list.setFocus()
-        if self.page.run is None:
-            self._show_empty()
+        self._show_empty()
 
     def _runs_found(self, records: Sequence[RunRecord]) -> None:
         """Runs that somebody looked for. Those that are known may be newer than what was found."""
@@ -282,10 +277,8 @@ class Window(QMainWindow):
 
     def _update_page(self, groups: set[str]) -> None:
         shown = self.page.run
-        if shown is None:
-            return
-        group = self.context.runs.group_of(shown.run_id)
-        if group is None or group.key not in groups:
+        group = self.context.runs.group_of(shown.run_id) if shown else None
+        if shown is None or group is None or group.key not in groups:
             return
         record = group.runs[shown.run_id]
         if record is not shown:
@@ -312,31 +305,33 @@ class Window(QMainWindow):
 
     def _daemon_changed(self, state: str) -> None:
         self.status.show_daemon(state, self.context.link.reason)
-        if self.page.run is None:
-            self._show_empty()
+        self._show_empty()
 
     def _train_first(self) -> None:
-        self.empty.set_busy(True)
-        self.actions_on_runs.train_first(self._first_failed)
+        def failed(error: Exception) -> None:
+            self.empty.set_busy(False)
+            self.context.notifications.tell_error(error)
 
-    def _first_failed(self, error: Exception) -> None:
-        self.empty.set_busy(False)
-        self.context.notifications.tell_error(error)
+        self.empty.set_busy(True)
+        self.actions_on_runs.train_first(failed)
 
     def _run_commands(self) -> list[Found]:
-        shown = self.page.run
-        return commands_for_run(self.page.header.offers(), title_of(shown)) if shown else []
+        """What can be done with the run that is shown."""
+        title = title_of(self.page.run) if self.page.run else ""
+        offers = self.page.header.offers() if self.page.run else {}
+        return [Found(f"{_RUN}{name}", text, title) for name, text in offers.items()]
 
     def _found(self, found: Found) -> None:
         if found.is_run:
             self.select_run(found.name)
-        elif found.name.startswith(RUN_PREFIX):
-            self.page.header.ask(found.name.removeprefix(RUN_PREFIX))
+        elif found.name.startswith(_RUN):
+            self.page.header.ask(found.name.removeprefix(_RUN))
         else:
             self._do(found.name)
 
     def _do(self, name: str) -> None:
         """A command of the finder or of a key."""
+        log = self.context.link.var / "logs" / "gym_gui.log"
         commands: dict[str, Callable[[], object]] = {
             "again": self.actions_on_runs.train_again,
             "compare": self.compare,
@@ -345,7 +340,7 @@ class Window(QMainWindow):
             "table": self.open_table,
             "theme": lambda: self._choose_theme("dark" if theme.name == "light" else "light"),
             "theme_system": lambda: self._choose_theme(None),
-            "log": self.actions_on_runs.open_log,
+            "log": lambda: open_path(log, self.context.notifications),
             "quit": self.close,
         }
         commands.get(name, lambda: self._open_for_shown(name))()
@@ -401,7 +396,7 @@ class Window(QMainWindow):
         """End every timer and thread of the window, once. No run is stopped."""
         self.news.close()
         self.more.close()
-        self.cover.close_all()
+        self.cover.drop_comparison()
         self.table.close_view()
         self.page.close_page()
         self.panel.list.close_list()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from gym_gui.models.form_choices import EnvironmentList, ListRow
 from gym_gui.models.form_state import Field, FormState, problem_in, show
 from gym_gui.models.run_settings import RunSettings
-from gym_gui.ui.presenters.form import ChoosingForm, FormSource, Group, Order, ParameterSheet, parameter_state
+from gym_gui.ui.presenters.form import ChoosingForm, FormSource, Group, ParameterSheet, parameter_state
 from mosaic.client import eval_config, resume_config, train_config
 from mosaic.contract.capabilities import (
     CheckpointFacts,
@@ -20,6 +20,8 @@ from mosaic.contract.capabilities import (
 )
 from mosaic.contract.errors import UserError
 from mosaic.contract.paths import named_path
+
+F = TypeVar("F", bound=PolicyFacts | CheckpointFacts)
 
 PLAYING = (
     Field("batch_size", "int", 50, "results are written after each", "Episodes per batch", minimum=1),
@@ -33,7 +35,7 @@ PLAYING = (
 SWITCHES = (
     Field("repeat", "bool", False, label="Repeat until it is cancelled"),
     Field("deterministic", "bool", True, label="Take the best action, draw none"),
-    Field("video", "bool", False, label="Record videos of some episodes"),
+    Field("capture_video", "bool", False, label="Record videos of some episodes"),
 )
 FINISH, EXTEND, TOTAL = HOW = ("finish", "extend", "total")
 HOW_WORDS = {
@@ -56,11 +58,33 @@ _TOLD = (
 )
 
 
-class PolicyForm(ChoosingForm[PolicyFacts]):
+class PolicyFileForm(ChoosingForm[F]):
+    """A form about a trained policy; where its file does not say what it is of, the person does."""
+
+    def take(self, found: F | None) -> None:
+        super().take(found)
+        if found is not None:
+            self.run.put(self.key, found.path)
+
+    @property
+    def asks_algo(self) -> bool:
+        """Whether the file does not say which algorithm it is of."""
+        return self.facts is not None and self.facts.algo is None
+
+    def algo(self) -> str:
+        """What it is of: by its own word, else by what was typed."""
+        return (self.facts.algo if self.facts and self.facts.algo else "") or self.run.said("algo")
+
+    def chosen(self) -> str:
+        return self.facts.path if self.facts else ""
+
+
+class PolicyForm(PolicyFileForm[PolicyFacts]):
     """How good a trained policy is. Its environment is locked until `override` is on."""
 
     key = "policy"
     nothing = "No policy is chosen: choose one."
+    build = staticmethod(eval_config)
 
     def __init__(self, source: FormSource, rows: Sequence[ListRow]) -> None:
         chosen = Field("policy", label="Policy", help=_ANY_FILE)
@@ -75,8 +99,6 @@ class PolicyForm(ChoosingForm[PolicyFacts]):
 
     def take(self, found: PolicyFacts | None) -> None:
         super().take(found)
-        if found is not None:
-            self.run.put("policy", found.path)
         if not self.run.is_on("override"):
             self.run.put("env_id", found.env_id if found and found.env_id else "")
 
@@ -86,23 +108,9 @@ class PolicyForm(ChoosingForm[PolicyFacts]):
         self.take(self.facts)
 
     @property
-    def asks_algo(self) -> bool:
-        """Whether the file does not say which algorithm it is of."""
-        return self.facts is not None and self.facts.algo is None
-
-    @property
     def locked(self) -> bool:
         """Whether the environment is the policy's own; a file that names none leaves it open."""
         return not self.run.is_on("override") and not (self.facts is not None and self.facts.env_id is None)
-
-    def algo(self) -> str:
-        return (self.facts.algo if self.facts and self.facts.algo else "") or self.run.said("algo")
-
-    def env_id(self) -> str:
-        return self.run.said("env_id")
-
-    def chosen(self) -> str:
-        return self.facts.path if self.facts else ""
 
     @property
     def environments(self) -> EnvironmentList:
@@ -150,28 +158,24 @@ class PolicyForm(ChoosingForm[PolicyFacts]):
             return "Evaluate"
         return f"Play {self.run.whole('episodes') or self.run.whole('batch_size'):,} episodes"
 
-    def make_order(self, settings: RunSettings) -> Order:
-        run, same = self.run, ("gamma", "seed", "num_envs", "max_episode_steps", "max_seconds")
-        asked = self.asked(
-            policy=self.chosen(),
-            episodes=run.whole("episodes") or run.whole("batch_size"),
-            batch_size=run.whole("batch_size"),
-            repeat=run.is_on("repeat"),
-            deterministic=run.is_on("deterministic"),
-            env_id=None if self.locked else self.env_id(),
-            algo=self.algo() if self.asks_algo else None,
-            capture_video=run.is_on("video"),
-            var=self.source.var,
-            **{name: run.value(name) for name in same},
-        )
-        return Order(eval_config, asked, settings)
+    def asked(self, settings: RunSettings) -> dict[str, Any]:
+        how = {one.name: self.run.value(one.name) for one in (*PLAYING, *SWITCHES)}
+        return {
+            **how,
+            "policy": self.chosen(),
+            "episodes": how["episodes"] or how["batch_size"],
+            "env_id": None if self.locked else self.env_id(),
+            "algo": self.algo() if self.asks_algo else None,
+            "var": self.source.var,
+        }
 
 
-class ResumeForm(ChoosingForm[CheckpointFacts]):
+class ResumeForm(PolicyFileForm[CheckpointFacts]):
     """A new run that goes on from a checkpoint. Only `free` parameters may differ from its own."""
 
     key = "checkpoint"
     nothing = "Nothing is chosen to go on from: choose a checkpoint."
+    build = staticmethod(resume_config)
 
     def __init__(self, source: FormSource, rows: Sequence[ListRow], free: Sequence[str]) -> None:
         fields = [
@@ -183,11 +187,6 @@ class ResumeForm(ChoosingForm[CheckpointFacts]):
         ]
         super().__init__(source, fields, rows)
         self._free = free
-        self._params = FormState([])
-
-    @property
-    def params(self) -> FormState:
-        return self._params
 
     def read(self, named: str) -> CheckpointFacts:
         catalog = self.source.catalog
@@ -201,7 +200,6 @@ class ResumeForm(ChoosingForm[CheckpointFacts]):
         if found is None:
             return
         self.run.reset("how")
-        self.run.put("checkpoint", found.path)
         self.run.set_default("how", TOTAL if found.step is None else EXTEND if _is_done(found) else FINISH)
         algo = self.algo()
         if found.step is None and algo:
@@ -213,25 +211,13 @@ class ResumeForm(ChoosingForm[CheckpointFacts]):
         """Offer what may differ: of a checkpoint little, of a model, with which training begins anew, all."""
         algo, facts = self.algo(), self.facts
         if not algo or facts is None:
-            self._params = FormState([])
+            self.params = FormState([])
             return
         free = self._free if facts.step is not None else ()
-        self._params = parameter_state(self.source.catalog, algo, facts.args, free)
-
-    def algo(self) -> str:
-        """What it is of: by its own word, else by what was typed."""
-        return (self.facts.algo if self.facts and self.facts.algo else "") or self.run.said("algo")
+        self.params = parameter_state(self.source.catalog, algo, facts.args, free)
 
     def env_id(self) -> str:
         return (self.facts.env_id if self.facts and self.facts.env_id else "") or self.run.said("env_id")
-
-    def chosen(self) -> str:
-        return self.facts.path if self.facts else ""
-
-    @property
-    def asks_what_it_is(self) -> bool:
-        """Whether the file does not say which algorithm it is of."""
-        return self.facts is not None and self.facts.algo is None
 
     def hows(self) -> list[tuple[str, str]]:
         """The ways to go on that this checkpoint has."""
@@ -264,7 +250,7 @@ class ResumeForm(ChoosingForm[CheckpointFacts]):
         return f"{what}, at step {facts.step:,} of {facts.total_timesteps or 0:,}"
 
     def problems(self) -> list[str]:
-        if self.asks_what_it_is and not (self.algo() and self.env_id()):
+        if self.asks_algo and not (self.algo() and self.env_id()):
             name = Path(self.chosen()).name
             return [f"{name} does not say what it is of: name algorithm and environment."]
         return super().problems()
@@ -277,18 +263,16 @@ class ResumeForm(ChoosingForm[CheckpointFacts]):
             return f"Train {self.run.whole('extend'):,} steps more"
         return "Finish the run" if how == FINISH else "Go on training"
 
-    def make_order(self, settings: RunSettings) -> Order:
-        how, asks = self.run.said("how"), self.asks_what_it_is
-        asked = self.asked(
-            checkpoint=self.chosen(),
-            params=self.params.changes(),
-            total_timesteps=self.run.whole("total_timesteps") if how == TOTAL else None,
-            extend=self.run.whole("extend") if how == EXTEND else None,
-            algo=self.algo() if asks else None,
-            env_id=self.env_id() if asks else None,
-            python=settings.python,
-        )
-        return Order(resume_config, asked, settings)
+    def asked(self, settings: RunSettings) -> dict[str, Any]:
+        how = self.run.said("how")
+        return {
+            "checkpoint": self.chosen(),
+            "params": self.params.changes(),
+            "total_timesteps": self.run.whole("total_timesteps") if how == TOTAL else None,
+            "extend": self.run.whole("extend") if how == EXTEND else None,
+            "algo": self.algo() if self.asks_algo else None,
+            "env_id": self.env_id() if self.asks_algo else None,
+        }
 
 
 def _is_done(facts: CheckpointFacts) -> bool:
@@ -303,6 +287,7 @@ class ScriptForm(ChoosingForm[Mapping[str, Any]]):
 
     key = "script"
     nothing = "No script is chosen: choose one, or name a file."
+    build = staticmethod(train_config)
 
     def __init__(self, source: FormSource, sections: Sequence[Group] = ()) -> None:
         """`sections` are parameters that are folded away."""
@@ -356,15 +341,12 @@ class ScriptForm(ChoosingForm[Mapping[str, Any]]):
             own = any(found["path"] == one["path"] for one in self.scripts)
             self.run.put("script", found["name"] if own else found["path"])
             self.sheet.forget(found["path"])
+        self.params = self.sheet.state(self.algorithm) if self.algorithm else FormState([])
 
     @property
     def algorithm(self) -> str:
         """The path of a file that is an algorithm on the training kit, whose parameters are known."""
         return str(self.head["path"]) if self.head.get("algorithm") else ""
-
-    @property
-    def params(self) -> FormState:
-        return self.sheet.state(self.algorithm) if self.algorithm else super().params
 
     @property
     def head(self) -> Mapping[str, Any]:
@@ -373,9 +355,6 @@ class ScriptForm(ChoosingForm[Mapping[str, Any]]):
 
     def chosen(self) -> str:
         return self.run.said("script") if self.facts is not None else ""
-
-    def env_id(self) -> str:
-        return self.run.said("env_id")
 
     @property
     def is_shell(self) -> bool:
@@ -434,15 +413,12 @@ class ScriptForm(ChoosingForm[Mapping[str, Any]]):
             yield only, Path(self.run.said("script")).name
 
     def primary(self) -> str:
-        count = 1 if self.seeds_problem() else len(self.seeds())
-        return "Run the script" if count == 1 else f"Run it {count} times"
+        return "Run the script" if self.count() == 1 else f"Run it {self.count()} times"
 
-    def make_order(self, settings: RunSettings) -> Order:
-        asked = self.asked(
-            algo=self.run.said("script"),
-            env_id=self.env_id() or None,
-            total_timesteps=self.run.whole("total_timesteps"),
-            params=self.flags(),
-            python=settings.python,
-        )
-        return Order(train_config, asked, settings, self.seeds())
+    def asked(self, settings: RunSettings) -> dict[str, Any]:
+        return {
+            "algo": self.run.said("script"),
+            "env_id": self.env_id() or None,
+            "total_timesteps": self.run.whole("total_timesteps"),
+            "params": self.flags(),
+        }

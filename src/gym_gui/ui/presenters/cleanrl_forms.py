@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from gym_gui.models.form_choices import EnvironmentList, ListRow, StageTable, policy_row
-from gym_gui.models.form_state import Field, FormState, show_seeds
+from gym_gui.models.form_state import Field, show_seeds
 from gym_gui.models.run_settings import RunSettings, json_object, load_settings
+from gym_gui.models.words import mode_of
 from gym_gui.ui.presenters.choosing_forms import PolicyForm, ResumeForm, ScriptForm
-from gym_gui.ui.presenters.form import FormPresenter, FormSource, Group, Order, ParameterSheet
-from mosaic.client import train_config
+from gym_gui.ui.presenters.form import FormPresenter, FormSource, Group, ParameterSheet
+from mosaic.client import RunRecord, train_config
 from mosaic.contract.capabilities import PolicyCatalog, WorkerCapabilities
 from mosaic.contract.errors import UserError
 
@@ -36,6 +37,8 @@ _MOST_POLICIES = 1000
 class TrainForm(FormPresenter):
     """An algorithm, its parameters, an environment or a curriculum, and one run for each seed."""
 
+    build = staticmethod(train_config)
+
     def __init__(self, source: FormSource, kept: Sequence[str] = (), sections: Sequence[Group] = ()) -> None:
         """`kept` are parameters that stand beside what a run keeps; `sections` are folded away."""
         fields = [
@@ -51,10 +54,6 @@ class TrainForm(FormPresenter):
         self.choose(self.algorithms[0])
 
     @property
-    def params(self) -> FormState:
-        return self.sheet.state(self.algo)
-
-    @property
     def environments(self) -> EnvironmentList:
         """What there is for the chosen algorithm."""
         return self.environments_of(self.algo)
@@ -65,7 +64,7 @@ class TrainForm(FormPresenter):
 
     def choose(self, algo: str) -> None:
         """Another algorithm: its own budget, and an environment that fits it if the last one does not."""
-        self.algo = algo
+        self.algo, self.params = algo, self.sheet.state(algo)
         self.run.set_default("total_timesteps", self.source.catalog.default_timesteps(algo))
         now = self.environments.find(self.run.said("env_id"))
         if now is not None and not now.fits:
@@ -110,45 +109,51 @@ class TrainForm(FormPresenter):
         for row in self.stages.rows:
             yield self.source.extra_of(row.env_id.strip()), row.env_id.strip()
 
-    def speed_key(self) -> tuple[str, str]:
-        return self.algo, self.env_id()
+    def speed(self, runs: Iterable[RunRecord]) -> float | None:
+        same = (self.algo, self.env_id(), "train")
+        fitting = [
+            run
+            for run in runs
+            if (run.worker_config.get("algo"), run.worker_config.get("env_id"), mode_of(run)) == same
+            and run.headline.get("sps")
+        ]
+        newest = max(fitting, key=lambda run: run.submitted_at, default=None)
+        return None if newest is None else float(newest.headline["sps"])
 
     def primary(self) -> str:
-        count = 1 if self.seeds_problem() else len(self.seeds())
-        return "Train" if count == 1 else f"Train {count} runs"
+        return "Train" if self.count() == 1 else f"Train {self.count()} runs"
 
-    def make_order(self, settings: RunSettings) -> Order:
+    def asked(self, settings: RunSettings) -> dict[str, Any]:
         extras = dict(settings.extras)
         kwargs, schedule = json_object(self.run.text("env_kwargs")), self.stages.schedule()
         extras |= {"env_kwargs": kwargs} if kwargs else {}
         extras |= {"curriculum_schedule": schedule} if schedule else {}
-        asked = self.asked(
-            algo=self.algo,
-            env_id=None if schedule else self.env_id(),
-            total_timesteps=self.run.whole("total_timesteps"),
-            params=self.params.changes(),
-            extras=extras,
-            python=settings.python,
-        )
-        return Order(train_config, asked, settings, self.seeds())
+        return {
+            "algo": self.algo,
+            "env_id": None if schedule else self.env_id(),
+            "total_timesteps": self.run.whole("total_timesteps"),
+            "params": self.params.changes(),
+            "extras": extras,
+        }
 
     def load(self, prefill: Mapping[str, Any]) -> None:
-        """Fill the form: from the `config` of a run, or from `algo`, `env_id`, `total_timesteps`, `seeds`."""
+        """From the `config` of a run, or from `algo`, `env_id`, `total_timesteps`, `seeds`."""
         config = prefill.get("config") or {}
         asked = {**config.get("metadata", {}).get("worker", {}).get("config", {}), **prefill}
         if asked.get("algo") in self.algorithms:
             self.choose(asked["algo"])
         extras = asked.get("extras") or {}
         self.stages.load(extras.get("curriculum_schedule"))
-        if asked.get("env_id"):
-            self.run.put("env_id", asked["env_id"])
-        if asked.get("total_timesteps"):
-            self.run.put("total_timesteps", int(asked["total_timesteps"]))
         seeds = asked.get("seeds") or ([asked["seed"]] if asked.get("seed") is not None else [])
-        if seeds:
-            self.run.put("seeds", show_seeds(seeds))
-        if extras.get("env_kwargs"):
-            self.run.put("env_kwargs", json.dumps(extras["env_kwargs"]))
+        known: dict[str, Any] = {
+            "env_id": asked.get("env_id"),
+            "total_timesteps": int(asked.get("total_timesteps") or 0),
+            "seeds": show_seeds(seeds),
+            "env_kwargs": json.dumps(extras["env_kwargs"]) if extras.get("env_kwargs") else "",
+        }
+        for name, value in known.items():
+            if value:
+                self.run.put(name, value)
         for name, value in (extras.get("algo_params") or {}).items():
             if name in self.params.fields:
                 self.params.put(name, value)
@@ -163,18 +168,15 @@ class CleanRLForms:
 
     def form(self, purpose: str, prefill: Mapping[str, Any]) -> FormPresenter:
         """The presenter of one form, filled as far as `prefill` goes."""
-        if purpose == "train":
-            return self.train(prefill)
-        if purpose == "resume":
-            return ResumeForm(self._source, self._policies(), FREE).opened(prefill)
-        if purpose == "policy":
-            return PolicyForm(self._source, self._policies()).opened(prefill)
-        if purpose == "script":
-            return ScriptForm(self._source, SECTIONS).opened(prefill)
-        raise UserError(f"There is no form to '{purpose}'.")
-
-    def train(self, prefill: Mapping[str, Any]) -> TrainForm:
-        made = TrainForm(self._source, KEPT, SECTIONS)
+        forms: dict[str, Callable[[], FormPresenter]] = {
+            "train": lambda: TrainForm(self._source, KEPT, SECTIONS),
+            "resume": lambda: ResumeForm(self._source, self._policies(), FREE),
+            "policy": lambda: PolicyForm(self._source, self._policies()),
+            "script": lambda: ScriptForm(self._source, SECTIONS),
+        }
+        if purpose not in forms:
+            raise UserError(f"There is no form to '{purpose}'.")
+        made = forms[purpose]()
         made.load(prefill)
         return made
 

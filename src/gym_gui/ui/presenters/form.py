@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from gym_gui.models.form_choices import (
     EnvironmentList,
@@ -19,9 +19,8 @@ from gym_gui.models.form_choices import (
     missing,
     trainable,
 )
-from gym_gui.models.form_state import Field, FormState, about_seeds, parse_seeds, seeds_problem
+from gym_gui.models.form_state import Field, FormState, about_seeds, parse_seeds, problem_in
 from gym_gui.models.run_settings import ALL, TRUST, RunSettings
-from gym_gui.models.words import mode_of
 from mosaic.client import RunRecord
 from mosaic.contract.capabilities import EnvironmentFacts, FormCatalog, WorkerCapabilities, WorkerCatalog
 from mosaic.contract.errors import MosaicError, UserError
@@ -49,12 +48,10 @@ class Order:
         """The run configs, checked by the worker; UserError when something is wrong. May take a while."""
         seed = {"seed": self.seeds[0]} if self.seeds else {}
         config = self.settings.finish(self.build(**{**self.settings.asked(), **seed, **self.asked}))
-        found = []
-        for one in self.seeds or (None,):
-            found.append(deepcopy(config))
-            if one is not None:
-                found[-1]["metadata"]["worker"]["config"]["seed"] = one
-        return found
+        configs = [deepcopy(config) for _ in self.seeds or (None,)]
+        for one, run_seed in zip(configs, self.seeds, strict=False):
+            one["metadata"]["worker"]["config"]["seed"] = run_seed
+        return configs
 
 
 @dataclass(frozen=True)
@@ -64,14 +61,14 @@ class FormSource:
     capabilities: WorkerCapabilities
     catalog: FormCatalog
     var: Path
-    folder: Path = field(default_factory=Path.cwd)
+    folder: Path
     """The user's own: modules and scripts there can be named."""
-    algorithms: Sequence[str] = ()
+    algorithms: Sequence[str]
     """Those that can be trained: of another package's that cannot be loaded, the command line says why."""
-    environments: Sequence[EnvironmentFacts] = ()
-    misfits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    environments: Sequence[EnvironmentFacts]
+    misfits: Mapping[str, Mapping[str, str]]
     """Of each algorithm the environments on which it cannot train, with the reason."""
-    installed: dict[str, bool] = field(default_factory=dict)
+    installed: dict[str, bool]
     """Of each optional set whether it is there."""
 
     @classmethod
@@ -84,16 +81,7 @@ class FormSource:
             algorithms = [algo for algo in catalog.algorithms() if _is_whole(catalog, algo)]
             facts = catalog.environment_facts()
             _read[capabilities.catalog] = algorithms, facts, find_misfits(catalog, facts, algorithms)
-        algorithms, facts, misfits = _read[capabilities.catalog]
-        return cls(
-            capabilities,
-            catalog,
-            var,
-            algorithms=algorithms,
-            environments=facts,
-            misfits=misfits,
-            installed=installed_sets(),
-        )
+        return cls(capabilities, catalog, var, Path.cwd(), *_read[capabilities.catalog], installed_sets())
 
     def extra_of(self, env_id: str) -> str:
         """The optional set that an environment needs; empty for none."""
@@ -111,45 +99,44 @@ def _is_whole(catalog: FormCatalog, algo: str) -> bool:
 class FormPresenter(ABC):
     """The fields of one form. All of it runs on the thread of the window and never blocks."""
 
+    build: Callable[..., Config]
+    """What makes the config of a run: see `Order`."""
+
     def __init__(self, source: FormSource, fields: Iterable[Field]) -> None:
         self.source = source
         self.run = FormState([*fields, *ALL])
+        self.params = FormState([])
+        """The parameters of the algorithm, where the form has any."""
         self._environments: dict[str, EnvironmentList] = {}
 
-    @property
-    def params(self) -> FormState:
-        """The parameters of the algorithm, where the form has any."""
-        return FormState([])
-
     @abstractmethod
-    def make_order(self, settings: RunSettings) -> Order:
-        """What is asked for now; nothing is wrong with it as far as can be seen here."""
+    def asked(self, settings: RunSettings) -> dict[str, Any]:
+        """What the run is about; nothing is wrong with it as far as can be seen here."""
 
     @abstractmethod
     def primary(self) -> str:
         """What the button will do, in words."""
 
     @abstractmethod
+    def load(self, prefill: Mapping[str, Any]) -> None:
+        """Fill the form for what it was opened for. May read files: not for the thread of the window."""
+
     def env_id(self) -> str:
         """The environment that the run is for."""
+        return self.run.said("env_id")
 
     def order(self) -> Order:
         """What is asked for now; UserError names a field that is wrong."""
         problems = self.problems()
         if problems:
             raise UserError(problems[0])
-        return self.make_order(RunSettings.of(self.run))
+        settings, source = RunSettings.of(self.run), self.source
+        always = {"worker_type": source.capabilities.worker_type, "folder": source.folder}
+        asked = {**always, "python": settings.python, **self.asked(settings)}
+        return Order(self.build, asked, settings, self.seeds())
 
-    def asked(self, **more: Any) -> dict[str, Any]:
-        """What every order says beside what it is about."""
-        return {
-            "worker_type": self.source.capabilities.worker_type,
-            "folder": self.source.folder,
-            **more,
-        }
-
-    def speed_key(self) -> tuple[str, str] | None:
-        """Algorithm and environment, to ask earlier runs how fast it will be."""
+    def speed(self, runs: Iterable[RunRecord]) -> float | None:
+        """Steps per second of the newest run that trained the same; None when there is none."""
         return None
 
     def problems(self) -> list[str]:
@@ -163,7 +150,7 @@ class FormPresenter(ABC):
     def needs(self) -> Iterator[tuple[str, str]]:
         """Optional sets, each with what asks for it."""
         yield self.source.extra_of(self.env_id()), self.env_id()
-        if any(self.is_on(name) for name in ("video", "capture_video")):
+        if self.is_on("capture_video"):
             yield "video", "Recording a video"
         if self.is_on("wandb"):
             yield "wandb", "Tracking with Weights & Biases"
@@ -176,10 +163,8 @@ class FormPresenter(ABC):
         """The environments as an algorithm sees them now."""
         if algo not in self._environments:
             source = self.source
-            offered = trainable(source.environments, source.misfits)
-            self._environments[algo] = environments_for(
-                offered, source.misfits.get(algo, {}), source.installed
-            )
+            offered, misfits = trainable(source.environments, source.misfits), source.misfits.get(algo, {})
+            self._environments[algo] = environments_for(offered, misfits, source.installed)
         return self._environments[algo]
 
     def trust(self, module: str) -> None:
@@ -193,13 +178,18 @@ class FormPresenter(ABC):
         self._environments.clear()
 
     def seeds(self) -> tuple[int, ...]:
-        return parse_seeds(self.run.text("seeds"))
+        """Those that each get a run of their own; none where the form has no field for them."""
+        return parse_seeds(self.run.text("seeds")) if "seeds" in self.run.fields else ()
 
     def about_seeds(self) -> str:
         return about_seeds(self.run.text("seeds"))
 
     def seeds_problem(self) -> str:
-        return seeds_problem(self.run.text("seeds"))
+        return problem_in(self.seeds)
+
+    def count(self) -> int:
+        """How many runs it will be, as far as the seeds can be read."""
+        return 1 if self.seeds_problem() else len(self.seeds())
 
 
 class ChoosingForm(FormPresenter, Generic[T]):
@@ -235,8 +225,8 @@ class ChoosingForm(FormPresenter, Generic[T]):
         self.take(None)
         self.trouble = why
 
-    def opened(self, prefill: Mapping[str, Any]) -> Self:
-        """The form for what it was opened for; what cannot be read leaves it without a choice."""
+    def load(self, prefill: Mapping[str, Any]) -> None:
+        """What cannot be read leaves the form without a choice."""
         given = (prefill.get(self.key), prefill.get("run_dir"), prefill.get("run_id"), self.first())
         named = str(next(filter(None, given), ""))
         self.run.put(self.key, named)
@@ -245,7 +235,6 @@ class ChoosingForm(FormPresenter, Generic[T]):
                 self.take(self.read(named))
             except MosaicError as error:
                 self.refuse(str(error))
-        return self
 
     def first(self) -> str:
         """What is chosen where nothing was named."""
@@ -253,19 +242,6 @@ class ChoosingForm(FormPresenter, Generic[T]):
 
     def problems(self) -> list[str]:
         return [self.trouble or self.nothing] if self.facts is None else super().problems()
-
-
-def speed_of(runs: Iterable[RunRecord], algo: str, env_id: str) -> float | None:
-    """Steps per second of the newest run that trained this algorithm there; None when there is none."""
-    fitting = [
-        run
-        for run in runs
-        if (run.worker_config.get("algo"), run.worker_config.get("env_id")) == (algo, env_id)
-        and mode_of(run) == "train"
-        and run.headline.get("sps")
-    ]
-    newest = max(fitting, key=lambda run: run.submitted_at, default=None)
-    return None if newest is None else float(newest.headline["sps"])
 
 
 @dataclass(frozen=True)

@@ -24,15 +24,6 @@ class Headline:
     detail: str = ""
 
 
-@dataclass(frozen=True)
-class Notice:
-    """Something a person should know before the numbers: words, and the role of their colour."""
-
-    title: str
-    text: str
-    role: str
-
-
 def headlines(
     run: RunRecord,
     per_step: float | None = None,
@@ -112,17 +103,12 @@ def _scores(run: RunRecord, summary: EvalSummary | None) -> list[Headline]:
     low, high = overall.interval
     of = f"of {words.steps(target)}" if target else "until it is stopped"
     batches = f"{of} · batch {words.steps(overall.batch)}"
+    number = words.number
+    spread = f"± {number(overall.std)} · {number(overall.min)} to {number(overall.max)}"
+    middle = f"middle half {number(overall.iqm)} · median {number(overall.median)}"
     return [
-        Headline(
-            "Mean return",
-            words.number(overall.mean),
-            f"± {words.number(overall.std)} · {words.number(overall.min)} to {words.number(overall.max)}",
-        ),
-        Headline(
-            "95 % interval of it",
-            f"{words.number(low)} – {words.number(high)}",
-            f"middle half {words.number(overall.iqm)} · median {words.number(overall.median)}",
-        ),
+        Headline("Mean return", number(overall.mean), spread),
+        Headline("95 % interval of it", f"{number(low)} – {number(high)}", middle),
         Headline("Episodes", words.steps(overall.episodes), batches),
     ]
 
@@ -135,17 +121,14 @@ def seconds_left(run: RunRecord) -> float | None:
     return max(0.0, float((total - step) / rate))
 
 
-def notice(run: RunRecord) -> Notice | None:
+def notice(run: RunRecord) -> str:
     """The next step of a run that waits, is paused or went wrong; why it is so stands in the header."""
-    state = words.state_of(run)
     if run.status == "INIT":
-        return Notice(state.word, "It starts by itself as soon as there is room for it.", state.role)
+        return "It starts by itself as soon as there is room for it."
     if run.status == "PAUSE":
-        return Notice(state.word, "It keeps what is reserved for it. Resume lets it go on.", state.role)
+        return "It keeps what is reserved for it. Resume lets it go on."
     if run.status == "FAULT" or run.outcome == "failed":
-        return Notice(state.word, "Its last words are under Logs, in its errors.", state.role)
+        return "Its last words are under Logs, in its errors."
     if run.outcome == "timed_out":
-        return Notice(
-            state.word, "Resume goes on from its newest checkpoint, with a time limit of its own.", state.role
-        )
-    return None
+        return "Resume goes on from its newest checkpoint, with a time limit of its own."
+    return ""

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal
 
+import numpy as np
+
 from gym_gui.models import words
 from mosaic.client.playing import ARROWS, Choices
 
@@ -44,117 +46,91 @@ class Choice:
 
 @dataclass(frozen=True)
 class ActionField:
-    """One number of an action that has several."""
+    """One number of an action that has several; an end that it does not have is infinite."""
 
     name: str
-    low: float | None
-    high: float | None
+    low: float
+    high: float
     whole: bool
 
     @property
     def bounded(self) -> bool:
-        return self.low is not None and self.high is not None
+        return math.isfinite(self.high - self.low)
 
     @property
     def steps(self) -> int:
         """How many steps a slider has from its low end to its high one."""
-        return round(self._room()) if self.whole else _SLIDER_STEPS
+        return round(self.high - self.low) if self.whole else _SLIDER_STEPS
 
     def at(self, step: int) -> float:
         """The number at a slider's place."""
-        assert self.low is not None
-        value = self.low + self._room() * step / max(1, self.steps)
+        value = self.low + (self.high - self.low) * step / max(1, self.steps)
         return round(value) if self.whole else value
 
     def step_of(self, value: float) -> int:
         """The place of a number on a slider; one beyond its ends is at the end."""
-        assert self.low is not None
-        room = self._room()
+        room = self.high - self.low
         share = (value - self.low) / room if room else 0.0
         return round(min(1.0, max(0.0, share)) * self.steps)
 
-    def _room(self) -> float:
-        assert self.low is not None and self.high is not None
-        return self.high - self.low
 
-
-class ActionSpace:
+class ActionSpace(Choices):
     """What `init` of a session says of its actions: `choices` to press, or `fields` to set."""
 
     def __init__(self, space: Mapping[str, Any]) -> None:
-        self._names = Choices(space)
-        count = int(space.get("n", 0)) if self._names.discrete else 0
-        self.choices = (
-            tuple(self._choice(number) for number in range(count)) if count <= _MOST_BUTTONS else ()
-        )
+        super().__init__(space)
+        count = int(space.get("n", 0)) if self.discrete else 0
+        buttons = count if count <= _MOST_BUTTONS else 0
+        self.choices = tuple(map(self._choice, range(buttons)))
         self._shape: list[int] = []
         self.fields = () if self.choices else tuple(self._fields(space, count))
-
-    def by_key(self, key: str) -> int | None:
-        """The action that a key (`0` to `9`, `left`, `up` …) stands for; None when it stands for none."""
-        return self._names.by_key(key)
-
-    def name(self, action: Any) -> str:
-        """An action as a person reads it."""
-        return self._names.name(action)
 
     def build(self, values: Sequence[float]) -> Any:
         """The action that the numbers of all fields make."""
         pairs = zip(self.fields, values, strict=True)
-        numbers: list[Any] = [round(value) if one.whole else value for one, value in pairs]
-        if not self._shape:
-            return numbers[0]
-        for size in reversed(self._shape[1:]):
-            numbers = [numbers[start : start + size] for start in range(0, len(numbers), size)]
-        return numbers
+        numbers = [round(value) if one.whole else value for one, value in pairs]
+        return np.reshape(numbers, self._shape).tolist()
 
     def numbers(self, action: Any) -> list[float]:
         """The numbers of an action in the order of the fields."""
-        return list(_flat(action))
+        return _flat(action)
 
     def _choice(self, number: int) -> Choice:
-        action = self._names.first + number
-        signs = [ARROWS[arrow] for arrow, meant in self._names.arrows.items() if meant == action]
+        action = self.first + number
+        signs = [ARROWS[arrow] for arrow, meant in self.arrows.items() if meant == action]
         digit = [str(number)] if number < _FIRST_KEYS else []
-        word = self._names.name(action).removeprefix(str(action)).strip()
+        word = self.name(action).removeprefix(str(action)).strip()
         return Choice(action, word or f"action {action}", " ".join(digit + signs))
 
     def _fields(self, space: Mapping[str, Any], count: int) -> Iterator[ActionField]:
         if count:
-            first = self._names.first
-            yield ActionField("action", first, first + count - 1, whole=True)
+            yield ActionField("action", self.first, self.first + count - 1, whole=True)
             return
-        if space["kind"] == "multi_discrete":
-            sizes = list(_flat(space["nvec"]))
-            self._shape = _sizes(space["nvec"])
-            bounds = [(0.0, size - 1) for size in sizes]
-        elif space["kind"] == "multi_binary":
-            self._shape = list(space["shape"])
+        kind = space["kind"]
+        self._shape = _sizes(space["nvec"]) if kind == "multi_discrete" else list(space["shape"])
+        if kind == "multi_discrete":
+            bounds = [(0.0, size - 1) for size in _flat(space["nvec"])]
+        elif kind == "multi_binary":
             bounds = [(0.0, 1.0)] * math.prod(self._shape)
         else:
-            self._shape = list(space["shape"])
-            bounds = _box_bounds(space, math.prod(self._shape))
-        whole = space["kind"] != "box" or "int" in str(space.get("dtype", ""))
+            bounds = _box_bounds(space, self._shape)
+        whole = kind != "box" or "int" in str(space.get("dtype", ""))
         names = (", ".join(map(str, place)) for place in product(*map(range, self._shape)))
         for name, (low, high) in zip(names, bounds, strict=True):
             yield ActionField(f"action {name}".strip(), low, high, whole)
 
 
-def _box_bounds(space: Mapping[str, Any], count: int) -> list[tuple[Any, Any]]:
+def _box_bounds(space: Mapping[str, Any], shape: Sequence[int]) -> list[tuple[float, float]]:
     ends = []
-    for name in ("low", "high"):
-        given = list(_flat(space.get(name)))
-        given = given * count if len(given) == 1 else given
-        ends.append([value if value is not None and abs(value) < 1e30 else None for value in given])
+    for name, far in (("low", -math.inf), ("high", math.inf)):
+        given = np.broadcast_to(np.array(space.get(name), float), shape).ravel()
+        ends.append(np.where(np.abs(given) < 1e30, given, far).tolist())
     return list(zip(*ends, strict=True))
 
 
-def _flat(value: Any) -> Iterator[Any]:
-    if isinstance(value, list):
-        for item in value:
-            yield from _flat(item)
-    else:
-        yield value
+def _flat(value: Any) -> list[Any]:
+    """The numbers of an array of any shape, None among them as it is."""
+    return list(np.ravel(np.array(value, object)))
 
 
 @dataclass(frozen=True)
@@ -204,14 +180,8 @@ class Closed:
 
 
 News = Opened | Seen | Running | Refusal | Closed
-
-
-@dataclass(frozen=True)
-class Row:
-    """A name and a value."""
-
-    name: str
-    value: str
+Row = tuple[str, str]
+"""A name and a value."""
 
 
 @dataclass(frozen=True)
@@ -239,15 +209,14 @@ def observation_rows(observation: Any, name: str = "") -> list[Row]:
     if isinstance(observation, dict):
         return [row for part, value in observation.items() for row in observation_rows(value, str(part))]
     if not isinstance(observation, list):
-        return [Row(name or "value", number(observation))]
+        return [(name or "value", number(observation))]
     sizes = _sizes(observation)
     if len(sizes) > 1:
-        return [Row(name or "array", " × ".join(map(str, sizes)))]
-    shown = [
-        Row(f"{name} {place}".strip(), number(value)) for place, value in enumerate(observation[:_MOST_ROWS])
-    ]
-    left = len(observation) - len(shown)
-    return [*shown, Row("…", f"{left} more")] if left else shown
+        return [(name or "array", " × ".join(map(str, sizes)))]
+    few = observation[:_MOST_ROWS]
+    shown = [(f"{name} {place}".strip(), number(value)) for place, value in enumerate(few)]
+    left = len(observation) - len(few)
+    return [*shown, ("…", f"{left} more")] if left else shown
 
 
 def bars(following: dict[str, Any], actions: Sequence[int]) -> list[Bar]:
@@ -334,9 +303,8 @@ class PlayPresenter:
         self.phase = "ended" if seen.last else "playing"
         if seen.last:
             done = message["episode"]
-            episode = Episode(
-                self._begun, int(done["seed"]), float(done["return"]), int(done["length"]), seen.yours
-            )
+            total, length = float(done["return"]), int(done["length"])
+            episode = Episode(self._begun, int(done["seed"]), total, length, seen.yours)
             self.episodes = [episode, *self.episodes[: _MOST_EPISODES - 1]]
 
     @property
@@ -364,10 +332,8 @@ class PlayPresenter:
         episode = self.episodes[0]
         truncated = self.seen is not None and self.seen.message["truncated"]
         how = "was truncated" if truncated else "ended"
-        return (
-            f"Episode {episode.number} {how} after {words.steps(episode.length)} steps, "
-            f"return {words.number(episode.total)}."
-        )
+        length, total = words.steps(episode.length), words.number(episode.total)
+        return f"Episode {episode.number} {how} after {length} steps, return {total}."
 
     def numbers(self) -> list[Row]:
         """Step, return, reward, action, seed."""
@@ -377,38 +343,40 @@ class PlayPresenter:
             by = "policy" if message["by"] == "policy" else "you"
             action = f"{self.space.name(message['action'])} · {by}"
         return [
-            Row("Step", words.steps(message.get("step", 0)) if message else "–"),
-            Row("Return", words.number(message.get("return", 0.0)) if message else "–"),
-            Row("Reward", number(message["reward"]) if "reward" in message else "–"),
-            Row("Action", action),
-            Row("Seed", "–" if self.seed is None else str(self.seed)),
-            Row("Episode", str(self._begun) if self._begun else "–"),
+            ("Step", words.steps(message.get("step", 0)) if message else "–"),
+            ("Return", words.number(message.get("return", 0.0)) if message else "–"),
+            ("Reward", number(message["reward"]) if "reward" in message else "–"),
+            ("Action", action),
+            ("Seed", "–" if self.seed is None else str(self.seed)),
+            ("Episode", str(self._begun) if self._begun else "–"),
         ]
 
     def observation(self) -> list[Row]:
         """What the policy sees."""
         return observation_rows(self.seen.message["observation"]) if self.seen else []
 
+    @property
+    def _following(self) -> dict[str, Any] | None:
+        """What the policy said of its next step; None when an episode is over."""
+        return self.seen.message.get("next") if self.seen else None
+
     def policy_output(self) -> list[Bar]:
         """What the policy makes of each action, in the order of the choices; empty where it does not say."""
-        following = self.seen.message.get("next") if self.seen else None
-        if following is None or self.space is None or not self.space.choices:
+        if self._following is None or self.space is None or not self.space.choices:
             return []
-        return bars(following, [choice.action for choice in self.space.choices])
+        return bars(self._following, [choice.action for choice in self.space.choices])
 
     def next_action(self) -> Any:
         """What the policy does next; None when an episode is over."""
-        following = self.seen.message.get("next") if self.seen else None
-        return None if following is None else following["action"]
+        return None if self._following is None else self._following["action"]
 
     def next_text(self) -> str:
         """The same in words, with the value of the observation."""
-        following = self.seen.message.get("next") if self.seen else None
-        if following is None or self.space is None:
+        if self._following is None or self.space is None:
             return "–"
-        value = following.get("value")
+        value = self._following.get("value")
         worth = "" if value is None else f" · value {number(value)}"
-        return f"{self.space.name(following['action'])}{worth}"
+        return f"{self.space.name(self._following['action'])}{worth}"
 
     def command(self, key: str) -> Command | None:
         """What a key asks for; None when it asks for nothing now."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import islice
@@ -22,8 +22,6 @@ _MOST_SEEDS = 8
 _REASON = 56
 """So many letters of a reason stand in the bar; all of it is in the tooltip, and in the middle."""
 _MOST = 60
-RUN_PREFIX = "run."
-"""Begins the names of commands for the run that is shown."""
 
 
 @dataclass(frozen=True)
@@ -131,28 +129,19 @@ def _since(run: RunRecord) -> str:
     return f"submitted {words.clock(run.submitted_at)}"
 
 
-@dataclass(frozen=True)
-class EmptyWords:
-    title: str
-    text: str
-    can_train: bool
+def empty_words(state: str, reason: str, listed: bool, any_runs: bool) -> tuple[str, str, bool]:
+    """A title, what it means, and whether a first run is offered.
 
-
-def empty_words(state: str, reason: str, listed: bool, any_runs: bool) -> EmptyWords:
-    """For a daemon in `state`; `listed` says whether its runs are known, `any_runs` whether it has any."""
+    For a daemon in `state`; `listed` says whether its runs are known, `any_runs` whether it has any.
+    """
     if state == "unreachable":
-        return EmptyWords(
-            "The daemon cannot be reached",
-            f"{reason} It is tried again every few seconds; runs that were started go on without it.",
-            False,
-        )
+        again = "It is tried again every few seconds; runs that were started go on without it."
+        return "The daemon cannot be reached", f"{reason} {again}", False
     if not listed:
-        return EmptyWords(
-            "Looking for the daemon", reason or "It is started when it does not run yet.", False
-        )
+        return "Looking for the daemon", reason or "It is started when it does not run yet.", False
     if any_runs:
-        return EmptyWords("No run is chosen", "Choose one on the left to see how it does.", False)
-    return EmptyWords(
+        return "No run is chosen", "Choose one on the left to see how it does.", False
+    return (
         "Train your first agent",
         "One click trains PPO on CartPole, with its picture from the first seconds. "
         "Everything else is in the form: algorithms, environments, seeds, curricula.",
@@ -160,24 +149,15 @@ def empty_words(state: str, reason: str, listed: bool, any_runs: bool) -> EmptyW
     )
 
 
-@dataclass(frozen=True)
-class Told:
-    """A few words, all of them, and the role of their colour."""
-
-    short: str
-    long: str
-    role: str
-
-
-def daemon_words(state: str, reason: str) -> Told:
-    """Whether the daemon is there."""
+def daemon_words(state: str, reason: str) -> tuple[str, str, str]:
+    """Whether the daemon is there: a few words, all of them, and the role of their colour."""
     if state == "alive":
-        return Told("Daemon on this machine", "", "good")
+        return "Daemon on this machine", "", "good"
     if state == "connecting":
-        return Told("Daemon restarting…" if reason else "Looking for the daemon…", reason, "warn")
+        return "Daemon restarting…" if reason else "Looking for the daemon…", reason, "warn"
     first = reason.split(". ")[0].rstrip(".")
     short = first if len(first) <= _REASON else f"{first[:_REASON].rstrip()}…"
-    return Told(f"Daemon unreachable: {short}" if short else "Daemon unreachable", reason, "bad")
+    return f"Daemon unreachable: {short}" if short else "Daemon unreachable", reason, "bad"
 
 
 def queue_words(health: HealthRecord) -> str:
@@ -190,33 +170,13 @@ def room_words(health: HealthRecord) -> str:
     return health.problems[0] if health.problems else f"{bytes_text(health.disk_free_bytes)} free"
 
 
-def machine_words(usage: Usage) -> tuple[str, str, str]:
-    """CPU, memory and GPU."""
-    used, total = usage.memory_used / 1e9, usage.memory_total / 1e9
-    loads = ", ".join(f"{load * 100:.0f} %" for load in usage.gpus)
-    gpu = f"GPU {loads}" if loads else "No GPU"
-    return f"CPU {usage.cpu * 100:.0f} %", f"Memory {used:.1f} of {total:.0f} GB", gpu
-
-
-@dataclass(frozen=True)
-class Usage:
-    """Shares of 1, and bytes. `gpus` has a share for each."""
-
-    cpu: float
-    memory_used: int
-    memory_total: int
-    gpus: tuple[float, ...]
-
-
-def read_usage() -> Usage:
-    """The load since this was last asked; in a task, as a GPU's driver may take its time."""
+def machine_words() -> tuple[str, str, str]:
+    """CPU since this was last asked, memory and GPU; in a task, as a GPU's driver may take its time."""
     memory = psutil.virtual_memory()
-    return Usage(
-        cpu=psutil.cpu_percent() / 100,
-        memory_used=memory.total - memory.available,
-        memory_total=memory.total,
-        gpus=tuple(_gpu_loads()),
-    )
+    used, total = (memory.total - memory.available) / 1e9, memory.total / 1e9
+    loads = ", ".join(f"{load * 100:.0f} %" for load in _gpu_loads())
+    gpu = f"GPU {loads}" if loads else "No GPU"
+    return f"CPU {psutil.cpu_percent():.0f} %", f"Memory {used:.1f} of {total:.0f} GB", gpu
 
 
 def _gpu_loads() -> list[float]:
@@ -244,10 +204,10 @@ def _nvml() -> Any:
 
 @dataclass(frozen=True)
 class Labels:
-    """What people call one run or several; None where several differ."""
+    """What people call one run or several; None where several differ, or where a run keeps its own."""
 
     name: str | None = ""
-    tags: tuple[str, ...] = ()
+    tags: tuple[str, ...] | None = ()
     """Those that all of them have."""
     notes: str | None = ""
 
@@ -263,16 +223,6 @@ class Labels:
         )
 
 
-@dataclass(frozen=True)
-class LabelChange:
-    """What one run gets; None where it keeps what it has."""
-
-    run_id: str
-    name: str | None
-    tags: list[str] | None
-    notes: str | None
-
-
 def shared_labels(runs: Sequence[RunRecord]) -> Labels:
     """What the runs have in common."""
     names, notes = {run.run_name for run in runs}, {run.notes for run in runs}
@@ -283,20 +233,18 @@ def shared_labels(runs: Sequence[RunRecord]) -> Labels:
     )
 
 
-def changes_for(runs: Sequence[RunRecord], before: Labels, after: Labels) -> list[LabelChange]:
-    """What each run gets. Tags that are not shared by all stay where they are."""
-    made = []
+def changes_for(runs: Sequence[RunRecord], before: Labels, after: Labels) -> dict[str, Labels]:
+    """What each run gets, by its id. Tags that are not shared by all stay where they are."""
+    shared, wanted = before.tags or (), after.tags or ()
+    made = {}
     for run in runs:
-        tags = list(dict.fromkeys([*(tag for tag in run.tags if tag not in before.tags), *after.tags]))
-        change = LabelChange(
-            run.run_id,
+        tags = tuple(dict.fromkeys([*(tag for tag in run.tags if tag not in shared), *wanted]))
+        made[run.run_id] = Labels(
             after.name if after.name != before.name else None,
-            tags if after.tags != before.tags and tags != run.tags else None,
+            tags if wanted != shared and list(tags) != run.tags else None,
             after.notes if after.notes != before.notes else None,
         )
-        if change != LabelChange(run.run_id, None, None, None):
-            made.append(change)
-    return made
+    return {run_id: one for run_id, one in made.items() if one != Labels(None, None, None)}
 
 
 @dataclass(frozen=True)
@@ -325,11 +273,6 @@ COMMANDS = (
     Found("log", "Open the window's log", ""),
     Found("quit", "Close the window; runs go on", "Ctrl+Q"),
 )
-
-
-def commands_for_run(offers: Mapping[str, str], title: str) -> list[Found]:
-    """What can be done with the run that is shown."""
-    return [Found(f"{RUN_PREFIX}{name}", text, title) for name, text in offers.items()]
 
 
 def found_by(text: str, book: RunBook, commands: Sequence[Found] = COMMANDS) -> list[Found]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from typing import ClassVar
+from collections.abc import Callable
+from typing import ClassVar, TypeVar
 
 from PySide6.QtWidgets import QWidget
 
 from gym_gui.context import Context
 from gym_gui.models.run_files import RunFacts
 from mosaic.client import RunRecord
+
+T = TypeVar("T")
 
 
 class View(QWidget):
@@ -35,27 +37,35 @@ class View(QWidget):
 
 
 class RunView(View):
-    """A tab of the selected run."""
+    """A tab of the selected run, or a part of one. A run is shown before anybody enters."""
 
     title: ClassVar[str]
-
-    def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self._run: RunRecord | None = None
+    run: RunRecord
 
     @staticmethod
     def wanted(run: RunRecord, facts: RunFacts) -> bool:
         """Whether the tab has something to show: else it does not exist."""
         return True
 
-    @abstractmethod
     def show_run(self, run: RunRecord) -> None:
-        """Another run was selected."""
+        """Another run was selected, while the tab is hidden."""
+        self.run = run
 
     def update_run(self, run: RunRecord) -> None:
         """The same run has news."""
-        self._run = run
+        self.run = run
 
-    def is_shown(self, run_id: str) -> bool:
-        """Whether what was read is about the run that is selected now."""
-        return self._run is not None and self._run.run_id == run_id
+    def read(
+        self,
+        work: Callable[[RunRecord], T],
+        done: Callable[[T], object],
+        failed: Callable[[Exception], object] | None = None,
+    ) -> None:
+        """Read something of the run beside the window; it is dropped when another one is shown by then."""
+        run = self.run
+
+        def take(found: T) -> None:
+            if self.run.run_id == run.run_id:
+                done(found)
+
+        self.context.tasks.run(lambda: work(run), take, failed, owner=self)

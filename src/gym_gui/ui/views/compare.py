@@ -6,18 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QColor, QIcon, QKeySequence, QPainter, QPixmap, QShortcut
+from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem
 
 from gym_gui.context import Context
-from gym_gui.models.charting import Line, sections
 from gym_gui.models.compare import Cell, Group, defaults_for, group_runs, note_of, table_of
 from gym_gui.services.curves import ComparedRuns
 from gym_gui.theme import SPACE, number_font, theme
-from gym_gui.ui.views.base import View
+from gym_gui.ui.views.charts import CurvesView
 from gym_gui.ui.widgets.basics import Button, Card, gap_splitter, hbox, label, vbox
 from gym_gui.ui.widgets.chart import LargeChart
-from gym_gui.ui.widgets.chart_grid import ChartGrid, ChartOptionsBar
+from gym_gui.ui.widgets.chart_grid import ChartGrid
 from gym_gui.ui.widgets.plot_parts import line_colour
 from mosaic.client import RunRecord
 
@@ -33,7 +32,8 @@ class CompareTableView(QTableWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._groups: list[Group] = []
+        self._table: tuple[list[str], list[list[Cell]]] = ([], [])
+        self._groups: Sequence[Group] = ()
         self._hidden: set[str] = set()
         self.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
         self.setSelectionBehavior(QTableWidget.SelectionBehavior.SelectRows)
@@ -51,7 +51,7 @@ class CompareTableView(QTableWidget):
     def show_table(self, columns: list[str], rows: list[list[Cell]], groups: Sequence[Group]) -> None:
         """Renew the rows; what was hidden stays so."""
         self.blockSignals(True)
-        self._groups = list(groups)
+        self._table, self._groups = (columns, rows), groups
         self.setColumnCount(len(columns))
         self.setHorizontalHeaderLabels(columns)
         self._header.setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
@@ -88,12 +88,8 @@ class CompareTableView(QTableWidget):
         self.shown_changed.emit()
 
     def _recolour(self) -> None:
-        self.blockSignals(True)
-        for place, group in enumerate(self._groups):
-            item = self.item(place, 0)
-            if item is not None:
-                item.setIcon(_dot(line_colour(group.colour)))
-        self.blockSignals(False)
+        if self._groups:
+            self.show_table(*self._table, self._groups)
 
 
 def _dot(colour: QColor) -> QIcon:
@@ -108,51 +104,33 @@ def _dot(colour: QColor) -> QIcon:
     return QIcon(picture)
 
 
-class CompareView(View):
+class CompareView(CurvesView):
     """Overlaid charts above, a row for each configuration below."""
 
     closed = Signal()
     """The person wants to go back."""
 
     def __init__(self, context: Context) -> None:
-        super().__init__(context)
         self._runs: dict[str, RunRecord] = {}
         self._groups: list[Group] = []
         self._defaults: Mapping[str, Mapping[str, Any]] = {}
-        self._lines: dict[str, list[Line]] = {}
-        self.compared = ComparedRuns(context.link, context.tasks, self)
+        self.compared = ComparedRuns(context.link, context.tasks)
+        super().__init__(context, self.compared, ChartGrid(context, margin=0, main=True))
         self.heading = label("", "title")
         self.state = label("", "dim")
         self.back = Button("Back", "Esc")
-        self.bar = ChartOptionsBar(context.settings)
         self.average = Button("Mean of seeds", role="chip", checkable=True)
         self.average.setChecked(True)
-        self.grid = ChartGrid(context, margin=0, main=True)
         self.table = CompareTableView()
-        self._build()
-        self._connect()
-
-    def _build(self) -> None:
         head = hbox(self.heading, (self.state, 1), self.back, spacing=SPACE[2])
         self.bar.row.addWidget(self.average)
         below = Card(label("Differences", "strong"), (self.table, 1))
         self.split = split = gap_splitter(Qt.Orientation.Vertical, self.grid, below)
-        vbox(
-            head,
-            self.bar,
-            (split, 1),
-            on=self,
-            margins=(SPACE[4], SPACE[3], SPACE[4], SPACE[2]),
-            spacing=SPACE[2],
-        )
-        self.large = LargeChart(self.context, self, split)
-
-    def _connect(self) -> None:
+        edge = (SPACE[4], SPACE[3], SPACE[4], SPACE[2])
+        vbox(head, self.bar, (split, 1), on=self, margins=edge, spacing=SPACE[2])
+        self.large = LargeChart(context, self, split)
         self.back.clicked.connect(self.closed)
-        self.bar.changed.connect(self._lay_out)
-        QShortcut(QKeySequence("/"), self).activated.connect(self.bar.search.setFocus)
         self.average.toggled.connect(lambda _: self._regroup())
-        self.grid.looked.connect(self._want)
         self.grid.enlarge.connect(self.large.open_chart)
         # Esc closes what is enlarged before it closes the page.
         policy = self.back.sizePolicy()
@@ -160,8 +138,6 @@ class CompareView(View):
         self.back.setSizePolicy(policy)
         self.large.opened.connect(self.back.setHidden)
         self.table.shown_changed.connect(self._regroup)
-        self.compared.tags_changed.connect(lambda _: self._lay_out())
-        self.compared.ready.connect(self._show_lines)
         self.compared.progress.connect(self._show_progress)
 
     def show_runs(self, runs: Sequence[RunRecord]) -> None:
@@ -175,10 +151,7 @@ class CompareView(View):
         rows = min(len(self._groups), _MOST_ROWS)
         table = min(_TABLE_HEIGHT + _ROW_HEIGHT * rows, self.height() // 3)
         self.split.setSizes([self.height() - table, table])
-        chosen = list(runs)
-        self.context.tasks.run(lambda: defaults_for(chosen), self._take_defaults)
-        if self._visible:
-            self.enter()
+        self.context.tasks.run(lambda: defaults_for(runs), self._take_defaults)
 
     def update_runs(self, runs: Sequence[RunRecord]) -> None:
         """Some of them have news."""
@@ -192,16 +165,9 @@ class CompareView(View):
 
     def enter(self) -> None:
         super().enter()
-        self.bar.reload()
-        self.grid.go_on()
         self.compared.open(list(self._runs.values()))
         self._regroup()
         self._lay_out()
-
-    def leave(self) -> None:
-        super().leave()
-        self.grid.stop()
-        self.compared.close()
 
     def _take_defaults(self, defaults: dict[str, dict[str, Any]]) -> None:
         self._defaults = defaults
@@ -216,22 +182,6 @@ class CompareView(View):
     def _regroup(self) -> None:
         self.state.setText(note_of(self._groups, self.average.isChecked()))
         self.compared.show(self.table.shown(), self.average.isChecked())
-
-    def _lay_out(self) -> None:
-        self.grid.show_sections(sections(self.compared.tags, self.bar.search.text()))
-        self._want()
-
-    def _want(self) -> None:
-        tags = self.grid.visible_tags()
-        self.compared.want(tags, self.bar.options)
-        for tag in tags:
-            if tag in self._lines:
-                self._draw(tag)
-
-    def _show_lines(self, lines: dict[str, list[Line]]) -> None:
-        self._lines |= lines
-        for tag in lines:
-            self._draw(tag)
 
     def _draw(self, tag: str) -> None:
         self.grid.set_lines(tag, self._lines[tag], self.bar.options)

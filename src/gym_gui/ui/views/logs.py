@@ -1,42 +1,66 @@
-"""The Logs tab: what a run has printed."""
+"""The Logs tab, what a run has printed, and the Config tab, exactly what it was asked to do."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from typing import ClassVar
+from pathlib import Path
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QFontDatabase, QKeySequence, QShortcut, QTextCursor, QTextDocument
+from PySide6.QtGui import (
+    QFontDatabase,
+    QGuiApplication,
+    QKeySequence,
+    QShortcut,
+    QSyntaxHighlighter,
+    QTextCharFormat,
+    QTextCursor,
+    QTextDocument,
+)
 from PySide6.QtWidgets import QButtonGroup, QPlainTextEdit, QTextEdit
 
 from gym_gui.context import Context
+from gym_gui.models.command_line import ConfigPage, config_page
 from gym_gui.models.run_files import RunFacts
 from gym_gui.services.log_stream import MOST_LINES, STREAMS, LogStream
 from gym_gui.services.tasks import timer
 from gym_gui.theme import LABEL, SPACE, theme
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import Button, Gap, hbox, label, search_field, vbox
+from gym_gui.ui.widgets.basics import PAGE, Button, Card, Gap, hbox, label, open_path, search_field, vbox
 from mosaic.client import RunRecord
 
 _LINES_MARKED = 200
 _LINES_AT_ONCE = 400
 _PAUSE_MS = 30
+_PARTS = (
+    (re.compile(r'"(?:[^"\\]|\\.)*"(?=\s*:)'), "accent"),
+    (re.compile(r'(?<=: )"(?:[^"\\]|\\.)*"'), "good"),
+    (re.compile(r"(?<=[:\s])(?:true|false|null|-?\d[\d.eE+-]*)(?=,?$)"), "paused"),
+)
+"""The names, texts and other values of a JSON file, each with the role of its colour."""
 
 
-class LogView(QPlainTextEdit):
+class FixedText(QPlainTextEdit):
+    """Read-only text in a fixed width."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setReadOnly(True)
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
+        font.setPixelSize(LABEL)
+        self.setFont(font)
+
+
+class LogView(FixedText):
     """While its end can be seen it follows; scrolling up lets it stand still."""
 
     follows_changed = Signal(bool)
 
     def __init__(self) -> None:
         super().__init__()
-        self.setReadOnly(True)
         self.setMaximumBlockCount(MOST_LINES)
         self.setUndoRedoEnabled(False)
-        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
-        font = QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont)
-        font.setPixelSize(LABEL)
-        self.setFont(font)
         self._sought = ""
         self.follows = True
         self._adding = False
@@ -46,11 +70,14 @@ class LogView(QPlainTextEdit):
 
     def set_follows(self, follows: bool) -> None:
         """Stay at the end from now on, or where it is."""
+        self._note(follows)
+        if follows:
+            self._go_to_end()
+
+    def _note(self, follows: bool) -> None:
         if follows != self.follows:
             self.follows = follows
             self.follows_changed.emit(follows)
-        if follows:
-            self._go_to_end()
 
     def add_lines(self, lines: Sequence[str]) -> None:
         """Put lines at the end."""
@@ -74,10 +101,7 @@ class LogView(QPlainTextEdit):
 
     def _scrolled(self, value: int) -> None:
         if not self._adding:
-            follows = value >= self.verticalScrollBar().maximum()
-            if follows != self.follows:
-                self.follows = follows
-                self.follows_changed.emit(follows)
+            self._note(value >= self.verticalScrollBar().maximum())
 
     def seek(self, text: str) -> None:
         """Mark a text wherever it can be seen."""
@@ -100,15 +124,12 @@ class LogView(QPlainTextEdit):
     def _mark(self) -> None:
         found: list[QTextEdit.ExtraSelection] = []
         block = self.firstVisibleBlock()
-        wanted = self._sought.casefold()
-        for _ in range(_LINES_MARKED if wanted else 0):
+        wanted = re.compile(re.escape(self._sought), re.IGNORECASE)
+        for _ in range(_LINES_MARKED if self._sought else 0):
             if not block.isValid():
                 break
-            text = block.text().casefold()
-            at = text.find(wanted)
-            while at >= 0:
-                found.append(self._selection(block.position() + at, len(wanted)))
-                at = text.find(wanted, at + len(wanted))
+            for match in wanted.finditer(block.text()):
+                found.append(self._selection(block.position() + match.start(), len(match[0])))
             block = block.next()
         self.setExtraSelections(found)
 
@@ -125,7 +146,7 @@ class LogView(QPlainTextEdit):
 class LogsView(RunView):
     """One log at a time: output, errors, events or the supervisor's."""
 
-    title: ClassVar[str] = "Logs"
+    title = "Logs"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -138,10 +159,6 @@ class LogsView(RunView):
         self.streams = {one: _chip(words) for one, words in STREAMS.items()}
         self.follow, self.wrap = _chip("Follow"), _chip("Wrap lines")
         self._timer = timer(self, _PAUSE_MS, self._take, once=True)
-        self._build()
-        self._connect()
-
-    def _build(self) -> None:
         self._which = QButtonGroup(self)
         for chip in self.streams.values():
             self._which.addButton(chip)
@@ -154,8 +171,6 @@ class LogsView(RunView):
         vbox(row, (self.view, 1), self.about, on=self, margins=(SPACE[4], SPACE[3], SPACE[4], SPACE[1]))
         self.streams["stdout"].setChecked(True)
         self.follow.setChecked(True)
-
-    def _connect(self) -> None:
         self._which.buttonClicked.connect(lambda _: self._open())
         self.search.textChanged.connect(self._seek)
         self.search.returnPressed.connect(lambda: self.view.find_next())
@@ -176,13 +191,10 @@ class LogsView(RunView):
         return next((name for name, chip in self.streams.items() if chip.isChecked()), "stdout")
 
     def show_run(self, run: RunRecord) -> None:
-        self._run = run
+        super().show_run(run)
         # Who looks at the log of a run that failed wants to know why.
         self.streams["stderr" if run.outcome == "failed" else "stdout"].setChecked(True)
-        if self._visible:
-            self._open()
-        else:
-            self.view.clear()
+        self.view.clear()
 
     def enter(self) -> None:
         super().enter()
@@ -196,13 +208,11 @@ class LogsView(RunView):
         self._shut()
         self.view.clear()
         self.about.setText("")
-        if self._run is None or not self._visible:
-            return
         words = STREAMS[self.stream].lower()
-        nothing = f"Nothing in its {words} log." if self._run.ended else f"Nothing in its {words} log yet."
+        nothing = f"Nothing in its {words} log." if self.run.ended else f"Nothing in its {words} log yet."
         self.view.setPlaceholderText(nothing)
         self.view.set_follows(True)
-        self._log = LogStream(self.context.link, self._run.run_id, self.stream)
+        self._log = LogStream(self.context.link, self.run.run_id, self.stream)
         self._log.news.connect(self._timer.start)
         # The first lines may have come before anybody listened.
         self._timer.start()
@@ -247,3 +257,68 @@ class LogsView(RunView):
 
 def _chip(text: str) -> Button:
     return Button(text, role="chip", checkable=True)
+
+
+class JsonColours(QSyntaxHighlighter):
+    """Gives the parts of a JSON file their colours."""
+
+    def highlightBlock(self, text: str) -> None:
+        for pattern, role in _PARTS:
+            look = QTextCharFormat()
+            look.setForeground(theme.palette.colour(role))
+            for match in pattern.finditer(text):
+                self.setFormat(match.start(), match.end() - match.start(), look)
+
+
+class ConfigView(RunView):
+    """The command that starts the same run, the file, and the payload."""
+
+    title = "Config"
+
+    def __init__(self, context: Context) -> None:
+        super().__init__(context)
+        self._page: ConfigPage | None = None
+        self.command = label("", selectable=True, wraps=True)
+        self.path = label("", "dim", selectable=True, wraps=True)
+        self.payload = FixedText()
+        self._colours = JsonColours(self.payload.document())
+        theme.changed.connect(self._colours.rehighlight)
+        self.copy_command = Button("Copy command", do=lambda: self._copy(self.command.text(), "the command"))
+        copy_payload = Button(
+            "Copy payload", do=lambda: self._copy(self.payload.toPlainText(), "the payload")
+        )
+        copy_path = Button("Copy path", do=lambda: self._copy(self.path.text(), "the path"))
+        self.open_file = Button("Open file", do=lambda: self._open(Path(self.path.text())))
+        open_folder = Button("Open folder", do=lambda: self._open(Path(self.path.text()).parent))
+        above = hbox((label("The same run from a terminal", "strong"), 1), self.copy_command)
+        heading = label("What the daemon has accepted", "strong")
+        below = hbox((heading, 1), copy_payload, copy_path, self.open_file, open_folder)
+        page = (Card(above, self.command), (Card(below, self.path, (self.payload, 1)), 1))
+        vbox(*page, on=self, margins=PAGE, spacing=SPACE[2])
+
+    def show_run(self, run: RunRecord) -> None:
+        super().show_run(run)
+        self._page = None
+        for text in (self.command, self.path):
+            text.setText("…")
+        self.payload.clear()
+
+    def enter(self) -> None:
+        super().enter()
+        if self._page is None:
+            self.read(lambda run: config_page(run, self.context.link.var), self._show)
+
+    def _show(self, page: ConfigPage) -> None:
+        self._page = page
+        self.command.setText(page.command)
+        self.path.setText(str(page.path))
+        self.payload.setPlainText(page.payload)
+        self.open_file.setEnabled(page.exists)
+
+    def _copy(self, text: str, what: str) -> None:
+        QGuiApplication.clipboard().setText(text)
+        self.context.notifications.tell(f"Copied {what}.", "good")
+
+    def _open(self, path: Path) -> None:
+        if self._page is not None:
+            open_path(path, self.context.notifications)

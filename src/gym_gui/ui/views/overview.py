@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models.hud import shows_frames
 from gym_gui.models.run_files import RunFacts, computed_by, summary_of
-from gym_gui.models.words import is_evaluation
+from gym_gui.models.words import is_evaluation, state_of
 from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.overview import headlines, notice
@@ -27,7 +25,7 @@ _CLOCK_MS = 1000
 class LiveView(RunView):
     """The picture or the grid, as large as the window allows."""
 
-    title: ClassVar[str] = "Live"
+    title = "Live"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -61,7 +59,7 @@ class _Page(QWidget):
 class OverviewView(RunView):
     """Numbers, the live picture beside the return, and the curves that are worth a look."""
 
-    title: ClassVar[str] = "Overview"
+    title = "Overview"
 
     def __init__(self, context: Context) -> None:
         super().__init__(context)
@@ -87,43 +85,33 @@ class OverviewView(RunView):
         for half in (self.live_card, self.charts.main):
             # Both take half of the room, whatever is in them.
             half.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        halves = hbox((self.live_card, 1), (self.charts.main, 1), spacing=SPACE[2])
+        parts = (self.notice, self.cards, self.computed, (halves, 3), (self.charts.below, 2))
         page = _Page()
-        vbox(
-            self.notice,
-            self.cards,
-            self.computed,
-            (hbox((self.live_card, 1), (self.charts.main, 1), spacing=SPACE[2]), 3),
-            (self.charts.below, 2),
-            on=page,
-            margins=PAGE,
-            spacing=SPACE[2],
-        )
+        vbox(*parts, on=page, margins=PAGE, spacing=SPACE[2])
         area = scrolled(page)
         vbox(area, on=self)
         self.large = LargeChart(self.context, self, area, SPACE[4], SPACE[3])
 
     def show_run(self, run: RunRecord) -> None:
-        self._run, self._summary, self._asked_how = run, None, False
+        super().show_run(run)
+        self._summary, self._asked_how = None, False
         self._show_computed("")
         self.live.show_run(run)
         self.charts.show_run(run)
         self._tick()
-        if self._visible:
-            self.enter()
 
     def update_run(self, run: RunRecord) -> None:
-        self._run = run
+        super().update_run(run)
         self.live.update_run(run)
         self.charts.update_run(run)
         if self._visible:
-            self.charts.follow_group(self._group(run))
+            self.charts.follow_group(self._group())
         self._tick()
 
     def enter(self) -> None:
-        if self._run is None:
-            return
         super().enter()
-        self.charts.start(self._group(self._run))
+        self.charts.start(self._group())
         self._clock.start()
         self._tick()
 
@@ -133,27 +121,20 @@ class OverviewView(RunView):
         self.charts.stop()
         self.live.stop()
 
-    def _group(self, run: RunRecord) -> list[RunRecord]:
-        group = self.context.runs.group_of(run.run_id)
-        return list(group.runs.values()) if group is not None else [run]
+    def _group(self) -> list[RunRecord]:
+        group = self.context.runs.group_of(self.run.run_id)
+        return list(group.runs.values()) if group is not None else [self.run]
 
     def _tick(self) -> None:
-        run = self._run
-        if run is None:
-            return
+        run = self.run
         self._watch(run)
         self._show_numbers()
         self._show_notice(run)
         if is_evaluation(run) and (self._summary is None or not run.ended):
-            self.context.tasks.run(lambda: summary_of(run), self._take_summary)
+            self.read(summary_of, self._take_summary)
         elif run.started_at and not self.computed.text() and not self._asked_how:
             self._asked_how = run.ended
-            self.context.tasks.run(lambda: (run.run_id, computed_by(run)), self._take_computed)
-
-    def _take_computed(self, found: tuple[str, str]) -> None:
-        run_id, text = found
-        if self.is_shown(run_id):
-            self._show_computed(text)
+            self.read(computed_by, self._show_computed)
 
     def _show_computed(self, text: str) -> None:
         self.computed.setText(f"Losses computed by {text}" if text else "")
@@ -169,21 +150,17 @@ class OverviewView(RunView):
             self.live.start()
 
     def _show_numbers(self) -> None:
-        if self._run is not None:
-            self.cards.show_headlines(headlines(self._run, self.charts.per_step(), self._summary))
+        self.cards.show_headlines(headlines(self.run, self.charts.per_step(), self._summary))
 
     def _show_notice(self, run: RunRecord) -> None:
-        told = notice(run)
-        self.notice.setVisible(told is not None)
-        if told is not None:
-            self._notice_title.setText(told.title)
-            self.notice_text.setText(told.text)
-            restyle(self._notice_title, role={"bad": "error"}.get(told.role, told.role))
+        text, state = notice(run), state_of(run)
+        self.notice.setVisible(bool(text))
+        self._notice_title.setText(state.word)
+        self.notice_text.setText(text)
+        restyle(self._notice_title, role={"bad": "error"}.get(state.role, state.role))
 
-    def _take_summary(self, found: tuple[str, EvalSummary | None]) -> None:
-        run_id, summary = found
-        if not self.is_shown(run_id) or summary is None or summary == self._summary:
-            return
-        self._summary = summary
-        self._show_numbers()
-        self.charts.show_summary(summary)
+    def _take_summary(self, summary: EvalSummary | None) -> None:
+        if summary is not None and summary != self._summary:
+            self._summary = summary
+            self._show_numbers()
+            self.charts.show_summary(summary)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QMenu, QStackedWidget
+from PySide6.QtWidgets import QMenu
 
 from gym_gui.context import Context
 from gym_gui.models.filters import RunFilter
@@ -16,7 +16,7 @@ from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.window import doable_with, for_all
 from gym_gui.ui.run_actions import RunActions
 from gym_gui.ui.views.base import View
-from gym_gui.ui.widgets.basics import Button, hbox, label, line, vbox
+from gym_gui.ui.widgets.basics import Button, hbox, label, line, stacked, vbox
 from gym_gui.ui.widgets.run_header import Confirm, LabelCard, run_menu
 from gym_gui.ui.widgets.run_panel import RunFilterBar
 from gym_gui.ui.widgets.run_table import RunTableModel, RunTableView
@@ -61,32 +61,19 @@ class TableView(View):
         self.cancel = self._button("Cancel", "cancel", "danger")
         self.remove = self._button("Remove", "remove", "danger", "Ctrl+Delete")
         self._none = label("", "dim", wraps=True)
-        self._pages = QStackedWidget()
+        self._pages = stacked(self.view, self._none)
         self._lay_out()
         self._restore()
         self._connect()
 
     def _lay_out(self) -> None:
-        first = hbox(
-            (self.filtering, 1),
-            self.columns,
-            self.back,
-            margins=(SPACE[3], SPACE[2], SPACE[3], 0),
-            spacing=SPACE[2],
-        )
-        second = hbox(
-            (self.info, 1),
-            self.label,
-            self.pausing,
-            self.cancel,
-            self.remove,
-            margins=(SPACE[3], SPACE[1], SPACE[3], SPACE[1] + 2),
-        )
+        edge = (SPACE[3], SPACE[2], SPACE[3], 0)
+        first = hbox((self.filtering, 1), self.columns, self.back, margins=edge, spacing=SPACE[2])
+        edge = (SPACE[3], SPACE[1], SPACE[3], SPACE[1] + 2)
+        second = hbox((self.info, 1), self.label, self.pausing, self.cancel, self.remove, margins=edge)
         asking = vbox(self.confirm, self.label_card, margins=(SPACE[3], 0, SPACE[3], 0))
         self._none.setContentsMargins(SPACE[3], SPACE[3], SPACE[3], SPACE[3])
         self._none.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
-        self._pages.addWidget(self.view)
-        self._pages.addWidget(self._none)
         vbox(first, second, asking, line(), (self._pages, 1), on=self, spacing=0)
 
     def _connect(self) -> None:
@@ -124,17 +111,11 @@ class TableView(View):
         if self._visible:
             self.leave()
 
-    def show_filter(self, wanted: RunFilter, run_ids: Sequence[str]) -> None:
-        """Filter as the list does, and choose what is chosen there."""
-        self.filtering.set_filter(wanted)
-        self.view.select(run_ids)
-
     def update_groups(self, groups: set[str]) -> None:
         """These groups of the book are new, changed or gone."""
         if self._visible:
             self.model.update(groups)
             self._show_counts()
-            self._show_chosen()
 
     def look_again(self) -> None:
         if self._visible:
@@ -210,13 +191,14 @@ class TableView(View):
         total = (self._counts or {}).get(self.filtering.filter.state, shown)
         known = f"{shown:,} of {total:,}" if total > shown else f"{shown:,}"
         self.info.setText(f"{known} run{'s' * (total != 1)}{chosen}{hint}")
-        self.pausing.setText(for_all(can.pausing or "Pause", can.pauses))
-        self.cancel.setText(for_all("Cancel", can.cancels))
-        self.remove.setText(for_all("Remove", can.removes))
-        enabled = (bool(runs), can.pauses > 0, can.cancels > 0, can.removes > 0)
-        buttons = (self.label, self.pausing, self.cancel, self.remove)
-        for one, makes_sense in zip(buttons, enabled, strict=True):
-            one.setEnabled(makes_sense)
+        self.label.setEnabled(bool(runs))
+        for button, word, count in (
+            (self.pausing, can.pausing or "Pause", can.pauses),
+            (self.cancel, "Cancel", can.cancels),
+            (self.remove, "Remove", can.removes),
+        ):
+            button.setText(for_all(word, count))
+            button.setEnabled(count > 0)
         self.chosen_changed.emit(len(runs))
 
     def _open_menu(self, at: QPoint) -> None:

@@ -19,12 +19,9 @@ from gym_gui.models.runs import RunBook
 from gym_gui.theme import LABEL, SPACE, number_font, theme
 from gym_gui.ui.presenters.window import (
     COMMANDS,
-    EmptyWords,
     Found,
-    Usage,
     daemon_words,
     found_by,
-    machine_words,
     queue_words,
     room_words,
 )
@@ -171,10 +168,10 @@ class StatusBar(QFrame):
         restyle(self.messages, role="quiet-link")
 
     def show_daemon(self, state: str, reason: str) -> None:
-        told = daemon_words(state, reason)
-        self.daemon.setText(told.short)
-        self.daemon.setToolTip(tip(told.long))
-        self.dot.set_role(told.role)
+        short, long, role = daemon_words(state, reason)
+        self.daemon.setText(short)
+        self.daemon.setToolTip(tip(long))
+        self.dot.set_role(role)
         if state != "alive":
             self.queue.clear()
 
@@ -189,8 +186,9 @@ class StatusBar(QFrame):
             else f"Version {health.version}, process {health.pid}, up {words.duration(health.uptime_seconds)}"
         )
 
-    def show_usage(self, usage: Usage) -> None:
-        for part, text in zip((self.cpu, self.memory, self.gpu), machine_words(usage), strict=True):
+    def show_usage(self, usage: tuple[str, str, str]) -> None:
+        """The `machine_words`."""
+        for part, text in zip((self.cpu, self.memory, self.gpu), usage, strict=True):
             part.setText(text)
 
 
@@ -221,11 +219,11 @@ class EmptyState(QWidget):
         vbox(self.title, self.text, Gap(SPACE[0]), buttons, on=inner, margins=None, spacing=SPACE[2])
         vbox(2, hbox(1, inner, 1), 3, on=self, margins=None)
 
-    def show_words(self, told: EmptyWords) -> None:
-        self.title.setText(told.title)
-        self.text.setText(told.text)
-        self.go.setVisible(told.can_train)
-        self.choose.setVisible(told.can_train)
+    def show_words(self, title: str, text: str, can_train: bool) -> None:
+        self.title.setText(title)
+        self.text.setText(text)
+        self.go.setVisible(can_train)
+        self.choose.setVisible(can_train)
 
     def set_busy(self, busy: bool) -> None:
         """The first run is on its way."""

@@ -239,7 +239,7 @@ class CleanRLResumeForm(ChoosingFrame[ResumeForm]):
         presenter = self.presenter
         how = presenter.run.said("how")
         self.about.setText(presenter.about())
-        self._unknown.setVisible(presenter.asks_what_it_is)
+        self._unknown.setVisible(presenter.asks_algo)
         self._show_hows(how)
         self.extend.setVisible(how == EXTEND)
         self.total.setVisible(how == TOTAL)

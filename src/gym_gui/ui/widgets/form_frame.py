@@ -15,9 +15,8 @@ from gym_gui.models.command_line import command_of
 from gym_gui.models.form_choices import Requirement, installed_sets
 from gym_gui.models.run_settings import about_naming, about_resources
 from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.form import ChoosingForm, FormPresenter, Order, speed_of
-from gym_gui.ui.presenters.form_check import CheckReport, check_order
-from gym_gui.ui.presenters.form_page import AlgorithmPage
+from gym_gui.ui.presenters.form import ChoosingForm, FormPresenter, Order
+from gym_gui.ui.presenters.form_page import AlgorithmPage, CheckReport, check_order
 from gym_gui.ui.run_actions import submit_all
 from gym_gui.ui.widgets.basics import drop, fill, label, stacked, vbox
 from gym_gui.ui.widgets.fields.layouts import FormColumns, ScrollColumn
@@ -273,9 +272,7 @@ class FormFrame(WorkerForm, Generic[P]):
             return
         self._asked_at, self._give = self._edits, give
         self.question.hide()
-        key = self.presenter.speed_key()
-        speed = speed_of(self.context.runs, *key) if key else None
-        give(order, self.presenter.missing(), speed)
+        give(order, self.presenter.missing(), self.presenter.speed(self.context.runs))
 
     def _take_report(self, report: CheckReport) -> None:
         # What was changed while the worker was asked is not what it has answered to.

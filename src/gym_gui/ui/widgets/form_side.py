@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from PySide6.QtCore import Qt, Signal
@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QTabBar, QWidget
 
 from gym_gui.services.tasks import Notifications
 from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.form_check import CheckReport
-from gym_gui.ui.presenters.form_page import AlgorithmPage, Section
+from gym_gui.ui.presenters.form_page import AlgorithmPage, CheckReport
 from gym_gui.ui.widgets.basics import (
     PAGE,
     Button,
@@ -212,13 +211,13 @@ class AboutView(ScrollColumn):
         self._whole.setVisible(page.path is not None)
 
 
-def _sections(sections: Sequence[Section]) -> QWidget:
+def _sections(sections: Mapping[str, Sequence[str]]) -> QWidget:
     """Headings with their points."""
     parts: list[QWidget] = []
-    for section in sections:
-        title = label(section.title, "strong")
+    for heading, points in sections.items():
+        title = label(heading, "strong")
         title.setContentsMargins(0, SPACE[1], 0, 0)
-        parts += [title, *map(_markdown, section.points)]
+        parts += [title, *map(_markdown, points)]
     return column_of(*parts, spacing=SPACE[0])
 
 

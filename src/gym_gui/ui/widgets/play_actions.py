@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isinf
 from typing import Any
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal
@@ -119,7 +120,7 @@ class FieldRow(QWidget):
     def _add_spin(self, row: QHBoxLayout) -> QDoubleSpinBox:
         spin = QDoubleSpinBox()
         low, high = self._field.low, self._field.high
-        spin.setRange(-_FAR if low is None else low, _FAR if high is None else high)
+        spin.setRange(-_FAR if isinf(low) else low, _FAR if isinf(high) else high)
         spin.setDecimals(0 if self._field.whole else 3)
         spin.setSingleStep(1.0 if self._field.whole else 0.1)
         spin.valueChanged.connect(self.changed)

@@ -68,8 +68,8 @@ class ValueList(QWidget):
             name.setVisible(shown)
             value.setVisible(shown)
             if shown:
-                name.setText(rows[place].name)
-                value.setText(rows[place].value)
+                name.setText(rows[place][0])
+                value.setText(rows[place][1])
 
     def _add(self) -> None:
         name, value = label("", "dim"), NumberLabel("", TEXT, bold=False)

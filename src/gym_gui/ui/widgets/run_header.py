@@ -168,7 +168,7 @@ class LabelCard(Asking):
         self.name.setText(known.name or "")
         self.name.setCursorPosition(0)
         self.name.setPlaceholderText("their own names" if several and known.name is None else "")
-        self.tags.setText(", ".join(known.tags))
+        self.tags.setText(", ".join(known.tags or ()))
         self.tags.setPlaceholderText("for all of them" if several else "baseline, night")
         self.notes.setText(known.notes or "")
         self.notes.setPlaceholderText("their own notes" if several and known.notes is None else "")

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Any, Protocol
 
 from PySide6.QtCore import Signal
@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QWidget
 
 from gym_gui.context import Context
 from gym_gui.ui.presenters.form import FormPresenter
-from mosaic.contract.capabilities import WorkerCapabilities, discover_workers, find_worker
+from mosaic.contract.capabilities import WorkerCapabilities, discover_workers
 from mosaic.contract.errors import MosaicError, UserError
 
 
@@ -43,29 +43,30 @@ class WorkerForm(QWidget):
         return True
 
 
-def workers_for(purpose: str) -> list[WorkerCapabilities]:
-    """The installed workers that have a form for a purpose."""
-    return [worker for _, worker in sorted(discover_workers().items()) if purpose in worker.forms]
+FoundForm = tuple[WorkerCapabilities, type[WorkerForm]]
 
 
-def form_for(worker_type: str, purpose: str) -> type[WorkerForm]:
-    """The class of a worker's form; a UserError says when there is none."""
-    worker = find_worker(worker_type)
-    named = worker.forms.get(purpose)
-    if named is None:
-        raise UserError(f"{worker.display_name} has no form to '{purpose}'.")
-    found = load_named(named)
+def load_forms(purpose: str, worker_type: str | None) -> list[FoundForm]:
+    """The forms of the installed workers for a purpose; of one worker where a run of it is meant."""
+    workers = [worker for _, worker in sorted(discover_workers().items()) if purpose in worker.forms]
+    wanted = [worker for worker in workers if worker_type in (None, worker.worker_type)]
+    if not wanted:
+        raise UserError(f"No installed worker has a form to '{purpose}': run `./mosaic doctor`.")
+    return [(worker, _load_form(worker, worker.forms[purpose])) for worker in wanted]
+
+
+def _load_form(worker: WorkerCapabilities, named: str) -> type[WorkerForm]:
+    found = _load_named(named)
     if not (isinstance(found, type) and issubclass(found, WorkerForm)):
         raise MosaicError(f"{named}, which {worker.display_name} names as a form, is not a WorkerForm.")
     return found
 
 
-def load_named(named: str) -> Any:
+def _load_named(named: str) -> Any:
     """What `module:name` means."""
-    module, _, name = named.partition(":")
     try:
-        return getattr(import_module(module), name)
-    except (ImportError, AttributeError) as error:
+        return resolve_name(named)
+    except (ImportError, AttributeError, ValueError) as error:
         raise MosaicError(f"{named} cannot be loaded: {error}.") from error
 
 
@@ -79,5 +80,5 @@ def presenter_for(capabilities: WorkerCapabilities, var: Path) -> WorkerForms:
     """The presenter of a worker. Imports and reads: not for the thread of the window."""
     if not capabilities.presenter:
         raise UserError(f"{capabilities.display_name} names no presenter, so it has no forms.")
-    made: WorkerForms = load_named(capabilities.presenter)(capabilities, var)
+    made: WorkerForms = _load_named(capabilities.presenter)(capabilities, var)
     return made
