@@ -305,6 +305,21 @@ def test_the_page_of_an_algorithm_is_cut_to_what_helps(form: TrainForm) -> None:
     for algo in form.algorithms:
         page = read_page(form.source.catalog, algo)
         assert page.text and all(page.sections.values())
+        assert "```" not in page.text
+
+
+def test_what_an_algorithm_needs_is_offered_with_an_environment_of_its_own(
+    form: TrainForm,
+) -> None:
+    form.take_installed({"envpool": False, "atari": False, "jax": False})
+    form.choose("ppo_atari_envpool")
+    assert form.env_id() == "ALE/Breakout-v5"
+    assert {one.name for one in form.missing()} == {"envpool", "atari"}
+    form.choose("ppo_atari")
+    form.params.put("env_backend", "envpool")
+    assert "envpool" in {one.name for one in form.missing()}
+    form.choose("dqn_jax")
+    assert {one.name for one in form.missing()} == {"jax"}
 
 
 def test_a_purpose_without_a_form_is_refused(tmp_path: Path) -> None:

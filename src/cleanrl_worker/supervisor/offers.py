@@ -26,8 +26,14 @@ from cleanrl_worker.config.shell_scripts import (
 )
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig, parse_worker_config
 from cleanrl_worker.curriculum.schedule import PRESETS
-from cleanrl_worker.schemas.environments import check_fit, find_environment, load_environments
-from cleanrl_worker.schemas.model import load_schema
+from cleanrl_worker.schemas.environments import (
+    EXTRAS,
+    check_fit,
+    choose_backend,
+    find_environment,
+    load_environments,
+)
+from cleanrl_worker.schemas.model import known_schema, load_schema
 from cleanrl_worker.schemas.spaces import describe_for_people
 from cleanrl_worker.supervisor.arguments import RuntimeSummary, make_plan
 from cleanrl_worker.supervisor.inspection import Inspection, inspect
@@ -211,6 +217,13 @@ class CleanRLCatalog:
         except UserError as error:
             return str(error)
         return ""
+
+    def requirements(self, algo: str, env_backend: str) -> Sequence[str]:
+        schema = known_schema(algo)
+        if schema is None:
+            return ()
+        compiled = EXTRAS.get(choose_backend(env_backend, schema.env_backend))
+        return [*schema.requires, *filter(None, [compiled])]
 
     def curricula(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """The presets."""

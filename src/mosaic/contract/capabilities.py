@@ -224,6 +224,9 @@ class FormCatalog(WorkerCatalog, Protocol):
     def misfit(self, algo: str, env_id: str) -> str:
         """Why `algo` cannot train on an environment; empty when it can, or when nobody knows."""
 
+    def requirements(self, algo: str, env_backend: str) -> Sequence[str]:
+        """The optional sets that an algorithm needs with an `env_backend`, whatever the environment."""
+
     def curricula(self) -> Mapping[str, Sequence[Mapping[str, Any]]]:
         """Curricula by name: the stages, each with `env_id` and perhaps `steps` or `condition`."""
 

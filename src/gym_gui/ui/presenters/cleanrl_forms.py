@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from gym_gui.models.form_choices import EnvironmentList, ListRow, StageTable, policy_row
+from gym_gui.models.form_choices import EnvironmentList, ListRow, StageTable, missing, policy_row
 from gym_gui.models.form_state import Field, show_seeds
 from gym_gui.models.run_settings import RunSettings, json_object, load_settings
 from gym_gui.models.words import mode_of
@@ -71,13 +71,22 @@ class TrainForm(FormPresenter):
             self.run.put("env_id", self._own_environment())
 
     def _own_environment(self) -> str:
-        """The environment that the algorithm has by default, or another one that can be used at once."""
+        """The environment that the algorithm has by default, or another one that can be used at once.
+
+        Where the algorithm itself has to be installed first, its own environment can be installed with it.
+        """
         parameters = self.source.catalog.parameters(self.algo)
         named = next((str(one.default) for one in parameters if one.name == "env_id"), "")
         own = self.environments.find(named)
-        if own is not None and own.fits and not own.missing:
+        lacking = missing(self._own_needs(), self.source.installed)
+        if own is not None and own.fits and (lacking or not own.missing):
             return named
         return next(iter(self.fitting_ids()), named)
+
+    def _own_needs(self) -> Iterator[tuple[str, str]]:
+        backend = self.params.said("env_backend") if "env_backend" in self.params.fields else "auto"
+        for name in self.source.catalog.requirements(self.algo, backend):
+            yield name, self.algo
 
     def env_id(self) -> str:
         """The environment that is trained for: with a curriculum its last stage."""
@@ -105,6 +114,7 @@ class TrainForm(FormPresenter):
         return [problem for problem in found if problem]
 
     def needs(self) -> Iterator[tuple[str, str]]:
+        yield from self._own_needs()
         yield from super().needs()
         for row in self.stages.rows:
             yield self.source.extra_of(row.env_id.strip()), row.env_id.strip()

@@ -26,6 +26,8 @@ _BESIDE = ("env_id", "total_timesteps", "seed", "curriculum", "track", "policy_p
 _KEPT = ("When to use it", "Parameters that matter", "Details that matter")
 _POINT = re.compile(r"^- +", re.MULTILINE)
 _LINK = re.compile(r"(?<!!)\[([^\]]+)\]\([^)\s]+\)")
+_COMMANDS = re.compile(r"^```.*?^```\n", re.MULTILINE | re.DOTALL)
+"""What is typed at a terminal; beside a form it would only be wider than its column."""
 _PICTURE = re.compile(r"!\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -49,7 +51,7 @@ def read_page(catalog: FormCatalog, algo: str) -> AlgorithmPage:
     path = catalog.page(algo)
     if path is None:
         return AlgorithmPage(catalog.summary(algo))
-    intro, found = _split(_LINK.sub(r"\1", path.read_text("utf-8")))
+    intro, found = _split(_LINK.sub(r"\1", _COMMANDS.sub("", path.read_text("utf-8"))))
     results = found.get("Results", "")
     picture = _PICTURE.search(results)
     return AlgorithmPage(

@@ -53,7 +53,8 @@ class _Page(QWidget):
     """Scrolls when its charts have less than they need, not less than they would like."""
 
     def heightForWidth(self, width: int) -> int:
-        return self.layout().totalMinimumHeightForWidth(width)
+        layout = self.layout()
+        return super().heightForWidth(width) if layout is None else layout.totalMinimumHeightForWidth(width)
 
 
 class OverviewView(RunView):
