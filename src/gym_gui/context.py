@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from gym_gui.models.runs import RunBook
 from gym_gui.services.daemon_link import DaemonLink
 from gym_gui.services.tasks import Notifications, Tasks
 from mosaic.contract.atomic import write_json
+from mosaic.contract.outside import read_json
 from mosaic.contract.paths import make_folder
 
 
@@ -45,7 +45,7 @@ class Settings:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        values = json.loads(path.read_bytes())
+        values = read_json(path)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

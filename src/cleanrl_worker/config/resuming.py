@@ -5,7 +5,6 @@ A file may name modules and algorithms: importing one runs its code, so somebody
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from cleanrl_worker.schemas.environments import EnvironmentEntry, find_environme
 from cleanrl_worker.schemas.model import load_schema
 from cleanrl_worker.schemas.spaces import describe_briefly, grid_of_dict
 from mosaic.contract.errors import UntrustedModuleError, UserError, closest
-from mosaic.contract.outside import parse_json
+from mosaic.contract.outside import parse_json, read_json
 from mosaic.contract.paths import VarPaths, named_path, resolve_var
 from mosaic.contract.secrets import references_in
 
@@ -80,7 +79,7 @@ def _submitted(path: Path) -> Iterator[str]:
     paths = VarPaths(resolve_var())
     try:
         run_id = path.resolve().relative_to(paths.runs.resolve()).parts[0]
-        config = json.loads(paths.run_config(run_id).read_bytes())["metadata"]["worker"]["config"]
+        config = read_json(paths.run_config(run_id))["metadata"]["worker"]["config"]
     except (OSError, ValueError, KeyError, TypeError, IndexError):
         return
     extras = config.get("extras") or {}

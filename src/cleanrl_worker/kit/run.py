@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -32,6 +31,7 @@ from cleanrl_worker.schemas.check import check_together, warn_together
 from cleanrl_worker.schemas.environments import choose_backend, gymnasium_id
 from mosaic.contract.atomic import write_json
 from mosaic.contract.errors import MosaicError, UserError
+from mosaic.contract.outside import read_json
 
 if TYPE_CHECKING:
     from cleanrl_worker.evaluation.episodes import Evaluation
@@ -316,7 +316,7 @@ def note_provenance(fields: Mapping[str, Any]) -> None:
     """Add to the run's `provenance.json`, where a supervisor has made one."""
     path = Path("provenance.json")
     try:
-        known = json.loads(path.read_bytes())
+        known = read_json(path)
     except (OSError, ValueError):
         return
     with contextlib.suppress(OSError):

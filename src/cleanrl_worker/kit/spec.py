@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 from cleanrl_worker.config.registry import AlgorithmFile
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.envs import AtariOptions
+from mosaic.contract.outside import parse_json
 
 if TYPE_CHECKING:
     from cleanrl_worker.kit.policy import Policy, Spaces
@@ -104,7 +105,7 @@ class AlgorithmSpec:
     def env_kwargs(self, args: CommonArgs) -> str:
         """The keyword arguments of the environments of a run, as JSON: the user's over the algorithm's."""
         try:
-            given = json.loads(args.env_kwargs)
+            given = parse_json(args.env_kwargs)
             return json.dumps({**self.env_defaults(args.env_id), **given})
         except (TypeError, ValueError):
             # What is wrong with them is told by who makes the environments.

@@ -19,6 +19,7 @@ from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY, find_algorithm
 from mosaic.contract.atomic import write_json
 from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError
+from mosaic.contract.outside import read_json
 from mosaic.contract.paths import resolve_var
 from mosaic.worker.environment import surroundings
 
@@ -107,7 +108,7 @@ def _place(target: str) -> Path:
 def _read(target: str) -> AlgoSchema | None:
     """What was kept, if all files that it was made from are still the same."""
     with suppress(OSError, ValueError, KeyError, TypeError):
-        kept = json.loads(_place(target).read_bytes())
+        kept = read_json(_place(target))
         if kept["files"] and all(_hash(path) == was for path, was in kept["files"].items()):
             return AlgoSchema.from_json(kept["schema"]["name"], kept["schema"])
     return None

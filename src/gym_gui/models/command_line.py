@@ -19,6 +19,7 @@ from mosaic.client import RunRecord
 from mosaic.client.configs import again_config
 from mosaic.contract.capabilities import NO_ENVIRONMENT
 from mosaic.contract.errors import UserError
+from mosaic.contract.outside import parse_json
 from mosaic.contract.paths import VAR_VARIABLE, VarPaths, resolve_var
 from mosaic.contract.secrets import lift_secrets
 
@@ -182,7 +183,7 @@ def _extra(value: Any) -> str:
     if not isinstance(value, str):
         return json.dumps(value)
     try:
-        json.loads(value)
+        parse_json(value)
     except ValueError:
         return value
     return json.dumps(value)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from mosaic.contract import numbers
 from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError
+from mosaic.contract.outside import parse_json
 from mosaic.contract.words import count
 
 Value = bool | int | float | str | None
@@ -80,7 +80,7 @@ def _convert(kind: str, text: str) -> bool | int | float | str:
         return numbers.parse_whole(text)
     if kind == "float":
         return float(numbers.parse_decimal(text))
-    if kind == "json" and not isinstance(json.loads(text), dict):
+    if kind == "json" and not isinstance(parse_json(text), dict):
         raise ValueError(text)
     return text
 

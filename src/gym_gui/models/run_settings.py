@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 from collections.abc import Mapping
@@ -12,6 +11,7 @@ from typing import Any
 
 from gym_gui.models.form_state import Field, FormState
 from mosaic.contract.errors import UserError
+from mosaic.contract.outside import parse_json
 from mosaic.contract.run_config import validate_train_run_config
 from mosaic.contract.secrets import referred
 
@@ -172,7 +172,7 @@ def _words(text: str) -> tuple[str, ...]:
 
 def json_object(text: str) -> dict[str, Any] | None:
     """The object in a field of kind `json`; None when it is empty."""
-    return dict(json.loads(text)) if text.strip() else None
+    return dict(parse_json(text)) if text.strip() else None
 
 
 def _extras(values: Mapping[str, Any]) -> dict[str, Any]:

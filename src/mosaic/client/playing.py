@@ -24,6 +24,7 @@ from typing import IO, Any, Self
 
 from mosaic.contract.capabilities import discover_workers
 from mosaic.contract.errors import MosaicError, UntrustedModuleError, UserError
+from mosaic.contract.outside import parse_json
 from mosaic.contract.paths import VAR_VARIABLE
 from mosaic.worker.environment import FOLDER_VARIABLE
 
@@ -286,7 +287,7 @@ class Choices:
     def typed(self, text: str) -> Any:
         """The action in a line that was typed: a number, several with spaces or commas between, or JSON."""
         try:
-            value = json.loads(text) if text.lstrip().startswith("[") else _numbers(text)
+            value = parse_json(text) if text.lstrip().startswith("[") else _numbers(text)
         except ValueError as error:
             raise UserError(f"'{text}' is not an action: type numbers with spaces between.") from error
         return value[0] if self.discrete and isinstance(value, list) and len(value) == 1 else value
