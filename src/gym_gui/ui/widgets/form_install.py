@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QCoreApplication, QObject, QProcess, QProcessEnvironment, Signal
-from PySide6.QtWidgets import QPlainTextEdit, QProgressBar, QWidget
+from PySide6.QtWidgets import QPlainTextEdit, QProgressBar
 
 from gym_gui.models.form_choices import InstallProgress, Requirement, install_command
-from gym_gui.ui.widgets.basics import Button, Card, label, restyle, vbox
+from gym_gui.ui.widgets.basics import Button, Card, fill, label, restyle
 
 _END_MS = 3000
 _MOST_LINES = 500
@@ -50,9 +50,8 @@ class Installer(QObject):
         program, *arguments = command or install_command(names)
         environment = QProcessEnvironment.systemEnvironment()
         environment.insert("PYTHONUNBUFFERED", "1")
-        environment.insert("PIP_PROGRESS_BAR", "off")
-        environment.insert("PIP_NO_INPUT", "1")
-        environment.insert("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+        for name, value in (("PROGRESS_BAR", "off"), ("NO_INPUT", "1"), ("DISABLE_PIP_VERSION_CHECK", "1")):
+            environment.insert(f"PIP_{name}", value)
         self._process.setProcessEnvironment(environment)
         self.stepped.emit(self._progress.step)
         self._process.start(program, arguments)
@@ -90,33 +89,26 @@ class Installer(QObject):
             self.finished.emit(False, f"The installation cannot be started: {self._process.errorString()}.")
 
 
-class InstallCard(QWidget):
+class InstallCard(Card):
     """Optional sets that are missing, the command that installs them, and how far that is."""
 
     ended = Signal(bool, str)
     """Whether the installation has succeeded, and how it ended in a sentence."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(role="raised")
         self._names: list[str] = []
         self._sentence = label("", wraps=True, selectable=True)
         self.command = label("", "help", wraps=True, selectable=True)
         self.button = Button("Install", do=self._begin)
         self.installer = Installer(self)
         self.installer.finished.connect(self._end)
-        self._bar = QProgressBar()
-        self._bar.setRange(0, 0)
-        self._bar.setTextVisible(False)
+        self._bar = QProgressBar(minimum=0, maximum=0, textVisible=False)
         self._step = label("", "help", wraps=True)
-        self._log = QPlainTextEdit()
-        self._log.setReadOnly(True)
+        self._log = QPlainTextEdit(readOnly=True, accessibleName="Words of the installer")
         self._log.setMaximumBlockCount(_MOST_LINES)
         self._log.setFixedHeight(120)
-        self._log.setAccessibleName("Words of the installer")
-        inner = Card(
-            self._sentence, self.command, self.button, self._bar, self._step, self._log, role="raised"
-        )
-        vbox(inner, on=self)
+        fill(self.column, self._sentence, self.command, self.button, self._bar, self._step, self._log)
         self.installer.stepped.connect(self._step.setText)
         self.installer.wrote.connect(self._log.appendPlainText)
         self._show_progress(False)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models import words
@@ -23,9 +23,9 @@ from gym_gui.models.charting import (
 )
 from gym_gui.services.curves import ChartFeed, SeedMean
 from gym_gui.services.tasks import timer
-from gym_gui.theme import SPACE
+from gym_gui.theme import HEADLINE
 from gym_gui.ui.presenters.overview import Headline
-from gym_gui.ui.widgets.basics import Card, ElidedLabel, NumberLabel
+from gym_gui.ui.widgets.basics import Card, ElidedLabel, NumberLabel, grid
 from gym_gui.ui.widgets.chart import READING, Chart
 from gym_gui.ui.widgets.chart_grid import remembered_options
 from gym_gui.ui.widgets.plot_parts import OTHER
@@ -43,19 +43,11 @@ class HeadlineCard(Card):
     """One number with its name above and what else is to be said below."""
 
     def __init__(self) -> None:
-        super().__init__(margin=SPACE[2], spacing=2)
+        self.name, self.detail = ElidedLabel("", "label"), ElidedLabel("", "label")
+        self.value = NumberLabel("–", HEADLINE, bold=True)
+        super().__init__(self.name, self.value, self.detail, spacing=2)
         # As wide as its neighbours, whatever each of them says.
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.name = ElidedLabel("", "label")
-        self.value = NumberLabel()
-        self.detail = ElidedLabel("", "label")
-        for part in (self.name, self.value, self.detail):
-            self.column.addWidget(part)
-
-    def show_headline(self, headline: Headline) -> None:
-        self.name.setText(headline.name)
-        self.value.setText(headline.value)
-        self.detail.setText(headline.detail)
 
 
 class HeadlineCards(QWidget):
@@ -63,9 +55,7 @@ class HeadlineCards(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setSpacing(SPACE[2])
+        self._grid = grid(self)
         self.cards: list[HeadlineCard] = []
         self._columns = 0
 
@@ -74,7 +64,9 @@ class HeadlineCards(QWidget):
             self.cards.append(HeadlineCard())
             self._columns = 0
         for card, headline in zip(self.cards, headlines, strict=True):
-            card.show_headline(headline)
+            card.name.setText(headline.name)
+            card.value.setText(headline.value)
+            card.detail.setText(headline.detail)
         self._arrange()
 
     def _arrange(self) -> None:
@@ -115,9 +107,7 @@ class ChartRow(QWidget):
         self._options = ChartOptions()
         self.charts: list[Chart] = []
         self._making = timer(self, 0, self._make_next)
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setSpacing(SPACE[2])
+        self._grid = grid(self)
 
     def show_tags(self, tags: Sequence[str]) -> None:
         """Have a chart for each of these metrics."""
@@ -257,9 +247,8 @@ class OverviewCharts(QObject):
         tags = self.feed.tags
         main, beside = main_tag(tags), beside_main(tags)
         self.below.show_tags(beside)
-        wanted = dict.fromkeys(
-            [*([main] if main else []), *beside, *(tag for tag in (_LENGTH,) if tag in tags)]
-        )
+        length = _LENGTH if _LENGTH in tags else None
+        wanted = dict.fromkeys(filter(None, (main, *beside, length)))
         options = remembered_options(self._context.settings)
         self.feed.want(list(wanted), options)
         self.seeds.want(main, options)

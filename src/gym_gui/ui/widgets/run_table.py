@@ -10,14 +10,13 @@ from PySide6.QtCore import (
     QItemSelectionModel,
     QMimeData,
     QModelIndex,
-    QPersistentModelIndex,
     QPoint,
     QRect,
     QSize,
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QContextMenuEvent, QFontMetrics, QKeyEvent, QPainter
+from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QHeaderView,
@@ -30,10 +29,9 @@ from PySide6.QtWidgets import (
 from gym_gui.models.filters import RunFilter
 from gym_gui.models.run_table import Cell, RunTable
 from gym_gui.theme import number_font, theme
-from gym_gui.ui.widgets.basics import tip
+from gym_gui.ui.widgets.basics import Index, tip
 from gym_gui.ui.widgets.run_list import follow_rows, ranges
 
-Index = QModelIndex | QPersistentModelIndex
 _ROW = 30
 _NEARLY = 20
 _MARK, _BESIDE, _ARROW = 3, 11, 8
@@ -202,18 +200,16 @@ class _Cells(QStyledItemDelegate):
         area: QRect = option.rect
         colours = theme.palette
         if option.state & QStyle.StateFlag.State_Selected:
-            painter.fillRect(area, QColor(colours.raised))
+            painter.fillRect(area, colours.colour("raised"))
             if index.column() == 0:
-                painter.fillRect(area.left(), area.top(), _MARK, area.height(), QColor(colours.accent))
+                painter.fillRect(area.left(), area.top(), _MARK, area.height(), colours.colour("accent"))
         painter.fillRect(area.left(), area.bottom(), area.width(), 1, colours.colour("line", 0.6))
         if not cell.text:
             return
         painter.setFont(self._font)
-        painter.setPen(QColor(getattr(colours, cell.role)))
+        painter.setPen(colours.colour(cell.role))
         inner = area.adjusted(_BESIDE, 0, -_BESIDE, 0)
-        shown = cell.text
-        if self._size.horizontalAdvance(shown) > inner.width():
-            shown = self._size.elidedText(shown, Qt.TextElideMode.ElideRight, inner.width())
+        shown = self._size.elidedText(cell.text, Qt.TextElideMode.ElideRight, inner.width())
         painter.drawText(inner, _RIGHT if to_the_right else _LEFT, shown)
 
 
@@ -229,7 +225,7 @@ class RunTableView(QTableView):
     sorted = Signal()
 
     def __init__(self, model: RunTableModel) -> None:
-        super().__init__()
+        super().__init__(showGrid=False, wordWrap=False, tabKeyNavigation=False, accessibleName="Runs")
         self._rows = model
         self._kept: list[str] = []
         self._quiet = False
@@ -240,10 +236,6 @@ class RunTableView(QTableView):
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
         self.setDragDropOverwriteMode(False)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setTabKeyNavigation(False)
-        self.setAccessibleName("Runs")
         self.verticalHeader().hide()
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         self.verticalHeader().setDefaultSectionSize(_ROW)
