@@ -143,9 +143,8 @@ class FormFrame(WorkerForm, Generic[P]):
             drop(part)
 
     def leave_safely(self) -> bool:
-        installer = self.install.installer
-        if installer.running:
-            stop = ("Stop it", installer.stop)
+        if self.install.running:
+            stop = ("Stop it", self.install.stop)
             self.context.notifications.tell("Packages are being installed: wait for that.", "warn", stop)
             return False
         return not self._submitting

@@ -115,7 +115,7 @@ class LivePanel(QWidget):
     def _say(self, absence: Absence) -> None:
         self.absent.setText(absence.title)
         self.advice.setText(absence.advice)
-        if not self.install.installer.running:
+        if not self.install.running:
             self.install.offer([absence.missing] if absence.missing else [])
         self._stack.setCurrentIndex(1)
 
