@@ -166,11 +166,9 @@ def scrolled(page: QWidget) -> QScrollArea:
 
 def restyle(widget: QWidget, **properties: str | bool) -> None:
     """Give a widget other properties, and the looks that the stylesheet has for them."""
-    changed = False
-    for name, value in properties.items():
-        if widget.property(name) != value:
-            widget.setProperty(name, value)
-            changed = True
+    changed = {name: value for name, value in properties.items() if widget.property(name) != value}
+    for name, value in changed.items():
+        widget.setProperty(name, value)
     if changed:
         widget.style().unpolish(widget)
         widget.style().polish(widget)
@@ -391,15 +389,9 @@ class ElidedLabel(QLabel):
         if shown != self.text() and len(shown) <= _LEAST:
             shown = ""
         self.setToolTip(tip(self.text()) if shown != self.text() else "")
-        self.style().drawItemText(
-            painter,
-            self.rect(),
-            int(self.alignment() | Qt.AlignmentFlag.AlignVCenter),
-            option.palette,
-            self.isEnabled(),
-            shown,
-            self.foregroundRole(),
-        )
+        area, side = self.rect(), int(self.alignment() | Qt.AlignmentFlag.AlignVCenter)
+        looks = (option.palette, self.isEnabled())
+        self.style().drawItemText(painter, area, side, *looks, shown, self.foregroundRole())
         painter.end()
 
 

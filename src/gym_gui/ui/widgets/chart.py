@@ -64,7 +64,10 @@ def as_image(plot: PlotArea, title: str) -> QImage:
 def as_svg(plot: PlotArea, title: str) -> bytes:
     """The chart as a drawing that stays sharp at any size."""
     size, buffer = _size(plot), QBuffer()
-    generator = QSvgGenerator(size=size, title=title, outputDevice=buffer)
+    generator = QSvgGenerator()
+    generator.setOutputDevice(buffer)
+    generator.setSize(size)
+    generator.setTitle(title)
     generator.setViewBox(QRectF(0, 0, size.width(), size.height()))
     painter = QPainter(generator)
     _paint(painter, plot, title, size)
