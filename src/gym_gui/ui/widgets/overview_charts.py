@@ -50,64 +50,70 @@ class HeadlineCard(Card):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
 
-class HeadlineCards(QWidget):
+class Columns(QWidget):
+    """Parts beside each other; where there is no room for all, in rows of about the same length."""
+
+    def __init__(self, parts: Sequence[QWidget], least: int, fills: bool) -> None:
+        """A part is `least` so wide; with `fills` those of a shorter row share its whole length."""
+        super().__init__()
+        self._parts, self._least, self._fills = parts, least, fills
+        self._count = self._columns = 0
+        self._grid = grid(self)
+
+    def arrange(self, count: int, anew: bool = False) -> None:
+        """Give so many parts their places; those that are still to be made have theirs kept free."""
+        self._count = count
+        fit = max(1, min(count, self.width() // self._least))
+        if fit < count:
+            fit = min(fit, -(-count // 2))
+        if not count or (fit == self._columns and not anew):
+            return
+        self._columns = fit
+        columns = math.lcm(fit, count % fit or fit) if self._fills else fit
+        for index, part in enumerate(self._parts):
+            row, place = divmod(index, fit)
+            span = columns // min(fit, count - row * fit) if self._fills else 1
+            self._grid.addWidget(part, row, place * span, 1, span)
+        for column in range(max(columns, self._grid.columnCount())):
+            self._grid.setColumnStretch(column, 1 if column < columns else 0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.arrange(self._count)
+
+
+class HeadlineCards(Columns):
     """A row of cards; in a narrow window two, each as long as the other."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._grid = grid(self)
         self.cards: list[HeadlineCard] = []
-        self._columns = 0
+        super().__init__(self.cards, _LEAST_WIDTH, fills=True)
 
     def show_headlines(self, headlines: Sequence[Headline]) -> None:
-        while len(self.cards) < len(headlines):
-            self.cards.append(HeadlineCard())
-            self._columns = 0
+        new = [HeadlineCard() for _ in headlines[len(self.cards) :]]
+        self.cards += new
         for card, headline in zip(self.cards, headlines, strict=True):
             card.name.setText(headline.name)
             card.value.setText(headline.value)
             card.detail.setText(headline.detail)
-        self._arrange()
-
-    def _arrange(self) -> None:
-        count = len(self.cards)
-        fit = max(1, min(count, self.width() // _LEAST_WIDTH))
-        if fit < count:
-            # Two rows of about the same length.
-            fit = min(fit, -(-count // 2))
-        if fit == self._columns or not self.cards:
-            return
-        self._columns = fit
-        columns = math.lcm(fit, count % fit or fit)
-        for index, card in enumerate(self.cards):
-            row, place = divmod(index, fit)
-            span = columns // min(fit, count - row * fit)
-            self._grid.addWidget(card, row, place * span, 1, span)
-        for column in range(self._grid.columnCount()):
-            self._grid.setColumnStretch(column, 1 if column < columns else 0)
-
-    def resizeEvent(self, event: object) -> None:
-        super().resizeEvent(event)  # type: ignore[arg-type]
-        self._arrange()
+        self.arrange(len(self.cards), anew=bool(new))
 
 
-class ChartRow(QWidget):
+class ChartRow(Columns):
     """A few small charts beside each other, in a narrow window below each other."""
 
     enlarge = Signal(object)
     """The Chart that somebody wants to see larger."""
 
     def __init__(self, context: Context) -> None:
-        super().__init__()
+        self.charts: list[Chart] = []
+        super().__init__(self.charts, _SMALL_WIDTH, fills=False)
         self._context = context
-        self._columns = 0
         self._run: RunRecord | None = None
         self._tags: list[str] = []
         self._lines: dict[str, Line] = {}
         self._options = ChartOptions()
-        self.charts: list[Chart] = []
         self._making = timer(self, 0, self._make_next)
-        self._grid = grid(self)
 
     def show_tags(self, tags: Sequence[str]) -> None:
         """Have a chart for each of these metrics."""
@@ -116,7 +122,7 @@ class ChartRow(QWidget):
             if place < len(tags) and self._tags[place : place + 1] != [tags[place]]:
                 chart.show_loading(tags[place])
         self._tags = list(tags)
-        self._arrange()
+        self.arrange(len(tags))
         if len(self.charts) < len(tags):
             self._making.start()
 
@@ -129,8 +135,7 @@ class ChartRow(QWidget):
         chart = Chart(self._context, _SMALL_HEIGHT)
         chart.enlarge.connect(lambda: self.enlarge.emit(chart))
         self.charts.append(chart)
-        self._columns = 0
-        self._arrange()
+        self.arrange(len(self._tags), anew=True)
         chart.show_loading(tag)
         self.show_lines(self._lines, self._options)
 
@@ -153,23 +158,6 @@ class ChartRow(QWidget):
         for tag, chart in zip(self._tags, self.charts, strict=False):
             if tag in self._lines:
                 chart.show_note(head_note(run, tag, self._lines[tag]))
-
-    def _arrange(self) -> None:
-        count = len(self._tags)
-        fit = max(1, min(count, self.width() // _SMALL_WIDTH))
-        # Rows of two look better than three and one.
-        fit = 2 if (count, fit) == (4, 3) else fit
-        if fit == self._columns or not count:
-            return
-        self._columns = fit
-        for place, chart in enumerate(self.charts):
-            self._grid.addWidget(chart, place // fit, place % fit)
-        for column in range(max(count, self._grid.columnCount())):
-            self._grid.setColumnStretch(column, 1 if column < fit else 0)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._arrange()
 
 
 class OverviewCharts(QObject):
