@@ -30,6 +30,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QSizePolicy,
+    QSlider,
     QSplitter,
     QStackedWidget,
     QStyle,
@@ -43,6 +44,7 @@ from gym_gui.services.tasks import Doing, Notifications
 from gym_gui.theme import LABEL, SPACE, number_font, theme
 
 B = TypeVar("B", bound=QBoxLayout)
+W = TypeVar("W", bound=QWidget)
 _HINT_GAP = 7
 Index = QModelIndex | QPersistentModelIndex
 """A place in a model, as Qt tells it."""
@@ -107,8 +109,10 @@ def fill(box: QBoxLayout, *parts: Part) -> None:
 
 def grid(on: QWidget, bottom: int = 0, across: int = SPACE[2], down: int = SPACE[2]) -> QGridLayout:
     """The layout of a widget in rows and columns, with so much room between and below them."""
-    made = QGridLayout(on, horizontalSpacing=across, verticalSpacing=down)
+    made = QGridLayout(on)
     made.setContentsMargins(0, 0, 0, bottom)
+    made.setHorizontalSpacing(across)
+    made.setVerticalSpacing(down)
     return made
 
 
@@ -141,11 +145,22 @@ def empty(box: QLayout) -> None:
             layout.deleteLater()
 
 
+def named(widget: W, name: str) -> W:
+    """The widget, with the name by which a screen reader tells of it."""
+    widget.setAccessibleName(name)
+    return widget
+
+
+def slider(last: int, name: str) -> QSlider:
+    """Something to set a number from 0 to `last` with."""
+    made = named(QSlider(Qt.Orientation.Horizontal), name)
+    made.setRange(0, last)
+    return made
+
+
 def search_field(placeholder: str, name: str = "") -> QLineEdit:
     """A field to search or filter by, that can be cleared with a click."""
-    made = QLineEdit(placeholderText=placeholder, clearButtonEnabled=True)
-    made.setAccessibleName(name or placeholder)
-    return made
+    return named(QLineEdit(placeholderText=placeholder, clearButtonEnabled=True), name or placeholder)
 
 
 def stacked(*pages: QWidget) -> QStackedWidget:

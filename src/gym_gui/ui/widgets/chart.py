@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QFileDialog, QFrame, QMenu, QSizePolicy, QWidget
 from gym_gui.context import Context
 from gym_gui.models.charting import ChartOptions, Key, Line, above_zero, keys_of, to_csv
 from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
-from gym_gui.ui.widgets.basics import Button, Card, ElidedLabel, fill, hbox, label, restyle, vbox
+from gym_gui.ui.widgets.basics import Button, Card, ElidedLabel, fill, hbox, label, named, restyle, vbox
 from gym_gui.ui.widgets.plot_area import PlotArea
 from gym_gui.ui.widgets.plot_parts import Legend, paint_key
 from mosaic.contract.atomic import write_atomic
@@ -134,9 +134,8 @@ class Chart(Card):
         self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.note = ElidedLabel("", "label")
         self.note.setAlignment(Qt.AlignmentFlag.AlignRight)
-        self.menu_button = Button("⋯", role="quiet")
+        self.menu_button = named(Button("⋯", role="quiet"), "Save, copy, enlarge")
         self.menu_button.setStyleSheet("min-height: 20px; max-height: 20px; padding: 0 6px;")
-        self.menu_button.setAccessibleName("Save, copy, enlarge")
         self.plot = PlotArea()
         self.legend = Legend(_LEGEND_ROWS, cuts=explains)
         self._empty = label("", "dim")

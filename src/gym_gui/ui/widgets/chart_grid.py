@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from PySide6.QtCore import QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QComboBox, QGridLayout, QScrollArea, QSlider, QWidget
+from PySide6.QtWidgets import QComboBox, QGridLayout, QScrollArea, QWidget
 
 from gym_gui.context import Context, Settings
 from gym_gui.models.charting import Axis, ChartOptions, Line, Section
@@ -22,7 +22,9 @@ from gym_gui.ui.widgets.basics import (
     fill,
     hbox,
     label,
+    named,
     search_field,
+    slider,
     vbox,
 )
 from gym_gui.ui.widgets.chart import Chart
@@ -49,14 +51,14 @@ class ChartOptionsBar(QWidget):
         self.search = search_field("Find…   /", "Find")
         self.search.setMinimumWidth(84)
         self.search.setMaximumWidth(280)
-        self.slider = QSlider(Qt.Orientation.Horizontal, maximum=len(_SHARES) - 1, pageStep=1)
+        self.slider = slider(len(_SHARES) - 1, "Smoothing")
+        self.slider.setPageStep(1)
         self.slider.setMinimumWidth(64)
         self.slider.setMaximumWidth(120)
-        self.slider.setAccessibleName("Smoothing")
         self.slider.setToolTip("Smoothing: how long the window is that the line is the mean of")
         self._value = NumberLabel("0.2 %")
         self._value.setMinimumWidth(self._value.sizeHint().width())
-        self.axis = QComboBox(accessibleName="Horizontal axis")
+        self.axis = named(QComboBox(), "Horizontal axis")
         for words, axis in _AXES:
             self.axis.addItem(words, axis)
         self.log_x, self.log_y = (Button(f"log {one}", role="chip", checkable=True) for one in "xy")
@@ -204,7 +206,8 @@ class ChartGrid(QScrollArea):
         for section in self._sections:
             self._rows.addWidget(label(section.name.upper(), "section"))
             for tags in rows_of(section.tags, self._columns, self._main and section is self._sections[0]):
-                row = QGridLayout(spacing=SPACE[2])
+                row = QGridLayout()
+                row.setSpacing(SPACE[2])
                 self._rows.addLayout(row)
                 for at, tag in enumerate(tags):
                     row.setColumnStretch(at, 1)

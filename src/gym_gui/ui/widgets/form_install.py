@@ -8,7 +8,7 @@ from PySide6.QtCore import QCoreApplication, QProcess, QProcessEnvironment, Sign
 from PySide6.QtWidgets import QPlainTextEdit, QProgressBar
 
 from gym_gui.models.form_choices import InstallProgress, Requirement, install_command
-from gym_gui.ui.widgets.basics import Button, Card, fill, label, restyle
+from gym_gui.ui.widgets.basics import Button, Card, fill, label, named, restyle
 
 _END_MS = 3000
 _MOST_LINES = 500
@@ -35,7 +35,7 @@ class InstallCard(Card):
         self._bar = QProgressBar(minimum=0, maximum=0, textVisible=False)
         self.step = label("", "help", wraps=True)
         """What is being done now, or how it has ended."""
-        self.log = QPlainTextEdit(readOnly=True, accessibleName="Words of the installer")
+        self.log = named(QPlainTextEdit(readOnly=True), "Words of the installer")
         self.log.setMaximumBlockCount(_MOST_LINES)
         self.log.setFixedHeight(120)
         fill(self.column, self._sentence, self.command, self.button, self._bar, self.step, self.log)

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QFont, QFontMetricsF, QImage, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QSlider, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gym_gui.models.scales import film_time
 from gym_gui.services.frames import VideoFrames
 from gym_gui.theme import LABEL, number_font, theme
-from gym_gui.ui.widgets.basics import Button, NumberLabel, hbox, label, vbox
+from gym_gui.ui.widgets.basics import Button, NumberLabel, hbox, label, slider, vbox
 
 _WORTH = 0.75
 _GAP = 6.0
@@ -203,7 +203,7 @@ class VideoPlayer(QWidget):
         self.trouble.hide()
         # The key is seen to below: as a shortcut of the whole window it would be taken from other buttons.
         self.toggle = Button("Pause", "Space", do=lambda: self.set_playing(not self._playing), listens=False)
-        self.slider = QSlider(Qt.Orientation.Horizontal, maximum=_TICKS, accessibleName="Place in the film")
+        self.slider = slider(_TICKS, "Place in the film")
         self.time = NumberLabel()
         vbox((self.view, 1), self.trouble, hbox(self.toggle, (self.slider, 1), self.time), on=self)
         self.slider.valueChanged.connect(self._seek)

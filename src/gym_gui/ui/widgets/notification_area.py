@@ -21,6 +21,7 @@ from gym_gui.ui.widgets.basics import (
     hbox,
     label,
     line,
+    named,
     scrolled,
     vbox,
 )
@@ -34,9 +35,7 @@ _WORDS = {"info": "Note", "good": "Done", "warn": "Attention", "bad": "Error"}
 
 
 def _mark(told: Notification) -> Dot:
-    dot = Dot("accent" if told.kind == "info" else told.kind)
-    dot.setAccessibleName(_WORDS[told.kind])
-    return dot
+    return named(Dot("accent" if told.kind == "info" else told.kind), _WORDS[told.kind])
 
 
 class NotificationCard(Card):

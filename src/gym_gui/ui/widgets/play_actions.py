@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QPushButton, QSlider, Q
 
 from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
 from gym_gui.ui.presenters.play import ActionField, ActionSpace, Bar, Choice, number
-from gym_gui.ui.widgets.basics import Button, Gap, NumberLabel, drop, fill, hbox, label, vbox
+from gym_gui.ui.widgets.basics import Button, Gap, NumberLabel, drop, fill, hbox, label, slider, vbox
 
 _HEIGHT = 34
 _CORNER = 6
@@ -105,10 +105,9 @@ class FieldRow(QWidget):
 
     def _slider(self) -> QSlider:
         steps = self._field.steps
-        made = QSlider(
-            Qt.Orientation.Horizontal, maximum=steps, pageStep=max(1, steps // 10), value=steps // 2
-        )
-        made.setAccessibleName(self._field.name)
+        made = slider(steps, self._field.name)
+        made.setPageStep(max(1, steps // 10))
+        made.setValue(steps // 2)
         return made
 
     def _spin(self) -> QDoubleSpinBox:

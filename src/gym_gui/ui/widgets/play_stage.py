@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QListWidget, QLis
 from gym_gui.services.tasks import Doing
 from gym_gui.theme import SPACE, theme
 from gym_gui.ui.presenters.play import SPEEDS, Episode, PlayPresenter
-from gym_gui.ui.widgets.basics import Button, Card, column_of, hbox, label, restyle, scrolled, vbox
+from gym_gui.ui.widgets.basics import Button, Card, column_of, hbox, label, named, restyle, scrolled, vbox
 from gym_gui.ui.widgets.fields.layouts import FactList
 from gym_gui.ui.widgets.frame_view import FrameView
 from gym_gui.ui.widgets.play_actions import ActionPanel
@@ -103,12 +103,12 @@ class PlayControls(QWidget):
         self._run = _hinted("Run", "R", lambda: self.ran.emit(not self._running))
         self._new = _hinted("New episode", "N", self.begin)
         self._again = _hinted("Again", "A", lambda: self.begun.emit(self._seed_of_episode))
-        self._speed = QComboBox(accessibleName="Speed")
+        self._speed = named(QComboBox(), "Speed")
         for speed in SPEEDS:
             self._speed.addItem(f"{speed} step{'s' if speed > 1 else ''}/s", speed)
         self._speed.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._speed.activated.connect(lambda: self.speed_changed.emit(self._speed.currentData()))
-        self.seed = QLineEdit(placeholderText="next seed", accessibleName="Seed of the next episode")
+        self.seed = named(QLineEdit(placeholderText="next seed"), "Seed of the next episode")
         self.seed.setFixedWidth(_SEED_WIDTH)
         self.seed.returnPressed.connect(self.begin)
         self._again.setToolTip("The same episode from its start, with the same seed.")
@@ -162,7 +162,7 @@ class PlayStage(QWidget):
         self._sentence = label("", "dim", selectable=True, wraps=True)
         self._numbers, self._observation = FactList(numbers=True), FactList(numbers=True)
         self._next = label("", "strong", selectable=True)
-        self._episodes = QListWidget(accessibleName="Episodes played; enter plays one again")
+        self._episodes = named(QListWidget(), "Episodes played; enter plays one again")
         self._episodes.itemActivated.connect(
             lambda item: self.seed_wanted.emit(item.data(Qt.ItemDataRole.UserRole))
         )

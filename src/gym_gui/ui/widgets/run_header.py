@@ -10,7 +10,17 @@ from PySide6.QtWidgets import QLineEdit, QMenu, QSizePolicy, QWidget
 
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.window import HeaderWords, Labels, doable_with, for_all, shared_labels
-from gym_gui.ui.widgets.basics import Button, ElidedLabel, PassingCard, fill, hbox, label, restyle, vbox
+from gym_gui.ui.widgets.basics import (
+    Button,
+    ElidedLabel,
+    PassingCard,
+    fill,
+    hbox,
+    label,
+    named,
+    restyle,
+    vbox,
+)
 from mosaic.client import RunRecord
 
 MENU = (
@@ -178,8 +188,7 @@ class RunHeader(QWidget):
         self.cancel = Button("Cancel", role="danger", do=lambda: self.ask("cancel"))
         # It is there from the beginning, so that it never comes to stand where Cancel was a moment ago.
         self.evaluate = Button("Evaluate", do=lambda: self.asked.emit("evaluate"))
-        self.more = Button("⋯")
-        self.more.setAccessibleName("More")
+        self.more = named(Button("⋯"), "More")
         self.more.setMenu(self._menu())
         self.reason = label("", "error", selectable=True, wraps=True)
         self._seeds = hbox(spacing=SPACE[0])
@@ -277,8 +286,7 @@ class RunHeader(QWidget):
     def _seed_button(self, run_id: str, seed: str) -> Button:
         chip = Button(seed, role="chip", do=lambda: self.seed_chosen.emit(run_id), checkable=True)
         chip.setToolTip(f"Seed {seed}")
-        chip.setAccessibleName(f"Seed {seed}")
-        self._seeds.addWidget(chip)
+        self._seeds.addWidget(named(chip, f"Seed {seed}"))
         return chip
 
     def _menu(self) -> QMenu:

@@ -225,7 +225,9 @@ class RunTableView(QTableView):
     sorted = Signal()
 
     def __init__(self, model: RunTableModel) -> None:
-        super().__init__(showGrid=False, wordWrap=False, tabKeyNavigation=False, accessibleName="Runs")
+        super().__init__(showGrid=False, wordWrap=False)
+        self.setTabKeyNavigation(False)
+        self.setAccessibleName("Runs")
         self._rows = model
         self._kept: list[str] = []
         self._quiet = False

@@ -18,14 +18,15 @@ from PySide6.QtWidgets import (
 )
 
 from gym_gui.theme import SPACE, TEXT
-from gym_gui.ui.widgets.basics import ElidedLabel, NumberLabel, grid, hbox, label, line, vbox
+from gym_gui.ui.widgets.basics import ElidedLabel, NumberLabel, grid, hbox, label, line, named, vbox
 
 
 class ScrollColumn(QScrollArea):
     """A column that scrolls when there is no room; its layout is `column`."""
 
     def __init__(self, margin: int = SPACE[4]) -> None:
-        super().__init__(widgetResizable=True, frameShape=QFrame.Shape.NoFrame)
+        super().__init__(widgetResizable=True)
+        self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         # Keys go to the fields.
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -105,8 +106,9 @@ class Section(QWidget):
         self._make = make
         self.body: QWidget | None = None
         self.summary = ""
-        self._head = QPushButton(checkable=True, accessibleName=title)
+        self._head = named(QPushButton(), title)
         self._head.setProperty("role", "fold")
+        self._head.setCheckable(True)
         self._head.setCursor(Qt.CursorShape.PointingHandCursor)
         self._summary = ElidedLabel("", "help")
         self._summary.setAlignment(Qt.AlignmentFlag.AlignRight)

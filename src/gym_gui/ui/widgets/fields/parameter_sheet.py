@@ -22,7 +22,7 @@ from gym_gui.models.form_choices import StageTable
 from gym_gui.models.form_state import FormState
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form import Group, ParameterSheet, about_group, help_of
-from gym_gui.ui.widgets.basics import Button, Index, hbox, label, swap, vbox
+from gym_gui.ui.widgets.basics import Button, Index, hbox, label, named, swap, vbox
 from gym_gui.ui.widgets.fields.layouts import PairGrid, Section
 from gym_gui.ui.widgets.fields.state_field import StateField
 
@@ -57,8 +57,10 @@ class StageEditor(QWidget):
         """`ids` gives the environments that can be trained on."""
         super().__init__()
         self._stages = stages
-        self.table = QTableWidget(0, 2, wordWrap=False, tabKeyNavigation=False, minimumWidth=120)
-        self.table.setAccessibleName("Stages of the curriculum")
+        self.table = named(QTableWidget(0, 2), "Stages of the curriculum")
+        self.table.setWordWrap(False)
+        self.table.setTabKeyNavigation(False)
+        self.table.setMinimumWidth(120)
         self.table.setHorizontalHeaderLabels(["Environment", "until"])
         header = self.table.horizontalHeader()
         header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
@@ -77,8 +79,7 @@ class StageEditor(QWidget):
             ("↑", "Move the stage up", lambda: self._move(-1)),
             ("↓", "Move the stage down", lambda: self._move(1)),
         ):
-            made = Button(text, role="quiet", do=act)
-            made.setAccessibleName(words)
+            made = named(Button(text, role="quiet", do=act), words)
             made.setToolTip(words)
             made.setStyleSheet("padding: 0 8px;")
             row.addWidget(made)

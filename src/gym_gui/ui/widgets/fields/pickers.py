@@ -41,6 +41,7 @@ from gym_gui.ui.widgets.basics import (
     fill,
     hbox,
     label,
+    named,
     search_field,
     tip,
     vbox,
@@ -126,7 +127,7 @@ class PickList(QWidget):
         self.search = search_field(placeholder)
         self._showing = False
         self.model = RowModel()
-        self.view = QListView(uniformItemSizes=True, accessibleName="Choices")
+        self.view = named(QListView(uniformItemSizes=True), "Choices")
         self.view.setModel(self.model)
         self.view.setItemDelegate(RowDelegate(self.view))
         self.view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
@@ -180,8 +181,7 @@ class EnvironmentPicker(PassingCard):
         self._environments = EnvironmentList(())
         self._now = ""
         self.list = PickList("Search environments")
-        self.family = ChoiceBox()
-        self.family.setAccessibleName("Family")
+        self.family = named(ChoiceBox(), "Family")
         self.everything = QCheckBox("Also what does not fit")
         self._count = label("", "faint")
         self.list.searched.connect(self._filter)
