@@ -273,7 +273,7 @@ class FormFrame(WorkerForm, Generic[P]):
             self.footer.tell("", text, "dim")
 
     def _show_state(self) -> None:
-        self.footer.set_primary(self.presenter.primary())
+        self.footer.submit.setText(self.presenter.primary())
         missing = self.presenter.missing()
         self.install.offer(missing)
         problems = self.presenter.problems()

@@ -65,11 +65,6 @@ class FormFooter(QFrame):
     def told(self) -> str:
         return " ".join(filter(None, (self._word.text(), self._text.text())))
 
-    def set_primary(self, text: str) -> None:
-        if self.submit.text() != text:
-            self.submit.setText(text)
-            self.submit.updateGeometry()
-
     def set_busy(self, busy: bool) -> None:
         """Nothing but leaving can be done while an order is under way."""
         for made in (self.copy, self.check, self.submit):
