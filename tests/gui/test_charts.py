@@ -106,9 +106,9 @@ def test_axes_may_be_logarithmic(chart: Chart, qtbot: QtBot) -> None:
 
 
 def test_several_lines_have_a_legend(chart: Chart) -> None:
-    assert chart.legend.texts == []
+    assert [key.text for key in chart.legend.keys] == []
     chart.show_lines("charts/episodic_return", [wave("one"), wave("two", colour=1)], ChartOptions())
-    assert chart.legend.texts == ["one", "two"]
+    assert [key.text for key in chart.legend.keys] == ["one", "two"]
     assert chart.legend.height() == 18
     chart.show_lines("charts/episodic_return", [wave("one " * 99), wave("two", colour=1)], ChartOptions())
     assert chart.legend.height() == 0, "half a name tells nothing"
@@ -135,7 +135,7 @@ def test_a_chart_is_enlarged_and_follows_the_small_one(given: tuple[Context, Tol
         assert large.isVisible() and large.geometry() == small.geometry()
         assert (large.chart.title.text(), large.chart.note.text()) == ("losses/entropy", "0.5")
         small.show_lines("losses/entropy", [wave("one"), wave("two")], ChartOptions())
-        assert large.chart.legend.texts == ["one", "two"]
+        assert [key.text for key in large.chart.legend.keys] == ["one", "two"]
         QTest.keyClick(large.chart.plot, Qt.Key.Key_Escape)
         qtbot.waitUntil(lambda: not large.isVisible())
         QTest.keyClick(small.plot, Qt.Key.Key_Return)

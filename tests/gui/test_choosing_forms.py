@@ -14,7 +14,7 @@ from pytestqt.qtbot import QtBot
 from gym_gui.context import Context
 from gym_gui.ui.widgets.cleanrl_forms import CleanRLPolicyForm, CleanRLResumeForm
 from mosaic.contract.paths import VarPaths
-from support.forms import WAIT_MS, check, form_context, open_form, type_into
+from support.forms import WAIT_MS, check, form_context, open_form, type_into, until_answered
 from support.policies import STEP, save_cartpole, save_pendulum
 
 
@@ -110,14 +110,14 @@ def test_how_it_is_played_goes_into_the_config(qtbot: QtBot, context: Context, p
 def test_an_evaluation_is_copied_as_a_command(qtbot: QtBot, context: Context, policies: list[Path]) -> None:
     form = open_form(qtbot, context, CleanRLPolicyForm, {"policy": str(policies[0])})
     type_into(qtbot, form.fields["batch_size"].editor, "5")
-    with qtbot.waitSignal(form.desk.command_written, timeout=WAIT_MS):
-        form.copy_command()
+    form.copy_command()
+    until_answered(qtbot, form)
     words = shlex.split(QGuiApplication.clipboard().text())
     assert words[:3] == ["mosaic", "eval", str(policies[0])] and "--episodes" in words
     form.watch.count.state.put("live_mode", "off")
     form.edited()
-    with qtbot.waitSignal(form.desk.refused, timeout=WAIT_MS):
-        form.copy_command()
+    form.copy_command()
+    until_answered(qtbot, form)
     assert "no options for all of this" in form.side.result.sentence.text()
 
 
@@ -151,7 +151,7 @@ def test_a_model_can_be_trained_on_with_any_parameters(
 
 def test_an_empty_var_folder_says_what_makes_checkpoints(qtbot: QtBot, context: Context) -> None:
     form = open_form(qtbot, context, CleanRLResumeForm)
-    assert "no checkpoint yet" in form.source_picker.empty_text
+    assert "no checkpoint yet" in form.source_picker.empty.text()
     assert "Nothing is chosen" in form.footer.told
 
 
@@ -161,8 +161,8 @@ def test_what_the_arrows_come_to_is_what_is_run(qtbot: QtBot, context: Context, 
     qtbot.keyClicks(search, "pendulum")
     assert form.presenter.order().asked["policy"] == str(policies[0]), "searching chooses nothing"
     qtbot.keyClick(search, Qt.Key.Key_Down)
-    with qtbot.waitSignal(form.desk.checked, timeout=WAIT_MS):
-        form.check()
+    form.check()
+    until_answered(qtbot, form)
     assert form.report is not None and form.report.ok, form.report
     assert form.report.configs[0]["metadata"]["worker"]["config"]["env_id"] == "Pendulum-v1"
     assert form.source_picker.name.text() == str(policies[1])
@@ -188,9 +188,9 @@ def test_a_change_makes_the_result_of_the_check_old(
     assert result.headline.text().startswith("✓")
     form.switches["repeat"].click()
     assert result.headline.text().startswith("Out of date") and result.headline.property("role") == "warn"
-    with qtbot.waitSignal(form.desk.checked, timeout=WAIT_MS):
-        form.check()
-        form.switches["repeat"].click()
+    form.check()
+    form.switches["repeat"].click()
+    until_answered(qtbot, form)
     assert result.headline.text().startswith("Out of date"), "what was asked is not what stands there now"
     check(qtbot, form)
     assert result.headline.text().startswith("✓")

@@ -10,8 +10,9 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from gym_gui.context import Context
+from gym_gui.models.form_choices import Requirement
 from gym_gui.ui.widgets.cleanrl_forms import CleanRLTrainForm
-from gym_gui.ui.widgets.form_install import Installer
+from gym_gui.ui.widgets.form_install import InstallCard
 from support.forms import WAIT_MS, Told, form_context, open_form
 
 PIP_MS = 180_000
@@ -27,38 +28,38 @@ def context(var: Path, qapp: object) -> Iterator[Context]:
         yield made
 
 
-def test_lines_are_streamed_and_the_end_is_told(qtbot: QtBot, qapp: object) -> None:
-    installer = Installer()
-    lines: list[str] = []
-    steps: list[str] = []
-    installer.wrote.connect(lines.append)
-    installer.stepped.connect(steps.append)
-    with qtbot.waitSignal(installer.finished, timeout=WAIT_MS) as caught:
-        installer.install(["thing"], [sys.executable, "-c", LINES])
-        assert installer.running
+@pytest.fixture
+def card(qtbot: QtBot) -> InstallCard:
+    made = InstallCard()
+    qtbot.addWidget(made)
+    made.offer([Requirement("thing", "the test")])
+    return made
+
+
+def test_lines_are_streamed_and_the_end_is_told(qtbot: QtBot, card: InstallCard) -> None:
+    with qtbot.waitSignal(card.ended, timeout=WAIT_MS) as caught:
+        card.install([sys.executable, "-c", LINES])
+        assert card.running
     assert caught.args == [True, "thing is installed."]
-    assert lines == ["Collecting thing>=1", "Successfully installed thing-1"]
-    assert any("Looking at thing" in step for step in steps)
+    assert card.log.toPlainText().splitlines() == ["Collecting thing>=1", "Successfully installed thing-1"]
 
 
-def test_a_failure_tells_the_last_words(qtbot: QtBot, qapp: object) -> None:
-    installer = Installer()
-    with qtbot.waitSignal(installer.finished, timeout=WAIT_MS) as caught:
-        installer.install(["thing"], [sys.executable, "-c", FAILS])
+def test_a_failure_tells_the_last_words(qtbot: QtBot, card: InstallCard) -> None:
+    with qtbot.waitSignal(card.ended, timeout=WAIT_MS) as caught:
+        card.install([sys.executable, "-c", FAILS])
     good, text = caught.args
     assert not good and "code 3" in text and "no network" in text
-    with qtbot.waitSignal(installer.finished, timeout=WAIT_MS) as caught:
-        installer.install(["thing"], ["/no/such/program"])
+    with qtbot.waitSignal(card.ended, timeout=WAIT_MS) as caught:
+        card.install(["/no/such/program"])
     assert not caught.args[0]
 
 
-def test_an_installation_can_be_stopped(qtbot: QtBot, qapp: object) -> None:
-    installer = Installer()
-    with qtbot.waitSignal(installer.wrote, timeout=WAIT_MS):
-        installer.install(["thing"], [sys.executable, "-c", WAITS])
-    with qtbot.waitSignal(installer.finished, timeout=WAIT_MS) as caught:
-        installer.stop()
-    assert not caught.args[0] and not installer.running
+def test_an_installation_can_be_stopped(qtbot: QtBot, card: InstallCard) -> None:
+    card.install([sys.executable, "-c", WAITS])
+    qtbot.waitUntil(lambda: "Looking at thing" in card.step.text(), timeout=WAIT_MS)
+    with qtbot.waitSignal(card.ended, timeout=WAIT_MS) as caught:
+        card.stop()
+    assert not caught.args[0] and not card.running
 
 
 def test_a_form_stays_open_while_it_installs_and_looks_again_after(qtbot: QtBot, context: Context) -> None:
@@ -73,6 +74,6 @@ def test_a_form_stays_open_while_it_installs_and_looks_again_after(qtbot: QtBot,
     try:
         qtbot.waitUntil(lambda: not form.install.isVisible(), timeout=PIP_MS)
     finally:
-        form.install.installer.stop()
+        form.install.stop()
     assert form.presenter.missing() == [] and form.leave_safely()
     assert "box2d is installed." in told.texts

@@ -66,7 +66,7 @@ def test_frames_are_shown_with_their_numbers(view: LiveView, writers: list[SlotW
     assert told == ["1.00", "490.0", "20,000"], "at once, not with the next picture"
     picture = view.panel.view.grab().toImage()
     places = view.panel.view.places()
-    middle = (places[0].left + places[0].width / 2, places[0].top + places[0].height / 2)
+    middle = (places[0].left() + places[0].width() / 2, places[0].top() + places[0].height() / 2)
     assert picture.pixelColor(round(middle[0]), round(middle[1])).red() == 200
     view.leave()
 

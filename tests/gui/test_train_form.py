@@ -16,7 +16,17 @@ from gym_gui.models.form_choices import NONE, OWN
 from gym_gui.ui.widgets.cleanrl_forms import CleanRLTrainForm
 from gym_gui.ui.widgets.form_side import RESULT
 from mosaic.client import Client
-from support.forms import WAIT_MS, Told, check, form_context, open_form, pick, submit, type_into
+from support.forms import (
+    WAIT_MS,
+    Told,
+    check,
+    form_context,
+    open_form,
+    pick,
+    submit,
+    type_into,
+    until_answered,
+)
 
 
 @pytest.fixture
@@ -69,7 +79,7 @@ def test_a_wrong_value_says_what_is_right_under_its_field(qtbot: QtBot, form: Cl
     assert "num_envs" in form.footer.told
     qtbot.mouseClick(form.footer.submit, Qt.MouseButton.LeftButton)
     assert form.side.tabs.currentIndex() == RESULT and "num_envs" in form.side.result.sentence.text()
-    assert not form.desk.busy, "nobody was asked"
+    assert not form.busy, "nobody was asked"
 
 
 def test_an_optional_parameter_may_be_empty(qtbot: QtBot, form: CleanRLTrainForm) -> None:
@@ -187,9 +197,9 @@ def test_the_check_runs_beside_the_window_and_is_forgotten_by_a_change(
 
 
 def test_what_is_changed_during_a_check_is_not_taken_as_checked(qtbot: QtBot, form: CleanRLTrainForm) -> None:
-    with qtbot.waitSignal(form.desk.checked, timeout=WAIT_MS):
-        form.check()
-        type_into(qtbot, form.sheet.fields["gamma"].editor, "0.5")
+    form.check()
+    type_into(qtbot, form.sheet.fields["gamma"].editor, "0.5")
+    until_answered(qtbot, form)
     assert form.report is None and "Checked" not in form.footer.told
     assert form.sheet.fields["gamma"].shown() == "0.5"
 
@@ -197,8 +207,8 @@ def test_what_is_changed_during_a_check_is_not_taken_as_checked(qtbot: QtBot, fo
 def test_the_command_is_copied(qtbot: QtBot, context: Context, form: CleanRLTrainForm) -> None:
     told = Told(context.notifications)
     type_into(qtbot, form.seeds.editor, "4-6")
-    with qtbot.waitSignal(form.desk.command_written, timeout=WAIT_MS):
-        qtbot.mouseClick(form.footer.copy, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(form.footer.copy, Qt.MouseButton.LeftButton)
+    until_answered(qtbot, form)
     command = QGuiApplication.clipboard().text()
     assert command.startswith("mosaic train ppo CartPole-v1") and "--seeds 4-6" in command
     assert any("clipboard" in text for text in told.texts)
@@ -225,8 +235,8 @@ def test_sections_fold_and_say_what_is_set(qtbot: QtBot, form: CleanRLTrainForm)
 
 
 def test_a_form_without_a_daemon_says_so(qtbot: QtBot, form: CleanRLTrainForm) -> None:
-    with qtbot.waitSignal(form.desk.refused, timeout=WAIT_MS):
-        form.submit()
+    form.submit()
+    until_answered(qtbot, form)
     assert "daemon" in form.footer.told and form.footer.submit.isEnabled()
 
 

@@ -160,7 +160,7 @@ def test_seeds_of_one_configuration_are_averaged_in_the_overview(driver: Driver,
     driver.until(lambda: [line.label for line in main.plot.lines] == ["seed 1", "mean of 2 seeds"])
     assert main.plot.lines[1].trend is not None
     assert main.note.text() == "± standard deviation of 2 seeds"
-    assert main.legend.texts == ["seed 1", "mean of 2 seeds"]
+    assert [key.text for key in main.legend.keys] == ["seed 1", "mean of 2 seeds"]
 
 
 def test_on_changing_runs_nothing_of_the_old_one_stays(driver: Driver, client: Client) -> None:

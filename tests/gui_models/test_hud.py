@@ -78,17 +78,17 @@ def test_the_caption_counts_environments() -> None:
 
 def test_eight_pictures_in_a_wide_place_are_two_rows_of_four() -> None:
     places = arrange([(600, 400)] * 8, 1200, 500)
-    assert len({round(place.top) for place in places}) == 2
-    assert len({round(place.left) for place in places}) == 4
+    assert len({round(place.top()) for place in places}) == 2
+    assert len({round(place.left()) for place in places}) == 4
 
 
 @pytest.mark.parametrize(("width", "height"), [(300, 900), (900, 300), (64, 64), (1920, 1080)])
 def test_pictures_keep_their_proportions_and_stay_inside(width: int, height: int) -> None:
     for place in arrange([(600, 400), (84, 84), (160, 210)], width, height):
-        assert place.left >= -0.01 and place.left + place.width <= width + 0.01
-        assert place.top >= -0.01 and place.top + place.height <= height + 0.01
+        assert place.left() >= -0.01 and place.left() + place.width() <= width + 0.01
+        assert place.top() >= -0.01 and place.top() + place.height() <= height + 0.01
     (alone,) = arrange([(160, 210)], width, height)
-    assert alone.width / alone.height == pytest.approx(160 / 210)
+    assert alone.width() / alone.height() == pytest.approx(160 / 210)
 
 
 def test_small_pictures_are_enlarged_as_blocks_and_large_ones_smoothly() -> None:

@@ -89,8 +89,13 @@ def pick(box: QWidget, text: str) -> None:
 
 def check(qtbot: QtBot, form: FormFrame[Any]) -> None:
     """Press the button that checks, and wait for the result."""
-    with qtbot.waitSignal(form.desk.checked, timeout=WAIT_MS):
-        qtbot.mouseClick(form.footer.check, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(form.footer.check, Qt.MouseButton.LeftButton)
+    until_answered(qtbot, form)
+
+
+def until_answered(qtbot: QtBot, form: FormFrame[Any]) -> None:
+    """Wait until nothing is being done with an order, and nothing is read for one."""
+    qtbot.waitUntil(lambda: not (form.busy or getattr(form, "reading", False)), timeout=WAIT_MS)
 
 
 def submit(qtbot: QtBot, form: FormFrame[Any]) -> list[RunRecord]:

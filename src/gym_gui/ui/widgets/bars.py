@@ -6,17 +6,12 @@ from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import QEvent, QObject, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QFrame,
-    QLabel,
-    QSizePolicy,
-    QWidget,
-)
+from PySide6.QtWidgets import QFrame, QSizePolicy, QWidget
 
 from gym_gui.models import words
 from gym_gui.models.form_choices import ListRow
 from gym_gui.models.runs import RunBook
-from gym_gui.theme import LABEL, SPACE, number_font, theme
+from gym_gui.theme import SPACE, theme
 from gym_gui.ui.presenters.window import (
     COMMANDS,
     Found,
@@ -25,16 +20,7 @@ from gym_gui.ui.presenters.window import (
     queue_words,
     room_words,
 )
-from gym_gui.ui.widgets.basics import (
-    Button,
-    Gap,
-    cast_shadow,
-    hbox,
-    label,
-    restyle,
-    tip,
-    vbox,
-)
+from gym_gui.ui.widgets.basics import Button, Card, Gap, NumberLabel, hbox, label, restyle, tip, vbox
 from gym_gui.ui.widgets.fields.pickers import PickList
 from mosaic.client import HealthRecord
 
@@ -50,47 +36,30 @@ class Toolbar(QFrame):
     """Forms by purpose, training again, comparing and finding."""
 
     form_wanted = Signal(str)
-    again_wanted = Signal()
-    compare_wanted = Signal()
-    find_wanted = Signal()
 
     def __init__(self) -> None:
         super().__init__()
         self.setProperty("role", "bar-top")
         self.setFixedHeight(_TOP_HEIGHT)
         self.train = Button("Train", "Ctrl+T", "primary", do=lambda: self.form_wanted.emit("train"))
-        self.again = Button("Train again", "Ctrl+Shift+T", do=self.again_wanted)
+        self.again = Button("Train again", "Ctrl+Shift+T")
         self.again.setEnabled(False)
         self.policy = Button("Evaluate policy", "Ctrl+E", do=lambda: self.form_wanted.emit("policy"))
         self.resume = Button("Resume", "Ctrl+R", do=lambda: self.form_wanted.emit("resume"))
         self.script = Button("Script", "Ctrl+J", do=lambda: self.form_wanted.emit("script"))
-        self.compare = Button("Compare", "Ctrl+D", do=self.compare_wanted)
-        self.finding = Button("Find", "Ctrl+K", do=self.find_wanted)
-        hbox(
-            label("MOSAIC", "brand"),
-            Gap(SPACE[3]),
-            self.train,
-            self.again,
-            self.policy,
-            self.resume,
-            self.script,
-            1,
-            self.compare,
-            self.finding,
-            on=self,
-            margins=(SPACE[3], 0, SPACE[3], 0),
-        )
+        self.compare = Button("Compare", "Ctrl+D")
+        self.finding = Button("Find", "Ctrl+K")
+        forms = (self.train, self.again, self.policy, self.resume, self.script)
+        brand = (label("MOSAIC", "brand"), Gap(SPACE[3]))
+        hbox(*brand, *forms, 1, self.compare, self.finding, on=self, margins=(SPACE[3], 0, SPACE[3], 0))
         self.set_chosen(0)
 
     def set_chosen(self, count: int) -> None:
         """How many runs the list has marked."""
         self.compare.setText(f"Compare {count} runs" if count > 1 else "Compare")
         self.compare.setEnabled(count > 1)
-        self.compare.setToolTip(
-            "Ctrl+D"
-            if count > 1
-            else "Choose several runs in the list with Ctrl or Shift, then compare them."
-        )
+        few = "Choose several runs in the list with Ctrl or Shift, then compare them."
+        self.compare.setToolTip("Ctrl+D" if count > 1 else few)
 
     def set_again(self, what: str | None) -> None:
         """What would be trained again; None when there is nothing yet."""
@@ -106,9 +75,9 @@ class Toolbar(QFrame):
 class Dot(QWidget):
     """A state as a colour, beside the words for it."""
 
-    def __init__(self) -> None:
+    def __init__(self, role: str = "faint") -> None:
         super().__init__()
-        self._role = "faint"
+        self._role = role
         self.setFixedSize(QSize(8, 8))
         theme.changed.connect(self.update)
 
@@ -132,28 +101,18 @@ class StatusBar(QFrame):
         self.setProperty("role", "bar-bottom")
         self.setFixedHeight(STATUS_HEIGHT)
         self.dot = Dot()
-        self.daemon = _text()
+        self.daemon = NumberLabel(role="label")
         self.daemon.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self.messages = Button("Messages", role="quiet-link")
         # A click that took the focus would close what it is to open or close.
         self.messages.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._unread = 0
-        self.cpu, self.memory, self.gpu, self.queue, self.room = (_text() for _ in range(5))
+        self.cpu, self.memory, self.gpu, self.queue, self.room = (NumberLabel(role="label") for _ in range(5))
         # It changes all the time, and its neighbours stand still.
         self.cpu.setMinimumWidth(self.cpu.fontMetrics().horizontalAdvance("CPU 100 %"))
-        hbox(
-            hbox(self.dot, self.daemon, spacing=SPACE[1] - 2),
-            self.cpu,
-            self.memory,
-            self.gpu,
-            self.queue,
-            1,
-            self.messages,
-            self.room,
-            on=self,
-            margins=(SPACE[3], 0, SPACE[3], 0),
-            spacing=SPACE[4],
-        )
+        state = hbox(self.dot, self.daemon, spacing=SPACE[1] - 2)
+        parts = (state, self.cpu, self.memory, self.gpu, self.queue, 1, self.messages, self.room)
+        hbox(*parts, on=self, margins=(SPACE[3], 0, SPACE[3], 0), spacing=SPACE[4])
         self.show_daemon("connecting", "")
 
     def count_message(self) -> None:
@@ -192,27 +151,15 @@ class StatusBar(QFrame):
             part.setText(text)
 
 
-def _text() -> QLabel:
-    made = QLabel()
-    made.setTextFormat(Qt.TextFormat.PlainText)
-    made.setProperty("role", "label")
-    made.setFont(number_font(LABEL))
-    made.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-    return made
-
-
 class EmptyState(QWidget):
     """A title, a few sentences and at most two buttons."""
-
-    first_run_wanted = Signal()
-    form_wanted = Signal(str)
 
     def __init__(self) -> None:
         super().__init__()
         self.title = label("", "title", wraps=True)
         self.text = label("", "dim", selectable=True, wraps=True)
-        self.go = Button("Train CartPole", role="primary", do=self.first_run_wanted)
-        self.choose = Button("Choose what to train", do=lambda: self.form_wanted.emit("train"))
+        self.go = Button("Train CartPole", role="primary")
+        self.choose = Button("Choose what to train")
         buttons = hbox(self.go, self.choose, 1)
         inner = QWidget()
         inner.setFixedWidth(_EMPTY_WIDTH)
@@ -231,7 +178,7 @@ class EmptyState(QWidget):
         self.go.setText("Starting…" if busy else "Train CartPole")
 
 
-class Finder(QFrame):
+class Finder(Card):
     """A field with lines below it, over the window; Esc takes it away."""
 
     chosen = Signal(object)
@@ -239,19 +186,16 @@ class Finder(QFrame):
 
     def __init__(self, over: QWidget, book: RunBook, more: Callable[[], Sequence[Found]]) -> None:
         """`more` tells the commands that are there only now and then."""
-        super().__init__(over)
+        self.list = PickList("Find a run or a command…")
+        super().__init__(self.list, margin=SPACE[1], over=over, lifted=True)
         self._over, self._book, self._more = over, book, more
         self._commands: list[Found] = []
         self._lines: list[Found] = []
-        self.setProperty("role", "card")
-        cast_shadow(self)
-        self.list = PickList("Find a run or a command…")
         self.field = self.list.search
-        self.field.textChanged.connect(lambda text: self._fill(text))
+        self.field.textChanged.connect(self._fill)
         self.field.installEventFilter(self)
         self.list.view.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.list.chosen.connect(self._take)
-        vbox(self.list, on=self, margins=SPACE[1])
         self.hide()
 
     def open(self) -> None:

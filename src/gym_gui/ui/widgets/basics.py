@@ -7,12 +7,22 @@ from html import escape
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from PySide6.QtCore import QSize, Qt, QUrl
-from PySide6.QtGui import QColor, QDesktopServices, QFont, QFontMetrics, QKeySequence, QPainter, QPaintEvent
+from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt, QUrl
+from PySide6.QtGui import (
+    QColor,
+    QDesktopServices,
+    QFont,
+    QFontMetrics,
+    QKeyEvent,
+    QKeySequence,
+    QPainter,
+    QPaintEvent,
+)
 from PySide6.QtWidgets import (
     QBoxLayout,
     QFrame,
     QGraphicsDropShadowEffect,
+    QGridLayout,
     QHBoxLayout,
     QLabel,
     QLayout,
@@ -20,6 +30,7 @@ from PySide6.QtWidgets import (
     QPushButton,
     QScrollArea,
     QSizePolicy,
+    QSlider,
     QSplitter,
     QStackedWidget,
     QStyle,
@@ -30,10 +41,13 @@ from PySide6.QtWidgets import (
 )
 
 from gym_gui.services.tasks import Doing, Notifications
-from gym_gui.theme import HEADLINE, LABEL, SPACE, number_font, theme
+from gym_gui.theme import LABEL, SPACE, number_font, theme
 
 B = TypeVar("B", bound=QBoxLayout)
+W = TypeVar("W", bound=QWidget)
 _HINT_GAP = 7
+Index = QModelIndex | QPersistentModelIndex
+"""A place in a model, as Qt tells it."""
 Item = QWidget | QLayout
 Margins = int | tuple[int, int, int, int] | None
 """The same on all sides, or left, top, right and bottom; None leaves them to the style."""
@@ -93,6 +107,15 @@ def fill(box: QBoxLayout, *parts: Part) -> None:
             box.addWidget(part[0], part[1], *part[2:])
 
 
+def grid(on: QWidget, bottom: int = 0, across: int = SPACE[2], down: int = SPACE[2]) -> QGridLayout:
+    """The layout of a widget in rows and columns, with so much room between and below them."""
+    made = QGridLayout(on)
+    made.setContentsMargins(0, 0, 0, bottom)
+    made.setHorizontalSpacing(across)
+    made.setVerticalSpacing(down)
+    return made
+
+
 def column_of(*parts: Part, margins: Margins = 0, spacing: int = SPACE[1]) -> QWidget:
     """Parts under each other in a widget of their own."""
     made = QWidget()
@@ -122,11 +145,22 @@ def empty(box: QLayout) -> None:
             layout.deleteLater()
 
 
+def named(widget: W, name: str) -> W:
+    """The widget, with the name by which a screen reader tells of it."""
+    widget.setAccessibleName(name)
+    return widget
+
+
+def slider(last: int, name: str) -> QSlider:
+    """Something to set a number from 0 to `last` with."""
+    made = named(QSlider(Qt.Orientation.Horizontal), name)
+    made.setRange(0, last)
+    return made
+
+
 def search_field(placeholder: str, name: str = "") -> QLineEdit:
     """A field to search or filter by, that can be cleared with a click."""
-    made = QLineEdit(placeholderText=placeholder, clearButtonEnabled=True)
-    made.setAccessibleName(name or placeholder)
-    return made
+    return named(QLineEdit(placeholderText=placeholder, clearButtonEnabled=True), name or placeholder)
 
 
 def stacked(*pages: QWidget) -> QStackedWidget:
@@ -139,8 +173,7 @@ def stacked(*pages: QWidget) -> QStackedWidget:
 
 def scrolled(page: QWidget) -> QScrollArea:
     """A page that scrolls up and down, and is as wide as there is room."""
-    made = QScrollArea()
-    made.setWidgetResizable(True)
+    made = QScrollArea(widgetResizable=True)
     made.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
     made.setWidget(page)
     return made
@@ -148,11 +181,9 @@ def scrolled(page: QWidget) -> QScrollArea:
 
 def restyle(widget: QWidget, **properties: str | bool) -> None:
     """Give a widget other properties, and the looks that the stylesheet has for them."""
-    changed = False
-    for name, value in properties.items():
-        if widget.property(name) != value:
-            widget.setProperty(name, value)
-            changed = True
+    changed = {name: value for name, value in properties.items() if widget.property(name) != value}
+    for name, value in changed.items():
+        widget.setProperty(name, value)
     if changed:
         widget.style().unpolish(widget)
         widget.style().polish(widget)
@@ -168,16 +199,13 @@ def tip(text: str) -> str:
 
 def label(text: str = "", role: str | None = None, selectable: bool = False, wraps: bool = False) -> QLabel:
     """A text; `role` names its looks in the stylesheet."""
-    made = QLabel(text)
-    made.setTextFormat(Qt.TextFormat.PlainText)
-    if role is not None:
-        made.setProperty("role", role)
+    made = QLabel(text, textFormat=Qt.TextFormat.PlainText, wordWrap=wraps)
+    made.setProperty("role", role)
     if selectable:
         made.setTextInteractionFlags(
             Qt.TextInteractionFlag.TextSelectableByMouse | Qt.TextInteractionFlag.TextSelectableByKeyboard
         )
         made.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
-    made.setWordWrap(wraps)
     return made
 
 
@@ -191,13 +219,17 @@ class Button(QPushButton):
         role: str | None = None,
         do: Doing | None = None,
         checkable: bool = False,
+        listens: bool = True,
     ) -> None:
-        """`role` is `primary`, `danger`, `quiet`, `link` or `chip`; `do` is called when it is clicked."""
+        """`role` is `primary`, `danger`, `quiet`, `link` or `chip`; `do` is called when it is clicked.
+
+        One that does not listen only shows its shortcut: something else sees to the key.
+        """
         super().__init__(text)
         self.setCheckable(checkable)
         if do is not None:
             self.clicked.connect(do)
-        self._keys = QKeySequence(shortcut or "")
+        self._keys = QKeySequence(shortcut if shortcut and listens else "")
         self._hint = self._shortcut = (shortcut or "").replace("+", " ")
         if role is not None:
             self.setProperty("role", role)
@@ -275,34 +307,33 @@ class Card(QFrame):
     """A raised surface with a border and parts under each other, in the layout `column`."""
 
     def __init__(
-        self, *parts: Part, role: str = "card", margin: int = SPACE[2], spacing: int = SPACE[1]
+        self,
+        *parts: Part,
+        role: str = "card",
+        margin: Margins = SPACE[2],
+        spacing: int = SPACE[1],
+        over: QWidget | None = None,
+        kind: Qt.WindowType = Qt.WindowType.Widget,
+        lifted: bool = False,
     ) -> None:
-        super().__init__()
+        """One that is `lifted` casts a shadow on what it lies over."""
+        super().__init__(over, kind)
         self.setProperty("role", role)
         self.column = vbox(*parts, on=self, margins=margin, spacing=spacing)
+        if lifted:
+            shadow = QGraphicsDropShadowEffect(self, blurRadius=28, color=QColor(0, 0, 0, 90))
+            shadow.setOffset(0, 6)
+            self.setGraphicsEffect(shadow)
 
 
-def cast_shadow(widget: QWidget) -> None:
-    """Lift a widget that lies over others."""
-    shadow = QGraphicsDropShadowEffect(widget)
-    shadow.setBlurRadius(28)
-    shadow.setOffset(0, 6)
-    shadow.setColor(QColor(0, 0, 0, 90))
-    widget.setGraphicsEffect(shadow)
+class PassingCard(Card):
+    """A card that Esc takes away."""
 
-
-def pill(text: str, colour_role: str) -> QLabel:
-    """A state: a word on its colour."""
-    made = label(text)
-    made.setProperty("pill", colour_role)
-    made.setAlignment(Qt.AlignmentFlag.AlignCenter)
-    return made
-
-
-def set_pill(made: QLabel, text: str, colour_role: str) -> None:
-    """Another state in the same pill."""
-    made.setText(text)
-    restyle(made, pill=colour_role)
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.hide()
+        else:
+            super().keyPressEvent(event)
 
 
 def line(vertical: bool = False) -> QFrame:
@@ -319,11 +350,13 @@ def line(vertical: bool = False) -> QFrame:
 class NumberLabel(QLabel):
     """A number that stands still while it changes: all figures are of one width."""
 
-    def __init__(self, text: str = "–", size: int = HEADLINE, bold: bool = True) -> None:
-        super().__init__(text)
-        self.setTextFormat(Qt.TextFormat.PlainText)
+    def __init__(
+        self, text: str = "", size: int = LABEL, bold: bool = False, role: str | None = None
+    ) -> None:
+        super().__init__(text, textFormat=Qt.TextFormat.PlainText)
         self.setFont(number_font(size, QFont.Weight.DemiBold if bold else QFont.Weight.Normal))
         self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.setProperty("role", role)
 
 
 def elide_title(size: QFontMetrics, title: str, room: int) -> str:
@@ -354,11 +387,9 @@ class ElidedLabel(QLabel):
     """A label of one line that says less instead of pushing its neighbours; its tooltip has the rest."""
 
     def __init__(self, text: str = "", role: str | None = None, middle: bool = False) -> None:
-        super().__init__(text)
-        self.setTextFormat(Qt.TextFormat.PlainText)
+        super().__init__(text, textFormat=Qt.TextFormat.PlainText)
         self._middle = middle
-        if role is not None:
-            self.setProperty("role", role)
+        self.setProperty("role", role)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
 
     def minimumSizeHint(self) -> QSize:
@@ -369,30 +400,19 @@ class ElidedLabel(QLabel):
         option = QStyleOption()
         option.initFrom(self)
         size = self.fontMetrics()
-        if self._middle:
-            shown = elide_title(size, self.text(), self.width())
-        else:
-            shown = elide_parts(size, self.text(), self.width())
+        shown = (elide_title if self._middle else elide_parts)(size, self.text(), self.width())
         if shown != self.text() and len(shown) <= _LEAST:
             shown = ""
         self.setToolTip(tip(self.text()) if shown != self.text() else "")
-        self.style().drawItemText(
-            painter,
-            self.rect(),
-            int(self.alignment() | Qt.AlignmentFlag.AlignVCenter),
-            option.palette,
-            self.isEnabled(),
-            shown,
-            self.foregroundRole(),
-        )
+        area, side = self.rect(), int(self.alignment() | Qt.AlignmentFlag.AlignVCenter)
+        looks = (option.palette, self.isEnabled())
+        self.style().drawItemText(painter, area, side, *looks, shown, self.foregroundRole())
         painter.end()
 
 
 def gap_splitter(orientation: Qt.Orientation, first: QWidget, second: QWidget) -> QSplitter:
     """A splitter whose handle is the space between two cards; the first part takes what room there is."""
-    made = QSplitter(orientation)
-    made.setChildrenCollapsible(False)
-    made.setHandleWidth(SPACE[2])
+    made = QSplitter(orientation, childrenCollapsible=False, handleWidth=SPACE[2])
     made.setStyleSheet("QSplitter::handle { background: transparent; }")
     made.addWidget(first)
     made.addWidget(second)

@@ -5,39 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from PySide6.QtCore import (
-    QBuffer,
-    QByteArray,
-    QEvent,
-    QIODevice,
-    QObject,
-    QPoint,
-    QPointF,
-    QRect,
-    QRectF,
-    QSize,
-    Qt,
-    Signal,
-)
-from PySide6.QtGui import QAction, QFont, QGuiApplication, QImage, QKeyEvent, QPainter
+from PySide6.QtCore import QBuffer, QEvent, QObject, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtGui import QFont, QGuiApplication, QImage, QKeyEvent, QPainter
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QFileDialog, QFrame, QMenu, QSizePolicy, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models.charting import ChartOptions, Key, Line, above_zero, keys_of, to_csv
 from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
-from gym_gui.ui.widgets.basics import Button, Card, ElidedLabel, hbox, label, restyle, vbox
+from gym_gui.ui.widgets.basics import Button, Card, ElidedLabel, fill, hbox, label, named, restyle, vbox
 from gym_gui.ui.widgets.plot_area import PlotArea
 from gym_gui.ui.widgets.plot_parts import Legend, paint_key
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import StorageError, UserError
 
-SUFFIXES = (".png", ".svg", ".csv")
 _SCALE = 2.0
 _MARGIN, _TITLE, _KEY = 14.0, 26.0, 18.0
 _MOST_KEYS = 12
 READING = "Reading…"
-_FILTERS = {"png": "Picture (*.png)", "svg": "Drawing (*.svg)", "csv": "Table (*.csv)"}
+_KINDS = {
+    ".png": ("Save as PNG…", "Picture (*.png)"),
+    ".svg": ("Save as SVG…", "Drawing (*.svg)"),
+    ".csv": ("Save points as CSV…", "Table (*.csv)"),
+}
+"""By the end of a file's name: the words of the menu, and the filter of the dialog."""
 _LEGEND_ROWS = 3
 
 
@@ -56,7 +47,7 @@ def exporter(plot: PlotArea, title: str, path: Path) -> Callable[[], Path]:
     if suffix == ".png":
         picture = as_image(plot, title)
         return lambda: _write(path, _png(picture))
-    raise UserError(f"{path.name} is not a name for a chart: it must end in {', '.join(SUFFIXES)}.")
+    raise UserError(f"{path.name} is not a name for a chart: it must end in {', '.join(_KINDS)}.")
 
 
 def as_image(plot: PlotArea, title: str) -> QImage:
@@ -72,20 +63,16 @@ def as_image(plot: PlotArea, title: str) -> QImage:
 
 def as_svg(plot: PlotArea, title: str) -> bytes:
     """The chart as a drawing that stays sharp at any size."""
-    size = _size(plot)
-    data = QByteArray()
-    buffer = QBuffer(data)
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    size, buffer = _size(plot), QBuffer()
     generator = QSvgGenerator()
     generator.setOutputDevice(buffer)
     generator.setSize(size)
-    generator.setViewBox(QRectF(0, 0, size.width(), size.height()))
     generator.setTitle(title)
+    generator.setViewBox(QRectF(0, 0, size.width(), size.height()))
     painter = QPainter(generator)
     _paint(painter, plot, title, size)
     painter.end()
-    buffer.close()
-    return bytes(data.data())
+    return bytes(buffer.data().data())
 
 
 def _keys(plot: PlotArea) -> list[Key]:
@@ -117,12 +104,9 @@ def _paint(painter: QPainter, plot: PlotArea, title: str, size: QSize) -> None:
 
 
 def _png(image: QImage) -> bytes:
-    data = QByteArray()
-    buffer = QBuffer(data)
-    buffer.open(QIODevice.OpenModeFlag.WriteOnly)
+    buffer = QBuffer()
     image.save(buffer, "PNG")  # type: ignore[call-overload]
-    buffer.close()
-    return bytes(data.data())
+    return bytes(buffer.data().data())
 
 
 def _write(path: Path, content: bytes) -> Path:
@@ -143,16 +127,15 @@ class Chart(Card):
 
     def __init__(self, context: Context, height: int = 240, explains: bool = False) -> None:
         """With `explains` it has a legend whatever it shows; else of several lines, if there is room."""
-        super().__init__(margin=SPACE[2], spacing=SPACE[0])
+        super().__init__(spacing=SPACE[0])
         self._context = context
         self._explains = explains
         self.title = ElidedLabel("", "strong", middle=True)
         self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.note = ElidedLabel("", "label")
         self.note.setAlignment(Qt.AlignmentFlag.AlignRight)
-        self.menu_button = Button("⋯", role="quiet")
+        self.menu_button = named(Button("⋯", role="quiet"), "Save, copy, enlarge")
         self.menu_button.setStyleSheet("min-height: 20px; max-height: 20px; padding: 0 6px;")
-        self.menu_button.setAccessibleName("Save, copy, enlarge")
         self.plot = PlotArea()
         self.legend = Legend(_LEGEND_ROWS, cuts=explains)
         self._empty = label("", "dim")
@@ -160,22 +143,18 @@ class Chart(Card):
         self._empty.setParent(self)
         self.setMinimumHeight(height)
         self.head = hbox(self.title, (self.note, 1), self.menu_button)
-        self.column.addLayout(self.head)
-        self.column.addWidget(self.plot, 1)
-        self.column.addWidget(self.legend)
+        fill(self.column, self.head, (self.plot, 1), self.legend)
         self.menu_button.setMenu(self._menu())
         self.plot.focused.connect(lambda there: restyle(self, focused=there))
         self.show_lines("", [], ChartOptions())
 
     def _menu(self) -> QMenu:
         menu = QMenu(self)
-        for kind, words in (("png", "Save as PNG…"), ("svg", "Save as SVG…"), ("csv", "Save points as CSV…")):
+        for kind, (words, _) in _KINDS.items():
             menu.addAction(words).triggered.connect(lambda _=False, kind=kind: self.ask_and_save(kind))
         menu.addAction("Copy picture").triggered.connect(self.copy_picture)
         menu.addSeparator()
-        self._all = QAction("Show all\t0", self)
-        self._all.triggered.connect(lambda: self.plot.zoom_to(None))
-        menu.addAction(self._all)
+        menu.addAction("Show all\t0").triggered.connect(lambda: self.plot.zoom_to(None))
         menu.addAction("Enlarge\tEnter").triggered.connect(self.enlarge.emit)
         return menu
 
@@ -231,12 +210,11 @@ class Chart(Card):
     def ask_and_save(self, kind: str) -> None:
         """Ask for a name and write the chart there."""
         name = self.title.text().replace("/", "-").replace(" ", "-") or "chart"
-        asked, _ = QFileDialog.getSaveFileName(
-            self.window(), f"Save {self.title.text()}", f"{name}.{kind}", _FILTERS[kind]
-        )
+        title, (_, files) = f"Save {self.title.text()}", _KINDS[kind]
+        asked, _ = QFileDialog.getSaveFileName(self.window(), title, f"{name}{kind}", files)
         if asked:
             path = Path(asked)
-            self.save(path if path.suffix else path.with_suffix(f".{kind}"))
+            self.save(path if path.suffix else path.with_suffix(kind))
 
     def save(self, path: Path) -> None:
         """Write the chart as the end of the name says: .png, .svg or .csv."""

@@ -7,21 +7,24 @@ from itertools import pairwise
 
 from PySide6.QtCore import QPoint, QRect, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QComboBox, QGridLayout, QScrollArea, QSlider, QVBoxLayout, QWidget
+from PySide6.QtWidgets import QComboBox, QGridLayout, QScrollArea, QWidget
 
 from gym_gui.context import Context, Settings
 from gym_gui.models.charting import Axis, ChartOptions, Line, Section
 from gym_gui.services.tasks import timer
-from gym_gui.theme import LABEL, SPACE
+from gym_gui.theme import SPACE
 from gym_gui.ui.widgets.basics import (
     Button,
     ElidedLabel,
     Gap,
     NumberLabel,
     empty,
+    fill,
     hbox,
     label,
+    named,
     search_field,
+    slider,
     vbox,
 )
 from gym_gui.ui.widgets.chart import Chart
@@ -48,35 +51,22 @@ class ChartOptionsBar(QWidget):
         self.search = search_field("Find…   /", "Find")
         self.search.setMinimumWidth(84)
         self.search.setMaximumWidth(280)
-        self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setRange(0, len(_SHARES) - 1)
+        self.slider = slider(len(_SHARES) - 1, "Smoothing")
         self.slider.setPageStep(1)
         self.slider.setMinimumWidth(64)
         self.slider.setMaximumWidth(120)
-        self.slider.setAccessibleName("Smoothing")
         self.slider.setToolTip("Smoothing: how long the window is that the line is the mean of")
-        self._value = NumberLabel("0.2 %", LABEL, bold=False)
+        self._value = NumberLabel("0.2 %")
         self._value.setMinimumWidth(self._value.sizeHint().width())
-        self.axis = QComboBox()
-        self.axis.setAccessibleName("Horizontal axis")
+        self.axis = named(QComboBox(), "Horizontal axis")
         for words, axis in _AXES:
             self.axis.addItem(words, axis)
-        self.log_x, self.log_y = Button("log x", role="chip"), Button("log y", role="chip")
+        self.log_x, self.log_y = (Button(f"log {one}", role="chip", checkable=True) for one in "xy")
         self._name = label("Smoothing", "label")
-        self.row = hbox(
-            (self.search, 1),
-            Gap(SPACE[1]),
-            self._name,
-            (self.slider, 1),
-            self._value,
-            Gap(SPACE[1]),
-            self.axis,
-            on=self,
-        )
-        for chip in (self.log_x, self.log_y):
-            chip.setCheckable(True)
-            self.row.addWidget(chip)
-        self.row.addWidget(ElidedLabel("Drag to zoom · double-click for all · Enter to enlarge", "faint"), 1)
+        hint = ElidedLabel("Drag to zoom · double-click for all · Enter to enlarge", "faint")
+        smoothing = (self._name, (self.slider, 1), self._value)
+        self.row = hbox((self.search, 1), Gap(SPACE[1]), *smoothing, Gap(SPACE[1]), on=self)
+        fill(self.row, self.axis, self.log_x, self.log_y, (hint, 1))
         self.reload()
         self.slider.valueChanged.connect(self._choose)
         self.axis.currentIndexChanged.connect(self._choose)
@@ -116,13 +106,8 @@ class ChartOptionsBar(QWidget):
     def _choose(self) -> None:
         self._tell()
         options = self.options
-        chosen = (
-            (_WINDOW, options.smoothing),
-            (_AXIS, options.axis),
-            (_LOG_X, options.log_x),
-            (_LOG_Y, options.log_y),
-        )
-        for name, value in chosen:
+        chosen = (options.smoothing, options.axis, options.log_x, options.log_y)
+        for name, value in zip((_WINDOW, _AXIS, _LOG_X, _LOG_Y), chosen, strict=True):
             self._settings.set(name, value)
         self.changed.emit()
 
@@ -148,7 +133,7 @@ class ChartGrid(QScrollArea):
 
     def __init__(self, context: Context, margin: int = SPACE[4], main: bool = False) -> None:
         """With `main` the first chart has a row of its own, higher than the others."""
-        super().__init__()
+        super().__init__(widgetResizable=True)
         self._context = context
         self._margin = margin
         self._main = main
@@ -157,11 +142,9 @@ class ChartGrid(QScrollArea):
         self._places: dict[str, tuple[QGridLayout, int]] = {}
         """The row of each chart, and its column there."""
         self._columns = 0
-        self.setWidgetResizable(True)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self._page = QWidget()
-        self._rows = QVBoxLayout()
-        self._rows.setSpacing(SPACE[2])
+        self._rows = vbox(spacing=SPACE[2])
         vbox(self._rows, 1, on=self._page, margins=(margin, 0, margin, SPACE[3]))
         self.setWidget(self._page)
         self._making = timer(self, 0, self._make_next)
@@ -185,14 +168,9 @@ class ChartGrid(QScrollArea):
         """The metrics whose charts can be seen, or nearly."""
         window = QRect(QPoint(0, self.verticalScrollBar().value()), self.viewport().size())
         window.adjust(0, -_AHEAD, 0, _AHEAD)
-        return [
-            tag
-            for tag in self.tags()
-            if tag in self._charts
-            and window.intersects(
-                QRect(self._charts[tag].mapTo(self._page, QPoint(0, 0)), self._charts[tag].size())
-            )
-        ]
+        made = [(tag, self._charts[tag]) for tag in self.tags() if tag in self._charts]
+        places = [(tag, QRect(chart.mapTo(self._page, QPoint(0, 0)), chart.size())) for tag, chart in made]
+        return [tag for tag, place in places if window.intersects(place)]
 
     def set_lines(self, tag: str, lines: Sequence[Line], options: ChartOptions, note: str = "") -> None:
         """Draw a metric."""

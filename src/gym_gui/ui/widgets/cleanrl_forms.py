@@ -23,9 +23,8 @@ from gym_gui.ui.widgets.basics import column_of, fill, label, swap, vbox
 from gym_gui.ui.widgets.fields.layouts import ChoiceBox, FactList, PairGrid, Section, folds, side_by_side
 from gym_gui.ui.widgets.fields.parameter_sheet import ParameterSheetView, StageEditor
 from gym_gui.ui.widgets.fields.pickers import EnvironmentField
-from gym_gui.ui.widgets.fields.state_field import FieldBox, StateField, StateSwitch
+from gym_gui.ui.widgets.fields.state_field import FieldBox, StateField, StateSwitch, WatchFields
 from gym_gui.ui.widgets.form_frame import ChoosingFrame, FormFrame, section_title
-from gym_gui.ui.widgets.form_settings import TrackingFields, WatchFields
 
 _KEPT_WORDS = {"save_model": "Save model and evaluate it", "capture_video": "Record video"}
 _MODELS = "Models and checkpoints (*.cleanrl_model *.npz);;All files (*)"
@@ -37,24 +36,15 @@ class CleanRLTrainForm(FormFrame[TrainForm]):
     purpose = "train"
 
     def fill(self, left: QVBoxLayout, middle: QVBoxLayout) -> Iterator[None]:
+        presenter = self.presenter
         self._page_of = ""
-        self._fill_run(left)
-        yield
-        self._fill_kept(left)
-        yield
-        self._fill_parameters(middle)
-        yield
-        self.sheet.show_algorithm(self.presenter.algo)
-        yield
-
-    def _fill_run(self, left: QVBoxLayout) -> None:
-        presenter, run = self.presenter, self.presenter.run
         self.algorithm = ChoiceBox()
         self.algorithm.addItems(presenter.algorithms)
         self.algorithm.activated.connect(self._choose_algorithm)
         self.algorithm_box = FieldBox("Algorithm", self.algorithm)
-        self.environment = EnvironmentField(run, "env_id", lambda: self.presenter.environments)
-        self.steps, self.seeds = StateField(run, "total_timesteps"), StateField(run, "seeds")
+        environment = EnvironmentField(presenter.run, "env_id", lambda: self.presenter.environments)
+        self.environment = self.listen(environment)
+        self.steps, self.seeds = self.field("total_timesteps"), self.field("seeds")
         self.curriculum = ChoiceBox()
         self.curriculum.addItems(presenter.stages.choices)
         self.curriculum.activated.connect(self._choose_curriculum)
@@ -64,35 +54,28 @@ class CleanRLTrainForm(FormFrame[TrainForm]):
         steps = side_by_side(self.steps, self.seeds)
         fill(left, section_title("Run"), self.algorithm_box, self.environment, self.install, steps)
         fill(left, self.curriculum_box, self._stages_box)
-        self.listen(self.environment, self.steps, self.seeds)
-
-    def _fill_kept(self, left: QVBoxLayout) -> None:
-        run = self.presenter.run
-        self.watch, self.tracking = WatchFields(run), TrackingFields(run)
+        yield
         self._kept_box = vbox(spacing=SPACE[2])
         self.kept: dict[str, StateSwitch] = {}
-        fill(left, section_title("Watch and keep"), self.watch, self._kept_box, self.tracking)
-        self.listen(self.watch, self.tracking)
-
-    def _fill_parameters(self, middle: QVBoxLayout) -> None:
-        self.sheet = ParameterSheetView(self.presenter.sheet)
-        self.arguments: StateField | None = None
+        watch, tracking = self.watching()
+        fill(left, section_title("Watch and keep"), watch, self._kept_box, tracking)
+        yield
+        self.sheet = self.listen(ParameterSheetView(presenter.sheet))
         self.environment_section = Section("Environment", self._make_arguments)
         middle.setSpacing(0)
         fill(middle, self.sheet, folds(self.environment_section, *self.settings()))
-        self.listen(self.sheet)
+        yield
+        self.sheet.show_algorithm(presenter.algo)
+        yield
 
     def _make_arguments(self) -> QWidget:
-        self.arguments = StateField(self.presenter.run, "env_kwargs", lines=2)
-        self.listen(self.arguments)
-        return PairGrid((), bottom=SPACE[2]).add(self.arguments, wide=True)
+        return PairGrid((), bottom=SPACE[2]).add(self.field("env_kwargs", lines=2), wide=True)
 
     @property
     def stages(self) -> StageEditor:
         """The table of stages, made when it is first needed."""
         if self._stages is None:
-            self._stages = StageEditor(self.presenter.stages, self.presenter.fitting_ids)
-            self.listen(self._stages)
+            self._stages = self.listen(StageEditor(self.presenter.stages, self.presenter.fitting_ids))
             self._stages_box.addWidget(self._stages)
         return self._stages
 
@@ -120,9 +103,9 @@ class CleanRLTrainForm(FormFrame[TrainForm]):
         state, names = self.presenter.params, self.presenter.sheet.kept(self.presenter.algo)
         if [(one.state, one.key) for one in self.kept.values()] != [(state, name) for name in names]:
             self.forget(*self.kept.values())
-            self.kept = {name: StateSwitch(state, name, _KEPT_WORDS.get(name, "")) for name in names}
+            switches = (StateSwitch(state, name, _KEPT_WORDS.get(name, "")) for name in names)
+            self.kept = {one.key: self.listen(one) for one in switches}
             fill(self._kept_box, *self.kept.values())
-            self.listen(*self.kept.values())
 
     def _choose_algorithm(self) -> None:
         self.presenter.choose(self.algorithm.currentText())
@@ -166,23 +149,22 @@ class CleanRLPolicyForm(ChoosingFrame[PolicyForm]):
     def fill_what(self, middle: QVBoxLayout) -> None:
         run = self.presenter.run
         self.about = label("", "strong", wraps=True, selectable=True)
-        self.algo = StateField(run, "algo")
-        self.environment = EnvironmentField(run, "env_id", lambda: self.presenter.environments)
+        self.algo = self.field("algo")
+        self.environment = self.listen(EnvironmentField(run, "env_id", lambda: self.presenter.environments))
         self.override = StateSwitch(run, "override")
         self.override.edited.connect(lambda: self.presenter.set_override(self.override.isChecked()))
         fill(middle, section_title("What is played"), self.about, self.algo)
         fill(middle, self.environment, self.override, self.install)
-        self.listen(self.algo, self.environment, self.override)
+        self.listen(self.override)
 
     def fill_how(self, middle: QVBoxLayout) -> None:
         run = self.presenter.run
-        self.fields = {one.name: StateField(run, one.name) for one in PLAYING}
-        self.switches = {one.name: StateSwitch(run, one.name) for one in SWITCHES}
-        self.watch = WatchFields(run)
+        self.fields = {one.name: self.field(one.name) for one in PLAYING}
+        self.switches = {one.name: self.listen(StateSwitch(run, one.name)) for one in SWITCHES}
+        self.watch = self.listen(WatchFields(run))
         fill(middle, section_title("How it is played"), PairGrid(self.fields.values()))
         fill(middle, *self.switches.values(), self.watch)
         fill(middle, folds(*self.settings(("cpus", "memory_mb", "max_minutes", "priority")), above=SPACE[1]))
-        self.listen(*self.fields.values(), *self.switches.values(), self.watch)
 
     def refresh(self) -> None:
         super().refresh()
@@ -206,32 +188,28 @@ class CleanRLResumeForm(ChoosingFrame[ResumeForm]):
     page = ("About resuming", RESUMING)
 
     def fill_what(self, middle: QVBoxLayout) -> None:
-        run = self.presenter.run
         self.about = label("", "strong", wraps=True, selectable=True)
         self.how = ChoiceBox()
         self.how.activated.connect(self._choose_how)
-        self.extend, self.total = StateField(run, "extend"), StateField(run, "total_timesteps")
-        self.algo, self.env_id = StateField(run, "algo"), StateField(run, "env_id")
+        self.extend, self.total = self.field("extend"), self.field("total_timesteps")
+        self.algo, self.env_id = StateField(self.presenter.run, "algo"), self.field("env_id")
         self._unknown = side_by_side(self.algo, self.env_id)
         far = side_by_side(FieldBox("How far", self.how), self.extend, self.total)
         fill(middle, section_title("How it goes on"), self.about, self._unknown, far, self.install)
         self.algo.edited.connect(lambda: self.presenter.show_parameters())
-        self.listen(self.extend, self.total, self.algo, self.env_id)
+        self.listen(self.algo)
 
     def fill_how(self, middle: QVBoxLayout) -> None:
-        run = self.presenter.run
         self.fields: dict[str, StateField] = {}
         self._free: QWidget = PairGrid()
         self._free_title = section_title("May differ")
         self._free_box = vbox(self._free)
         self.fixed = FactList()
         self.fixed_section = Section("Stays as it was", self.fixed)
-        self.watch, self.tracking = WatchFields(run), TrackingFields(run)
-        kept = column_of(self.watch, self.tracking, margins=(0, 0, 0, SPACE[2]), spacing=SPACE[2])
+        kept = column_of(*self.watching(), margins=(0, 0, 0, SPACE[2]), spacing=SPACE[2])
         self.watch_section = Section("Watch and keep", kept)
         folded = folds(self.fixed_section, self.watch_section, *self.settings())
         fill(middle, self._free_title, self._free_box, folded)
-        self.listen(self.watch, self.tracking)
 
     def refresh(self) -> None:
         self._show_free()
@@ -262,8 +240,7 @@ class CleanRLResumeForm(ChoosingFrame[ResumeForm]):
         state = self.presenter.params
         if any(field.state is not state for field in self.fields.values()) or not self.fields:
             self.forget(*self.fields.values())
-            self.fields = {name: StateField(state, name) for name in state.fields}
-            self.listen(*self.fields.values())
+            self.fields = {name: self.listen(StateField(state, name)) for name in state.fields}
             fresh = PairGrid(self.fields.values(), bottom=SPACE[2])
             self._free = swap(self._free_box, self._free, fresh)
         self._free_title.setVisible(bool(self.fields))
@@ -284,22 +261,17 @@ class CleanRLScriptForm(ChoosingFrame[ScriptForm]):
     page = ("About scripts", SCRIPTS)
 
     def fill_what(self, middle: QVBoxLayout) -> None:
-        run = self.presenter.run
         self.told = FactList()
-        self.env_id, self.steps = StateField(run, "env_id"), StateField(run, "total_timesteps")
-        self.seeds, self.flags = StateField(run, "seeds"), StateField(run, "flags", lines=4)
+        self.env_id, self.steps = self.field("env_id"), self.field("total_timesteps")
+        self.seeds, self.flags = self.field("seeds"), self.field("flags", lines=4)
         fill(middle, section_title("What its head says"), self.told, self.install)
         asked = side_by_side(self.env_id, self.steps, self.seeds)
-        self.sheet = ParameterSheetView(self.presenter.sheet)
+        self.sheet = self.listen(ParameterSheetView(self.presenter.sheet))
         fill(middle, section_title("What it is told"), asked, self.flags, self.sheet)
-        self.listen(self.env_id, self.steps, self.seeds, self.flags, self.sheet)
 
     def fill_how(self, middle: QVBoxLayout) -> None:
-        run = self.presenter.run
-        self.watch, self.tracking = WatchFields(run), TrackingFields(run)
-        fill(middle, section_title("Watch and keep"), self.watch, self.tracking)
+        fill(middle, section_title("Watch and keep"), *self.watching())
         fill(middle, folds(*self.settings(), above=SPACE[1]))
-        self.listen(self.watch, self.tracking)
 
     def refresh(self) -> None:
         super().refresh()

@@ -6,121 +6,44 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar, Generic, TypeVar, cast
 
-from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models.command_line import command_of
-from gym_gui.models.form_choices import Requirement, installed_sets
+from gym_gui.models.form_choices import installed_sets
 from gym_gui.models.run_settings import about_naming, about_resources
 from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.form import ChoosingForm, FormPresenter, Order
+from gym_gui.ui.presenters.form import ChoosingForm, FormPresenter
 from gym_gui.ui.presenters.form_page import AlgorithmPage, CheckReport, check_order
 from gym_gui.ui.run_actions import submit_all
 from gym_gui.ui.widgets.basics import drop, fill, label, stacked, vbox
 from gym_gui.ui.widgets.fields.layouts import FormColumns, ScrollColumn
 from gym_gui.ui.widgets.fields.pickers import SourcePicker
-from gym_gui.ui.widgets.fields.state_field import StateField, StateSwitch
+from gym_gui.ui.widgets.fields.state_field import (
+    NAMING,
+    RESOURCES,
+    SettingsSection,
+    StateField,
+    StateSwitch,
+    TrackingFields,
+    WatchFields,
+)
 from gym_gui.ui.widgets.form_install import InstallCard
-from gym_gui.ui.widgets.form_settings import NAMING, RESOURCES, SettingsSection, TrackingFields, WatchFields
 from gym_gui.ui.widgets.form_side import RESULT, FormFooter, FormSide
 from gym_gui.ui.widgets.run_header import Confirm
 from gym_gui.ui.workers import WorkerForm, presenter_for
 from mosaic.client import RunRecord
-from mosaic.contract.capabilities import WorkerCapabilities, WorkerCatalog
+from mosaic.contract.capabilities import WorkerCapabilities
 from mosaic.contract.errors import MosaicError
 
 P = TypeVar("P", bound=FormPresenter)
+W = TypeVar("W", bound=Any)
 _OF_A_STATE = (StateField, StateSwitch, WatchFields, TrackingFields, SettingsSection)
-Give = Callable[[Order, Sequence[Requirement], float | None], None]
-"""What is done with an order, what it lacks and how fast runs of its kind have been."""
+Then = Callable[[CheckReport], None]
+"""What is done with an order that was found right."""
 C = TypeVar("C", bound=ChoosingForm[Any])
-
-
-class OrderDesk(QObject):
-    """One order at a time: while `busy` says what is being done, no other is taken."""
-
-    busy_changed = Signal(str)
-    """What is being done, in words; empty when nothing is."""
-    checked = Signal(object)
-    """The CheckReport of the order that was checked last."""
-    submitted = Signal(object)
-    """The RunRecords of the runs that were submitted."""
-    command_written = Signal(str, str)
-    """The command for the order, and what has to be said about it."""
-    refused = Signal(str)
-    """Why the daemon did not take the runs, or the check itself failed."""
-
-    def __init__(self, context: Context, catalog: WorkerCatalog, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._context, self._catalog = context, catalog
-        self.busy = ""
-        self.submitting = False
-
-    def check(self, order: Order, missing: Sequence[Requirement] = (), speed: float | None = None) -> None:
-        """Check an order, no more."""
-        self._run(order, missing, speed, self._tell_checked)
-
-    def submit(self, order: Order, missing: Sequence[Requirement] = (), speed: float | None = None) -> None:
-        """Check an order; when it is right it goes to the daemon at once."""
-        self._run(order, missing, speed, self._submit_checked)
-
-    def write_command(self, order: Order, missing: Sequence[Requirement] = ()) -> None:
-        """Check an order; when it is right, tell the command that asks for the same."""
-        self._run(order, missing, None, self._write_checked)
-
-    def _run(
-        self,
-        order: Order,
-        missing: Sequence[Requirement],
-        speed: float | None,
-        done: Callable[[CheckReport], None],
-    ) -> None:
-        if self.busy:
-            return
-        self._set_busy("Checking…")
-        self._context.tasks.run(
-            lambda: check_order(order, self._catalog, missing, speed), done, self._fail, owner=self
-        )
-
-    def _tell_checked(self, report: CheckReport) -> None:
-        self._set_busy("")
-        self.checked.emit(report)
-
-    def _write_checked(self, report: CheckReport) -> None:
-        self._tell_checked(report)
-        if report.ok:
-            try:
-                self.command_written.emit(*command_of(report.configs))
-            except MosaicError as error:
-                self.refused.emit(str(error))
-
-    def _submit_checked(self, report: CheckReport) -> None:
-        self._tell_checked(report)
-        if not report.ok:
-            return
-        self.submitting = True
-        self._set_busy("Submitting…")
-        link = self._context.link
-        self._context.tasks.run(
-            lambda: submit_all(link.client(), report.configs), self._tell_submitted, self._fail, owner=self
-        )
-
-    def _tell_submitted(self, runs: list[RunRecord]) -> None:
-        self._set_busy("")
-        self.submitted.emit(runs)
-
-    def _fail(self, error: Exception) -> None:
-        self._set_busy("")
-        if not isinstance(error, MosaicError):
-            self._context.notifications.tell_error(error)
-        self.refused.emit(str(error))
-
-    def _set_busy(self, text: str) -> None:
-        self.busy = text
-        self.submitting = self.submitting and bool(text)
-        self.busy_changed.emit(text)
 
 
 class FormFrame(WorkerForm, Generic[P]):
@@ -138,7 +61,10 @@ class FormFrame(WorkerForm, Generic[P]):
         self._filled = False
         self._shown: list[Any] = []
         self._edits = self._asked_at = 0
-        self._give: Give = lambda *_: None
+        self._then: Then = lambda _: None
+        self.busy = ""
+        """What is being done with an order, in words; while something is, no other order is taken."""
+        self._submitting = False
         self._waiting = label("Reading what is installed…", "dim", wraps=True)
         self._waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.footer, self.side, self.install = FormFooter(), FormSide(context.notifications), InstallCard()
@@ -147,7 +73,12 @@ class FormFrame(WorkerForm, Generic[P]):
         self._stack = stacked(self._waiting, FormColumns(self._left, self._middle, self.side))
         vbox((self._stack, 1), self.question, self.footer, on=self, spacing=0)
         self.footer.set_busy(True)
-        self.footer.cancel_wanted.connect(self.closed)
+        self.footer.cancel.clicked.connect(self.closed)
+        self.footer.submit.clicked.connect(self.submit)
+        self.footer.check.clicked.connect(self.check)
+        self.footer.copy.clicked.connect(self.copy_command)
+        self.question.confirmed.connect(self._trust)
+        self.install.ended.connect(self._installed)
         var = context.link.var
         context.tasks.run(
             lambda: presenter_for(capabilities, var).form(self.purpose, prefill), self._open, self._not_opened
@@ -167,12 +98,17 @@ class FormFrame(WorkerForm, Generic[P]):
         for part in self._shown:
             part.refresh()
 
+    def watching(self) -> tuple[QWidget, QWidget]:
+        """The fields of what can be watched while the run lives, and of where its curves go."""
+        self.watch = self.listen(WatchFields(self.presenter.run))
+        self.tracking = self.listen(TrackingFields(self.presenter.run))
+        return self.watch, self.tracking
+
     def settings(self, resources: Sequence[str] = RESOURCES) -> tuple[QWidget, QWidget]:
         """The sections that every form ends with: resources, and name and notes."""
         run = self.presenter.run
-        self.resources = SettingsSection("Resources", run, resources, about_resources)
-        self.naming = SettingsSection("Name and notes", run, NAMING, about_naming)
-        self.listen(self.resources, self.naming)
+        self.resources = self.listen(SettingsSection("Resources", run, resources, about_resources))
+        self.naming = self.listen(SettingsSection("Name and notes", run, NAMING, about_naming))
         return self.resources, self.naming
 
     def edited(self, *_: object) -> None:
@@ -188,11 +124,16 @@ class FormFrame(WorkerForm, Generic[P]):
     def has_changes(self) -> bool:
         return self._edits > 0
 
-    def listen(self, *parts: Any) -> None:
-        """Whatever is `edited` in these parts is a change of the form; those of a state follow it."""
-        for part in parts:
-            part.edited.connect(self.edited)
-        self._shown += [part for part in parts if isinstance(part, _OF_A_STATE)]
+    def field(self, name: str, lines: int = 1) -> StateField:
+        """A field of the run, which the form listens to."""
+        return self.listen(StateField(self.presenter.run, name, lines=lines))
+
+    def listen(self, part: W) -> W:
+        """Take what is `edited` in a part as a change of the form; a part of a state follows it, too."""
+        part.edited.connect(self.edited)
+        if isinstance(part, _OF_A_STATE):
+            self._shown.append(part)
+        return part
 
     def forget(self, *parts: QWidget) -> None:
         """Take parts out of the form."""
@@ -201,16 +142,14 @@ class FormFrame(WorkerForm, Generic[P]):
             drop(part)
 
     def leave_safely(self) -> bool:
-        installer = self.install.installer
-        if installer.running:
-            stop = ("Stop it", installer.stop)
+        if self.install.running:
+            stop = ("Stop it", self.install.stop)
             self.context.notifications.tell("Packages are being installed: wait for that.", "warn", stop)
             return False
-        return self._presenter is None or not self.desk.submitting
+        return not self._submitting
 
     def _open(self, presenter: FormPresenter) -> None:
         self._presenter = cast(P, presenter)
-        self.desk = OrderDesk(self.context, presenter.source.catalog, self)
         self._parts = self.fill(self._left.column, self._middle.column)
         self._stack.setCurrentIndex(1)
         self._fill_part()
@@ -227,12 +166,14 @@ class FormFrame(WorkerForm, Generic[P]):
         # Takes what is left over, unless a list in the column wants all of it.
         self._left.column.addStretch(0)
         self._middle.column.addStretch(0)
-        self._connect()
         self._filled = True
         self.footer.set_busy(False)
         self.refresh()
         self._show_state()
-        focus_first(self._left)
+        fields = self._left.findChildren(QWidget)
+        tabbed = [one for one in fields if one.focusPolicy() & Qt.FocusPolicy.TabFocus and not one.isHidden()]
+        if tabbed:
+            tabbed[0].setFocus()
         self.ready.emit()
 
     def _not_opened(self, error: Exception) -> None:
@@ -240,72 +181,97 @@ class FormFrame(WorkerForm, Generic[P]):
         if not isinstance(error, MosaicError):
             self.context.notifications.tell_error(error)
 
-    def _connect(self) -> None:
-        self.footer.submit_wanted.connect(self.submit)
-        self.footer.check_wanted.connect(self.check)
-        self.footer.copy_wanted.connect(self.copy_command)
-        self.question.confirmed.connect(self._trust)
-        self.desk.busy_changed.connect(self._show_busy)
-        self.desk.checked.connect(self._take_report)
-        self.desk.refused.connect(self._show_refusal)
-        self.desk.submitted.connect(self._tell_submitted)
-        self.desk.command_written.connect(self._copy)
-        self.install.ended.connect(self._installed)
-
     def check(self) -> None:
         """Ask the worker whether this can run; nothing is started."""
-        self._order(self.desk.check)
+        self._order(lambda _: None)
 
     def submit(self) -> None:
         """Check, and if all is right start the runs."""
-        self._order(self.desk.submit)
+        self._order(self._submit)
 
     def copy_command(self) -> None:
         """Put the command that asks for the same on the clipboard."""
-        self._order(lambda order, missing, _: self.desk.write_command(order, missing))
+        self._order(self._copy)
 
-    def _order(self, give: Give) -> None:
+    def _order(self, then: Then) -> None:
+        if self.busy:
+            return
         try:
             order = self.presenter.order()
         except MosaicError as error:
             self._show_refusal(str(error))
             return
-        self._asked_at, self._give = self._edits, give
+        self._asked_at, self._then = self._edits, then
         self.question.hide()
-        give(order, self.presenter.missing(), self.presenter.speed(self.context.runs))
+        speed = self.presenter.speed(self.context.runs)
+        catalog, missing = self.presenter.source.catalog, self.presenter.missing()
+        self._set_busy("Checking…")
+        self.context.tasks.run(
+            lambda: check_order(order, catalog, missing, speed), self._take_report, self._fail
+        )
 
     def _take_report(self, report: CheckReport) -> None:
+        self._set_busy("")
         # What was changed while the worker was asked is not what it has answered to.
         self.report = report if self._asked_at == self._edits else None
         self.side.result.show_report(report)
         if self.report is None:
             self.side.result.mark_old()
-        self.side.open(RESULT)
+        self.side.tabs.setCurrentIndex(RESULT)
         self._show_state()
         if self.report is not None and self.report.untrusted:
             module = self.report.untrusted
             text = f"The file has '{module}' imported, which runs its code. Do you know and trust it?"
             self.question.put(module, text, f"Import {module}", "No")
+        if report.ok:
+            self._then(report)
+
+    def _submit(self, report: CheckReport) -> None:
+        self._submitting = True
+        self._set_busy("Submitting…")
+        link = self.context.link
+        self.context.tasks.run(lambda: submit_all(link.client(), report.configs), self._submitted, self._fail)
+
+    def _submitted(self, runs: list[RunRecord]) -> None:
+        self._set_busy("")
+        self.submitted.emit(runs)
+
+    def _copy(self, report: CheckReport) -> None:
+        try:
+            command, note = command_of(report.configs)
+        except MosaicError as error:
+            self._show_refusal(str(error))
+            return
+        QGuiApplication.clipboard().setText(command)
+        self.context.notifications.tell(f"The command is on the clipboard. {note}".strip(), "good")
+
+    def _fail(self, error: Exception) -> None:
+        self._set_busy("")
+        if not isinstance(error, MosaicError):
+            self.context.notifications.tell_error(error)
+        self._show_refusal(str(error))
 
     def _trust(self, module: str) -> None:
         self.presenter.trust(module)
         self.edited()
-        self._order(self._give)
+        self._order(self._then)
 
     def _show_refusal(self, text: str) -> None:
         self.side.result.show_problem(text)
-        self.side.open(RESULT)
+        self.side.tabs.setCurrentIndex(RESULT)
         self.footer.tell("✗ Not yet", text, "error")
 
-    def _show_busy(self, text: str) -> None:
+    def _set_busy(self, text: str) -> None:
+        self.busy = text
+        self._submitting = self._submitting and bool(text)
         for column in (self._left, self._middle):
-            column.setEnabled(not self.desk.submitting)
+            column.setEnabled(not self._submitting)
         self.footer.set_busy(bool(text))
         if text:
             self.footer.tell("", text, "dim")
 
     def _show_state(self) -> None:
-        self.footer.set_primary(self.presenter.primary())
+        self.footer.submit.setText(self.presenter.primary())
         missing = self.presenter.missing()
         self.install.offer(missing)
         problems = self.presenter.problems()
@@ -319,13 +285,6 @@ class FormFrame(WorkerForm, Generic[P]):
             self.footer.tell("Missing", ", ".join(one.name for one in missing), "warn")
         else:
             self.footer.tell("", "Not checked yet; the button checks first", "dim")
-
-    def _tell_submitted(self, runs: list[RunRecord]) -> None:
-        self.submitted.emit(runs)
-
-    def _copy(self, command: str, note: str) -> None:
-        QGuiApplication.clipboard().setText(command)
-        self.context.notifications.tell(f"The command is on the clipboard. {note}".strip(), "good")
 
     def _installed(self, good: bool, text: str) -> None:
         self.context.notifications.tell(text, "good" if good else "bad")
@@ -343,14 +302,6 @@ def section_title(text: str) -> QWidget:
     return made
 
 
-def focus_first(column: QWidget) -> None:
-    """Give the keyboard to the first field of a column."""
-    for widget in column.findChildren(QWidget):
-        if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and not widget.isHidden():
-            widget.setFocus()
-            return
-
-
 class ChoosingFrame(FormFrame[C]):
     """A form about one thing in a file, whose left column is a list of those that were found."""
 
@@ -366,9 +317,10 @@ class ChoosingFrame(FormFrame[C]):
 
     def fill(self, left: QVBoxLayout, middle: QVBoxLayout) -> Iterator[None]:
         self._asked = ""
-        self._reading = False
-        self._then: Give | None = None
-        """What is to be done with the form as soon as what was named has been read."""
+        self.reading = False
+        """Whether what was named is being read."""
+        self._later: Then | None = None
+        """What is to be done with the form as soon as it has been."""
         presenter = self.presenter
         self.source_picker = SourcePicker(
             presenter.run.fields[presenter.key].help,
@@ -403,7 +355,7 @@ class ChoosingFrame(FormFrame[C]):
 
     def choose(self, named: str) -> None:
         """Read what was named, and make the form about it."""
-        self._asked, self._reading = named, True
+        self._asked, self.reading = named, True
         presenter = self.presenter
 
         def read() -> tuple[str, Any]:
@@ -423,16 +375,16 @@ class ChoosingFrame(FormFrame[C]):
             self._settled()
 
     def _settled(self) -> None:
-        self._reading = False
+        self.reading = False
         self.edited()
-        then, self._then = self._then, None
+        then, self._later = self._later, None
         if then is not None:
             super()._order(then)
 
-    def _order(self, give: Give) -> None:
+    def _order(self, then: Then) -> None:
         """What stands in the field is meant, also when its reading has only begun."""
         self.source_picker.settle()
-        if self._reading:
-            self._then = give
+        if self.reading:
+            self._later = then
         else:
-            super()._order(give)
+            super()._order(then)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QGuiApplication, QImage, QKeySequence, QPixmap, QResizeEvent
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication, QImage, QPixmap, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QSizePolicy, QTabBar, QWidget
 
 from gym_gui.services.tasks import Notifications
 from gym_gui.theme import SPACE
-from gym_gui.ui.presenters.form_page import AlgorithmPage, CheckReport
+from gym_gui.ui.presenters.form_page import AlgorithmPage, CheckReport, Fact
 from gym_gui.ui.widgets.basics import (
     PAGE,
     Button,
@@ -31,9 +31,6 @@ from gym_gui.ui.widgets.basics import (
 )
 from gym_gui.ui.widgets.fields.layouts import ScrollColumn
 
-_SUBMIT_KEY = "Ctrl+Return"
-Fact = tuple[str, str]
-
 _NOTHING = "Nothing was checked yet. “Check only” asks the worker whether this can run, and starts nothing."
 _OLD = "Out of date · the form was changed after this check"
 ABOUT, RESULT = 0, 1
@@ -43,11 +40,6 @@ _LONGEST_TITLE = 10
 class FormFooter(QFrame):
     """State at the left, buttons at the right; the primary one says what will happen."""
 
-    submit_wanted = Signal()
-    check_wanted = Signal()
-    copy_wanted = Signal()
-    cancel_wanted = Signal()
-
     def __init__(self) -> None:
         super().__init__()
         self.setProperty("role", "bar-bottom")
@@ -55,19 +47,11 @@ class FormFooter(QFrame):
         self._text = ElidedLabel("", "dim")
         self.copy = Button("Copy as command")
         self.check = Button("Check only", "F5")
-        self.cancel = Button("Cancel", "Esc")
-        self.submit = Button("Train", _SUBMIT_KEY, "primary")
         # The window closes what lies over the runs with this key; two who listen to one key are none.
-        self.cancel.setShortcut(QKeySequence())
-        row = hbox(self._word, (self._text, 1), on=self, margins=PAGE)
-        for made, wanted in (
-            (self.copy, self.copy_wanted),
-            (self.check, self.check_wanted),
-            (self.cancel, self.cancel_wanted),
-            (self.submit, self.submit_wanted),
-        ):
-            made.clicked.connect(wanted)
-            row.addWidget(made)
+        self.cancel = Button("Cancel", "Esc", listens=False)
+        self.submit = Button("Train", "Ctrl+Return", "primary")
+        buttons = (self.copy, self.check, self.cancel, self.submit)
+        hbox(self._word, (self._text, 1), *buttons, on=self, margins=PAGE)
 
     def tell(self, word: str, text: str, role: str) -> None:
         """The state in a word with its colour, and a line about it."""
@@ -79,11 +63,6 @@ class FormFooter(QFrame):
     @property
     def told(self) -> str:
         return " ".join(filter(None, (self._word.text(), self._text.text())))
-
-    def set_primary(self, text: str) -> None:
-        if self.submit.text() != text:
-            self.submit.setText(text)
-            self.submit.updateGeometry()
 
     def set_busy(self, busy: bool) -> None:
         """Nothing but leaving can be done while an order is under way."""
@@ -206,19 +185,14 @@ class AboutView(ScrollColumn):
         self._paper.setVisible(figure is not None)
         if figure is not None:
             self.picture.show_image(figure)
-        self._sections = swap(self.column, self._sections, _sections(page.sections))
+        parts: list[QWidget] = []
+        for heading, points in page.sections.items():
+            title = label(heading, "strong")
+            title.setContentsMargins(0, SPACE[1], 0, 0)
+            parts += [title, *map(_markdown, points)]
+        self._sections = swap(self.column, self._sections, column_of(*parts, spacing=SPACE[0]))
         self._path = page.path or Path()
         self._whole.setVisible(page.path is not None)
-
-
-def _sections(sections: Mapping[str, Sequence[str]]) -> QWidget:
-    """Headings with their points."""
-    parts: list[QWidget] = []
-    for heading, points in sections.items():
-        title = label(heading, "strong")
-        title.setContentsMargins(0, SPACE[1], 0, 0)
-        parts += [title, *map(_markdown, points)]
-    return column_of(*parts, spacing=SPACE[0])
 
 
 def _markdown(text: str) -> QLabel:
@@ -233,26 +207,16 @@ class FormSide(QFrame):
     def __init__(self, notifications: Notifications) -> None:
         super().__init__()
         self.setProperty("role", "panel")
-        self.tabs = QTabBar()
-        self.tabs.setDrawBase(False)
-        self.tabs.setExpanding(False)
+        self.tabs = QTabBar(drawBase=False, expanding=False)
         self.tabs.addTab("About")
         self.tabs.addTab("Result of the check")
         self.about, self.result = AboutView(notifications), ResultView()
         self._pages = stacked(self.about, self.result)
         self.tabs.currentChanged.connect(self._pages.setCurrentIndex)
-        vbox(
-            self.tabs,
-            (self._pages, 1),
-            on=self,
-            margins=(SPACE[4], SPACE[2], SPACE[4], SPACE[4]),
-            spacing=SPACE[2],
-        )
+        margins = (SPACE[4], SPACE[2], SPACE[4], SPACE[4])
+        vbox(self.tabs, (self._pages, 1), on=self, margins=margins, spacing=SPACE[2])
 
     def name_about(self, title: str) -> None:
         """What the first page is about; a long name would push the second tab away."""
         self.tabs.setTabText(ABOUT, title if len(title) <= _LONGEST_TITLE else "About")
         self.tabs.setTabToolTip(ABOUT, tip(title))
-
-    def open(self, page: int) -> None:
-        self.tabs.setCurrentIndex(page)

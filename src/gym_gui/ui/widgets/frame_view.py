@@ -10,22 +10,13 @@ from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
-from PySide6.QtGui import (
-    QFont,
-    QFontMetricsF,
-    QImage,
-    QKeyEvent,
-    QKeySequence,
-    QPainter,
-    QPaintEvent,
-    QResizeEvent,
-)
-from PySide6.QtWidgets import QSizePolicy, QSlider, QWidget
+from PySide6.QtGui import QFont, QFontMetricsF, QImage, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gym_gui.models.scales import film_time
-from gym_gui.services.frames import VideoFrame, VideoFrames
+from gym_gui.services.frames import VideoFrames
 from gym_gui.theme import LABEL, number_font, theme
-from gym_gui.ui.widgets.basics import Button, NumberLabel, hbox, label, vbox
+from gym_gui.ui.widgets.basics import Button, NumberLabel, hbox, label, slider, vbox
 
 _WORTH = 0.75
 _GAP = 6.0
@@ -37,17 +28,7 @@ Key = tuple[int, int]
 _TICKS = 1000
 
 
-@dataclass(frozen=True)
-class Place:
-    """A rectangle inside a widget, in its pixels."""
-
-    left: float
-    top: float
-    width: float
-    height: float
-
-
-def arrange(sizes: Sequence[tuple[int, int]], width: float, height: float) -> list[Place]:
+def arrange(sizes: Sequence[tuple[int, int]], width: float, height: float) -> list[QRectF]:
     """A place for each picture of (width, height): rows and columns that leave them the most room."""
     width, height = width - 2 * EDGE, height - 2 * EDGE
     if not sizes or width <= 0 or height <= 0:
@@ -69,7 +50,7 @@ def arrange(sizes: Sequence[tuple[int, int]], width: float, height: float) -> li
         fit = scale * min(wide / own_width, high / own_height)
         x = left + column * (wide * scale + _GAP) + (wide * scale - own_width * fit) / 2
         y = top + row * (high * scale + _GAP) + (high * scale - own_height * fit) / 2
-        places.append(Place(EDGE + x, EDGE + y, own_width * fit, own_height * fit))
+        places.append(QRectF(EDGE + x, EDGE + y, own_width * fit, own_height * fit))
     return places
 
 
@@ -118,10 +99,10 @@ class FrameView(QWidget):
         """
         width, height, ratio = self._room
         sizes = [(pixels.shape[1], pixels.shape[0]) for _, pixels in pictures]
-        places = arrange(sizes, width, height) or [Place(0, 0, *size) for size in sizes]
+        places = arrange(sizes, width, height) or [QRectF(0, 0, *size) for size in sizes]
         made = {}
         for (key, pixels), place in zip(pictures, places, strict=True):
-            target = round(place.width * ratio), round(place.height * ratio)
+            target = round(place.width() * ratio), round(place.height() * ratio)
             known = self._prepared.get((key, target))
             own = (pixels.shape[1], pixels.shape[0])
             made[key, target] = known or FrameImage((key, target), own, _image(pixels, target, ratio))
@@ -147,7 +128,7 @@ class FrameView(QWidget):
         self._shown, self._prepared, self.word = (), {}, ""
         self.update()
 
-    def places(self) -> list[Place]:
+    def places(self) -> list[QRectF]:
         """Where each picture is."""
         return arrange([one.size for one in self._shown], self.width(), self.height())
 
@@ -160,26 +141,22 @@ class FrameView(QWidget):
         if self.word:
             painter.setOpacity(0.45)
         for one, place in zip(self._shown, self.places(), strict=True):
-            wide = place.width * self.devicePixelRatioF()
+            wide = place.width() * self.devicePixelRatioF()
             if abs(wide - one.image.width()) < 1.0:
                 # It has the right size already, and is only copied.
-                painter.drawImage(QPointF(round(place.left), round(place.top)), one.image)
-                self._paint_edge(painter, place)
-                continue
-            rough = crisp(wide / one.image.width(), one.image.width(), one.image.height())
-            painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, not rough)
-            painter.drawImage(QRectF(place.left, place.top, place.width, place.height), one.image)
-            self._paint_edge(painter, place)
+                painter.drawImage(QPointF(round(place.left()), round(place.top())), one.image)
+            else:
+                rough = crisp(wide / one.image.width(), one.image.width(), one.image.height())
+                painter.setRenderHint(QPainter.RenderHint.SmoothPixmapTransform, not rough)
+                painter.drawImage(place, one.image)
+            # White pictures on a white panel would run together.
+            painter.setPen(theme.palette.colour("line"))
+            left, top = round(place.left()) - 1, round(place.top()) - 1
+            painter.drawRect(QRectF(left, top, place.width() + 1, place.height() + 1))
         if self.word:
             painter.setOpacity(1.0)
             self._paint_word(painter)
         painter.end()
-
-    def _paint_edge(self, painter: QPainter, place: Place) -> None:
-        """White pictures on a white panel would run together."""
-        painter.setPen(theme.palette.colour("line"))
-        left, top = round(place.left) - 1, round(place.top) - 1
-        painter.drawRect(QRectF(left, top, place.width + 1, place.height + 1))
 
     def _paint_word(self, painter: QPainter) -> None:
         font = number_font(LABEL, QFont.Weight.DemiBold)
@@ -224,13 +201,10 @@ class VideoPlayer(QWidget):
         self.view = FrameView()
         self.trouble = label("", "error", selectable=True, wraps=True)
         self.trouble.hide()
-        self.toggle = Button("Pause", "Space", do=lambda: self.set_playing(not self._playing))
         # The key is seen to below: as a shortcut of the whole window it would be taken from other buttons.
-        self.toggle.setShortcut(QKeySequence())
-        self.slider = QSlider(Qt.Orientation.Horizontal)
-        self.slider.setRange(0, _TICKS)
-        self.slider.setAccessibleName("Place in the film")
-        self.time = NumberLabel("", LABEL, bold=False)
+        self.toggle = Button("Pause", "Space", do=lambda: self.set_playing(not self._playing), listens=False)
+        self.slider = slider(_TICKS, "Place in the film")
+        self.time = NumberLabel()
         vbox((self.view, 1), self.trouble, hbox(self.toggle, (self.slider, 1), self.time), on=self)
         self.slider.valueChanged.connect(self._seek)
 
@@ -266,10 +240,8 @@ class VideoPlayer(QWidget):
 
     def _take(self) -> None:
         frame = self._film.take() if self._film is not None else None
-        if frame is not None:
-            self._show(frame)
-
-    def _show(self, frame: VideoFrame) -> None:
+        if frame is None:
+            return
         self._length = frame.length
         self._count += 1
         self.view.show_pictures([((0, self._count), frame.pixels)])

@@ -95,11 +95,9 @@ class LivePanel(QWidget):
         self.frames.stop()
 
     def _take(self) -> None:
-        news = self.frames.take()
-        if news is not None and self._run is not None:
-            self._show(news, self._run)
-
-    def _show(self, news: LiveNews, run: RunRecord) -> None:
+        news, run = self.frames.take(), self._run
+        if news is None or run is None:
+            return
         self._news = news
         self._seen = status = SlotStatus("ended", "the run has ended") if run.ended else news.status
         self.view.show_images(news.pictures, staleness(status) if news.pictures else "")
@@ -117,13 +115,13 @@ class LivePanel(QWidget):
     def _say(self, absence: Absence) -> None:
         self.absent.setText(absence.title)
         self.advice.setText(absence.advice)
-        if not self.install.installer.running:
+        if not self.install.running:
             self.install.offer([absence.missing] if absence.missing else [])
         self._stack.setCurrentIndex(1)
 
     def _show_hud(self, hud: Hud) -> None:
         while len(self._values) < len(hud.numbers):
-            name, value = label("", "label"), NumberLabel("", 13)
+            name, value = label("", "label"), NumberLabel("", 13, bold=True)
             if self._values:
                 self._numbers.addSpacing(SPACE[2])
             self._numbers.addWidget(name)

@@ -3,79 +3,65 @@
 from __future__ import annotations
 
 from PySide6.QtCore import QEvent, QObject, Qt, QTimer, Signal
-from PySide6.QtGui import QHideEvent, QKeyEvent
-from PySide6.QtWidgets import (
-    QApplication,
-    QCheckBox,
-    QFrame,
-    QHBoxLayout,
-    QScrollArea,
-    QSizePolicy,
-    QVBoxLayout,
-    QWidget,
-)
+from PySide6.QtGui import QHideEvent
+from PySide6.QtWidgets import QApplication, QCheckBox, QHBoxLayout, QSizePolicy, QWidget
 
 from gym_gui.models import words
 from gym_gui.services.tasks import Notification, Notifications
 from gym_gui.theme import SPACE
 from gym_gui.ui.widgets.bars import Dot
-from gym_gui.ui.widgets.basics import Button, Part, cast_shadow, column_of, fill, hbox, label, line, vbox
+from gym_gui.ui.widgets.basics import (
+    Button,
+    Card,
+    Part,
+    PassingCard,
+    column_of,
+    drop,
+    fill,
+    hbox,
+    label,
+    line,
+    named,
+    scrolled,
+    vbox,
+)
 
 _MOST = 50
+_MARGINS = (SPACE[2], SPACE[1], SPACE[1], SPACE[1])
 _WIDTH, _HISTORY_HEIGHT = 440, 420
 _SECONDS = {"info": 6, "good": 6, "warn": 12, "bad": 0}
 """0 stays until it is dismissed."""
-_ROLES = {"info": "accent", "good": "good", "warn": "warn", "bad": "bad"}
 _WORDS = {"info": "Note", "good": "Done", "warn": "Attention", "bad": "Error"}
 
 
 def _mark(told: Notification) -> Dot:
-    dot = Dot()
-    dot.set_role(_ROLES[told.kind])
-    dot.setAccessibleName(_WORDS[told.kind])
-    return dot
+    return named(Dot("accent" if told.kind == "info" else told.kind), _WORDS[told.kind])
 
 
-class NotificationCard(QFrame):
+class NotificationCard(Card):
     """One notification, with what can be done about it, and how many there are under it."""
 
     def __init__(self, area: NotificationArea, told: Notification) -> None:
-        super().__init__()
+        super().__init__(role="raised", margin=_MARGINS, lifted=True)
         self.told = told
         self._area = area
-        self.setProperty("role", "raised")
-        cast_shadow(self)
         text = label(told.text, selectable=True, wraps=True)
         text.setAccessibleName(f"{_WORDS[told.kind]}: {told.text}")
         text.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.MinimumExpanding)
         self.more = Button("", role="link", do=area.history_wanted)
         self.dismiss = Button("Dismiss", role="quiet", do=area.dismiss)
-        row = hbox(
-            (_mark(told), 0, Qt.AlignmentFlag.AlignVCenter),
-            (text, 1),
-            on=self,
-            margins=(SPACE[2], SPACE[1], SPACE[1], SPACE[1]),
-        )
+        row = hbox((_mark(told), 0, Qt.AlignmentFlag.AlignVCenter), (text, 1))
         self.action = None
         if told.action is not None:
-            self.action = Button(told.action[0], role="link", do=self._act)
-            row.addWidget(self.action)
-        row.addWidget(self.more)
-        row.addWidget(self.dismiss)
+            self.action = Button(told.action[0], role="link", do=told.action[1])
+            self.action.clicked.connect(self.close_card)
+            fill(row, self.action)
+        fill(row, self.more, self.dismiss)
+        self.column.addLayout(row)
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self.close_card)
         if _SECONDS[told.kind]:
             self._timer.start(_SECONDS[told.kind] * 1000)
-
-    def show_under(self, count: int) -> None:
-        """Say how many others wait behind this one."""
-        self.more.setText(f"{count} more")
-        self.more.setVisible(count > 0)
-
-    def _act(self) -> None:
-        if self.told.action is not None:
-            self.told.action[1]()
-        self.close_card()
 
     def enterEvent(self, event: QEvent) -> None:
         """While it is read it stays."""
@@ -102,8 +88,7 @@ class NotificationArea(QWidget):
         """Whether what comes by itself, such as the end of a run, is kept in the history only."""
         self.cards: list[NotificationCard] = []
         """Those that are open, of which the last is to be seen."""
-        self._column = QVBoxLayout(self)
-        self._column.setContentsMargins(0, 0, 0, 0)
+        self._column = vbox(on=self)
         self.setFixedWidth(_WIDTH)
         self.hide()
         over.installEventFilter(self)
@@ -126,8 +111,7 @@ class NotificationArea(QWidget):
         if card in self.cards:
             self.cards.remove(card)
             self._column.removeWidget(card)
-            card.hide()
-            card.deleteLater()
+            drop(card)
             self._place()
 
     def dismiss(self) -> None:
@@ -146,7 +130,9 @@ class NotificationArea(QWidget):
             return
         for card in self.cards:
             card.setVisible(card is self.cards[-1])
-        self.cards[-1].show_under(len(self.cards) - 1)
+        more = len(self.cards) - 1
+        self.cards[-1].more.setText(f"{more} more")
+        self.cards[-1].more.setVisible(more > 0)
         self._column.activate()
         height = max(self._column.totalHeightForWidth(_WIDTH), self._column.totalMinimumSize().height())
         self.resize(_WIDTH, height)
@@ -154,35 +140,25 @@ class NotificationArea(QWidget):
         self.raise_()
 
 
-class NotificationHistory(QFrame):
+class NotificationHistory(PassingCard):
     """All that was told since the window was opened, newest first; Esc or a click elsewhere takes it away."""
 
     muted = Signal(bool)
     opened = Signal()
 
     def __init__(self, notifications: Notifications, over: QWidget, margin: int) -> None:
-        super().__init__(over)
+        super().__init__(over=over, margin=1, spacing=0, lifted=True)
         self._notifications = notifications
         self._over = over
         self._margin = margin
-        self.setProperty("role", "card")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        cast_shadow(self)
         self.mute = QCheckBox("Do not pop up when runs end")
         self.mute.toggled.connect(self.muted)
         self.close_button = Button("Close", role="quiet", do=self.hide)
-        head = hbox(
-            label("Messages", "strong"),
-            1,
-            self.mute,
-            self.close_button,
-            margins=(SPACE[2], SPACE[1], SPACE[1], SPACE[1]),
-            spacing=SPACE[2],
-        )
-        self._area = QScrollArea()
-        self._area.setWidgetResizable(True)
-        self._area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        vbox(head, line(), (self._area, 1), on=self, margins=1, spacing=0)
+        title = label("Messages", "strong")
+        head = hbox(title, 1, self.mute, self.close_button, margins=_MARGINS, spacing=SPACE[2])
+        self._area = scrolled(QWidget())
+        fill(self.column, head, line(), (self._area, 1))
         notifications.posted.connect(self._posted)
         over.installEventFilter(self)
         QApplication.instance().focusChanged.connect(self._focus_moved)  # type: ignore[union-attr]
@@ -200,16 +176,6 @@ class NotificationHistory(QFrame):
         self.raise_()
         self.setFocus()
         self.opened.emit()
-
-    def texts(self) -> list[str]:
-        """What it has to tell, newest first."""
-        return [told.text for told in reversed(self._notifications.history)]
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
-            self.hide()
-        else:
-            super().keyPressEvent(event)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize and self.isVisible():

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QGridLayout, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models import words
@@ -23,9 +23,9 @@ from gym_gui.models.charting import (
 )
 from gym_gui.services.curves import ChartFeed, SeedMean
 from gym_gui.services.tasks import timer
-from gym_gui.theme import SPACE
+from gym_gui.theme import HEADLINE
 from gym_gui.ui.presenters.overview import Headline
-from gym_gui.ui.widgets.basics import Card, ElidedLabel, NumberLabel
+from gym_gui.ui.widgets.basics import Card, ElidedLabel, NumberLabel, grid
 from gym_gui.ui.widgets.chart import READING, Chart
 from gym_gui.ui.widgets.chart_grid import remembered_options
 from gym_gui.ui.widgets.plot_parts import OTHER
@@ -43,81 +43,77 @@ class HeadlineCard(Card):
     """One number with its name above and what else is to be said below."""
 
     def __init__(self) -> None:
-        super().__init__(margin=SPACE[2], spacing=2)
+        self.name, self.detail = ElidedLabel("", "label"), ElidedLabel("", "label")
+        self.value = NumberLabel("–", HEADLINE, bold=True)
+        super().__init__(self.name, self.value, self.detail, spacing=2)
         # As wide as its neighbours, whatever each of them says.
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
-        self.name = ElidedLabel("", "label")
-        self.value = NumberLabel()
-        self.detail = ElidedLabel("", "label")
-        for part in (self.name, self.value, self.detail):
-            self.column.addWidget(part)
-
-    def show_headline(self, headline: Headline) -> None:
-        self.name.setText(headline.name)
-        self.value.setText(headline.value)
-        self.detail.setText(headline.detail)
 
 
-class HeadlineCards(QWidget):
+class Columns(QWidget):
+    """Parts beside each other; where there is no room for all, in rows of about the same length."""
+
+    def __init__(self, parts: Sequence[QWidget], least: int, fills: bool) -> None:
+        """A part is `least` so wide; with `fills` those of a shorter row share its whole length."""
+        super().__init__()
+        self._parts, self._least, self._fills = parts, least, fills
+        self._count = self._columns = 0
+        self._grid = grid(self)
+
+    def arrange(self, count: int, anew: bool = False) -> None:
+        """Give so many parts their places; those that are still to be made have theirs kept free."""
+        self._count = count
+        fit = max(1, min(count, self.width() // self._least))
+        if fit < count:
+            fit = min(fit, -(-count // 2))
+        if not count or (fit == self._columns and not anew):
+            return
+        self._columns = fit
+        columns = math.lcm(fit, count % fit or fit) if self._fills else fit
+        for index, part in enumerate(self._parts):
+            row, place = divmod(index, fit)
+            span = columns // min(fit, count - row * fit) if self._fills else 1
+            self._grid.addWidget(part, row, place * span, 1, span)
+        for column in range(max(columns, self._grid.columnCount())):
+            self._grid.setColumnStretch(column, 1 if column < columns else 0)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.arrange(self._count)
+
+
+class HeadlineCards(Columns):
     """A row of cards; in a narrow window two, each as long as the other."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setSpacing(SPACE[2])
         self.cards: list[HeadlineCard] = []
-        self._columns = 0
+        super().__init__(self.cards, _LEAST_WIDTH, fills=True)
 
     def show_headlines(self, headlines: Sequence[Headline]) -> None:
-        while len(self.cards) < len(headlines):
-            self.cards.append(HeadlineCard())
-            self._columns = 0
+        new = [HeadlineCard() for _ in headlines[len(self.cards) :]]
+        self.cards += new
         for card, headline in zip(self.cards, headlines, strict=True):
-            card.show_headline(headline)
-        self._arrange()
-
-    def _arrange(self) -> None:
-        count = len(self.cards)
-        fit = max(1, min(count, self.width() // _LEAST_WIDTH))
-        if fit < count:
-            # Two rows of about the same length.
-            fit = min(fit, -(-count // 2))
-        if fit == self._columns or not self.cards:
-            return
-        self._columns = fit
-        columns = math.lcm(fit, count % fit or fit)
-        for index, card in enumerate(self.cards):
-            row, place = divmod(index, fit)
-            span = columns // min(fit, count - row * fit)
-            self._grid.addWidget(card, row, place * span, 1, span)
-        for column in range(self._grid.columnCount()):
-            self._grid.setColumnStretch(column, 1 if column < columns else 0)
-
-    def resizeEvent(self, event: object) -> None:
-        super().resizeEvent(event)  # type: ignore[arg-type]
-        self._arrange()
+            card.name.setText(headline.name)
+            card.value.setText(headline.value)
+            card.detail.setText(headline.detail)
+        self.arrange(len(self.cards), anew=bool(new))
 
 
-class ChartRow(QWidget):
+class ChartRow(Columns):
     """A few small charts beside each other, in a narrow window below each other."""
 
     enlarge = Signal(object)
     """The Chart that somebody wants to see larger."""
 
     def __init__(self, context: Context) -> None:
-        super().__init__()
+        self.charts: list[Chart] = []
+        super().__init__(self.charts, _SMALL_WIDTH, fills=False)
         self._context = context
-        self._columns = 0
         self._run: RunRecord | None = None
         self._tags: list[str] = []
         self._lines: dict[str, Line] = {}
         self._options = ChartOptions()
-        self.charts: list[Chart] = []
         self._making = timer(self, 0, self._make_next)
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setSpacing(SPACE[2])
 
     def show_tags(self, tags: Sequence[str]) -> None:
         """Have a chart for each of these metrics."""
@@ -126,7 +122,7 @@ class ChartRow(QWidget):
             if place < len(tags) and self._tags[place : place + 1] != [tags[place]]:
                 chart.show_loading(tags[place])
         self._tags = list(tags)
-        self._arrange()
+        self.arrange(len(tags))
         if len(self.charts) < len(tags):
             self._making.start()
 
@@ -139,8 +135,7 @@ class ChartRow(QWidget):
         chart = Chart(self._context, _SMALL_HEIGHT)
         chart.enlarge.connect(lambda: self.enlarge.emit(chart))
         self.charts.append(chart)
-        self._columns = 0
-        self._arrange()
+        self.arrange(len(self._tags), anew=True)
         chart.show_loading(tag)
         self.show_lines(self._lines, self._options)
 
@@ -163,23 +158,6 @@ class ChartRow(QWidget):
         for tag, chart in zip(self._tags, self.charts, strict=False):
             if tag in self._lines:
                 chart.show_note(head_note(run, tag, self._lines[tag]))
-
-    def _arrange(self) -> None:
-        count = len(self._tags)
-        fit = max(1, min(count, self.width() // _SMALL_WIDTH))
-        # Rows of two look better than three and one.
-        fit = 2 if (count, fit) == (4, 3) else fit
-        if fit == self._columns or not count:
-            return
-        self._columns = fit
-        for place, chart in enumerate(self.charts):
-            self._grid.addWidget(chart, place // fit, place % fit)
-        for column in range(max(count, self._grid.columnCount())):
-            self._grid.setColumnStretch(column, 1 if column < fit else 0)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._arrange()
 
 
 class OverviewCharts(QObject):
@@ -257,9 +235,8 @@ class OverviewCharts(QObject):
         tags = self.feed.tags
         main, beside = main_tag(tags), beside_main(tags)
         self.below.show_tags(beside)
-        wanted = dict.fromkeys(
-            [*([main] if main else []), *beside, *(tag for tag in (_LENGTH,) if tag in tags)]
-        )
+        length = _LENGTH if _LENGTH in tags else None
+        wanted = dict.fromkeys(filter(None, (main, *beside, length)))
         options = remembered_options(self._context.settings)
         self.feed.want(list(wanted), options)
         self.seeds.want(main, options)

@@ -8,11 +8,11 @@ from typing import Any
 
 from PySide6.QtCore import QRect, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QPainterPath, QPaintEvent
-from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QHBoxLayout, QPushButton, QSlider, QWidget
+from PySide6.QtWidgets import QCheckBox, QDoubleSpinBox, QPushButton, QSlider, QWidget
 
 from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
 from gym_gui.ui.presenters.play import ActionField, ActionSpace, Bar, Choice, number
-from gym_gui.ui.widgets.basics import Button, NumberLabel, hbox, label, vbox
+from gym_gui.ui.widgets.basics import Button, Gap, NumberLabel, drop, fill, hbox, label, slider, vbox
 
 _HEIGHT = 34
 _CORNER = 6
@@ -94,56 +94,40 @@ class FieldRow(QWidget):
         self._field = field
         name = label(field.name, "dim")
         name.setFixedWidth(_NAME_WIDTH)
-        row = hbox(name, on=self)
-        self._slider: QSlider | None = None
-        self._spin: QDoubleSpinBox | None = None
+        self._control = self._slider() if field.bounded else self._spin()
+        row = hbox(name, (self._control, 1), on=self)
         if field.bounded:
-            self._slider = self._add_slider(row)
-        else:
-            self._spin = self._add_spin(row)
+            shown = NumberLabel(number(self.value), TEXT)
+            shown.setFixedWidth(_VALUE_WIDTH)
+            shown.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+            row.addWidget(shown)
+            self._control.valueChanged.connect(lambda: shown.setText(number(self.value)))
+        self._control.valueChanged.connect(self.changed)
 
-    def _add_slider(self, row: QHBoxLayout) -> QSlider:
-        slider = QSlider(Qt.Orientation.Horizontal)
-        slider.setRange(0, self._field.steps)
-        slider.setPageStep(max(1, self._field.steps // 10))
-        slider.setAccessibleName(self._field.name)
-        self._shown = NumberLabel("", TEXT, bold=False)
-        self._shown.setFixedWidth(_VALUE_WIDTH)
-        self._shown.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
-        row.addWidget(slider, 1)
-        row.addWidget(self._shown)
-        slider.setValue(self._field.steps // 2)
-        self._shown.setText(number(self._field.at(slider.value())))
-        slider.valueChanged.connect(self._moved)
-        return slider
+    def _slider(self) -> QSlider:
+        steps = self._field.steps
+        made = slider(steps, self._field.name)
+        made.setPageStep(max(1, steps // 10))
+        made.setValue(steps // 2)
+        return made
 
-    def _add_spin(self, row: QHBoxLayout) -> QDoubleSpinBox:
-        spin = QDoubleSpinBox()
-        low, high = self._field.low, self._field.high
-        spin.setRange(-_FAR if isinf(low) else low, _FAR if isinf(high) else high)
-        spin.setDecimals(0 if self._field.whole else 3)
-        spin.setSingleStep(1.0 if self._field.whole else 0.1)
-        spin.valueChanged.connect(self.changed)
-        row.addWidget(spin, 1)
-        return spin
-
-    def _moved(self) -> None:
-        self._shown.setText(number(self.value))
-        self.changed.emit()
+    def _spin(self) -> QDoubleSpinBox:
+        low, high, whole = self._field.low, self._field.high, self._field.whole
+        made = QDoubleSpinBox(decimals=0 if whole else 3, singleStep=1.0 if whole else 0.1)
+        made.setRange(-_FAR if isinf(low) else low, _FAR if isinf(high) else high)
+        return made
 
     @property
     def value(self) -> float:
-        if self._slider is not None:
-            return self._field.at(self._slider.value())
-        assert self._spin is not None
-        return self._spin.value()
+        at = self._control.value()
+        return self._field.at(int(at)) if isinstance(self._control, QSlider) else at
 
     def set_value(self, value: float) -> None:
         """Move to a number, such as the policy's."""
-        if self._slider is not None:
-            self._slider.setValue(self._field.step_of(value))
-        elif self._spin is not None:
-            self._spin.setValue(value)
+        if isinstance(self._control, QSlider):
+            self._control.setValue(self._field.step_of(value))
+        else:
+            self._control.setValue(value)
 
 
 class ActionPanel(QWidget):
@@ -170,8 +154,7 @@ class ActionPanel(QWidget):
         """Make the controls for another environment."""
         if self._body is not None:
             self._hold.setParent(None)
-            self._body.hide()
-            self._body.deleteLater()
+            drop(self._body)
         self._space, self._choices, self._rows, self._last = space, [], [], None
         self._hold.setChecked(False)
         self._body = QWidget()
@@ -187,21 +170,11 @@ class ActionPanel(QWidget):
             self._rows.append(row)
             column.addWidget(row)
         if self._rows:
-            column.addSpacing(SPACE[0])
-            column.addLayout(self._field_buttons())
-        column.addSpacing(SPACE[0])
-        column.addWidget(self._hold)
+            take = Button("Take action", do=lambda: self.take(self._from_rows()))
+            copy = Button("Set to policy's", role="quiet", do=self._copy_policy)
+            fill(column, Gap(SPACE[0]), hbox(take, copy, 1))
+        fill(column, Gap(SPACE[0]), self._hold)
         self._column.addWidget(self._body)
-
-    def _field_buttons(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(SPACE[1])
-        take = Button("Take action", do=lambda: self.take(self._from_rows()))
-        copy = Button("Set to policy's", role="quiet", do=self._copy_policy)
-        row.addWidget(take)
-        row.addWidget(copy)
-        row.addStretch(1)
-        return row
 
     def take(self, action: Any) -> None:
         """As if it were pressed."""

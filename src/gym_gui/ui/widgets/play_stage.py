@@ -2,38 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QKeySequence, QPainter, QPaintEvent, QResizeEvent
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QGridLayout,
-    QLabel,
-    QLineEdit,
-    QListWidget,
-    QListWidgetItem,
-    QScrollArea,
-    QWidget,
-)
+from PySide6.QtGui import QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtWidgets import QCheckBox, QComboBox, QLineEdit, QListWidget, QListWidgetItem, QWidget
 
 from gym_gui.services.tasks import Doing
-from gym_gui.theme import SPACE, TEXT, theme
-from gym_gui.ui.presenters.play import SPEEDS, Episode, PlayPresenter, Row
-from gym_gui.ui.widgets.basics import (
-    Button,
-    Card,
-    NumberLabel,
-    column_of,
-    hbox,
-    label,
-    restyle,
-    scrolled,
-    vbox,
-)
+from gym_gui.theme import SPACE, theme
+from gym_gui.ui.presenters.play import SPEEDS, Episode, PlayPresenter
+from gym_gui.ui.widgets.basics import Button, Card, column_of, hbox, label, named, restyle, scrolled, vbox
+from gym_gui.ui.widgets.fields.layouts import FactList
 from gym_gui.ui.widgets.frame_view import FrameView
 from gym_gui.ui.widgets.play_actions import ActionPanel
 
@@ -46,38 +26,6 @@ _ROOMY = 820
 """From this width on there is room for the wide side."""
 _EPISODE_HEIGHT = 44
 _MOST_EPISODES = 4
-
-
-class ValueList(QWidget):
-    """Rows that change in place, so that nothing moves while values do."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(SPACE[2])
-        self._grid.setVerticalSpacing(SPACE[0])
-        self._grid.setColumnStretch(1, 1)
-        self._rows: list[tuple[QLabel, NumberLabel]] = []
-
-    def show_rows(self, rows: Sequence[Row]) -> None:
-        while len(self._rows) < len(rows):
-            self._add()
-        for place, (name, value) in enumerate(self._rows):
-            shown = place < len(rows)
-            name.setVisible(shown)
-            value.setVisible(shown)
-            if shown:
-                name.setText(rows[place][0])
-                value.setText(rows[place][1])
-
-    def _add(self) -> None:
-        name, value = label("", "dim"), NumberLabel("", TEXT, bold=False)
-        value.setAlignment(Qt.AlignmentFlag.AlignRight)
-        place = len(self._rows)
-        self._grid.addWidget(name, place, 0)
-        self._grid.addWidget(value, place, 1)
-        self._rows.append((name, value))
 
 
 class PlayPicture(FrameView):
@@ -113,8 +61,7 @@ class PlayPicture(FrameView):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         area = QRectF(self.rect())
         if self.count:
-            (place,) = self.places()
-            area = QRectF(place.left, place.top, place.width, place.height)
+            (area,) = self.places()
         else:
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(theme.palette.colour("raised"))
@@ -156,16 +103,13 @@ class PlayControls(QWidget):
         self._run = _hinted("Run", "R", lambda: self.ran.emit(not self._running))
         self._new = _hinted("New episode", "N", self.begin)
         self._again = _hinted("Again", "A", lambda: self.begun.emit(self._seed_of_episode))
-        self._speed = QComboBox()
+        self._speed = named(QComboBox(), "Speed")
         for speed in SPEEDS:
             self._speed.addItem(f"{speed} step{'s' if speed > 1 else ''}/s", speed)
-        self._speed.setAccessibleName("Speed")
         self._speed.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self._speed.activated.connect(lambda: self.speed_changed.emit(self._speed.currentData()))
-        self.seed = QLineEdit()
-        self.seed.setPlaceholderText("next seed")
+        self.seed = named(QLineEdit(placeholderText="next seed"), "Seed of the next episode")
         self.seed.setFixedWidth(_SEED_WIDTH)
-        self.seed.setAccessibleName("Seed of the next episode")
         self.seed.returnPressed.connect(self.begin)
         self._again.setToolTip("The same episode from its start, with the same seed.")
         self.keep = QCheckBox("Begin the next one by itself")
@@ -190,9 +134,7 @@ class PlayControls(QWidget):
         self._running = presenter.running
         self._seed_of_episode = presenter.seed
         self._run.setText("Pause" if presenter.running else "Run")
-        place = self._speed.findData(presenter.speed)
-        if place != self._speed.currentIndex():
-            self._speed.setCurrentIndex(place)
+        self._speed.setCurrentIndex(self._speed.findData(presenter.speed))
         for part in (self._step, self._run, self._new, self._again):
             part.setEnabled(presenter.open)
         next_seed = "" if presenter.seed is None else f"next: {presenter.seed + 1}"
@@ -201,8 +143,7 @@ class PlayControls(QWidget):
 
 def _hinted(text: str, keys: str, do: Doing) -> Button:
     """A button that shows its key. The view listens for keys, so that they reach nothing else."""
-    made = Button(text, keys, do=do)
-    made.setShortcut(QKeySequence())
+    made = Button(text, keys, do=do, listens=False)
     made.setFocusPolicy(Qt.FocusPolicy.TabFocus)
     return made
 
@@ -219,20 +160,14 @@ class PlayStage(QWidget):
         self.controls = PlayControls()
         self.takeover = ActionPanel()
         self._sentence = label("", "dim", selectable=True, wraps=True)
-        self._numbers, self._observation = ValueList(), ValueList()
+        self._numbers, self._observation = FactList(numbers=True), FactList(numbers=True)
         self._next = label("", "strong", selectable=True)
-        self._episodes = QListWidget()
-        self._episodes.setAccessibleName("Episodes played; enter plays one again")
+        self._episodes = named(QListWidget(), "Episodes played; enter plays one again")
         self._episodes.itemActivated.connect(
             lambda item: self.seed_wanted.emit(item.data(Qt.ItemDataRole.UserRole))
         )
         self._episodes.hide()
         self._listed: Episode | None = None
-        self._side = self._right()
-        left = Card((self.picture, 1), self._sentence, self.controls, spacing=SPACE[2])
-        hbox((left, 1), self._side, on=self, spacing=SPACE[3])
-
-    def _right(self) -> QScrollArea:
         titled = (
             ("This step", self._numbers),
             ("The policy's next action, or yours", column_of(self._next, self.takeover)),
@@ -240,10 +175,11 @@ class PlayStage(QWidget):
             ("Episodes", column_of(self.controls.keep, self._episodes)),
         )
         cards = [Card(label(title, "label"), part) for title, part in titled]
-        area = scrolled(column_of(*cards, 1, spacing=SPACE[2]))
-        area.setFixedWidth(_WIDE_SIDE)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        return area
+        self._side = scrolled(column_of(*cards, 1, spacing=SPACE[2]))
+        self._side.setFixedWidth(_WIDE_SIDE)
+        self._side.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        left = Card((self.picture, 1), self._sentence, self.controls, spacing=SPACE[2])
+        hbox((left, 1), self._side, on=self, spacing=SPACE[3])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -260,8 +196,8 @@ class PlayStage(QWidget):
         self._sentence.setText("" if ended else text)
         self._sentence.setVisible(bool(text) and not ended)
         restyle(self._sentence, role=role)
-        self._numbers.show_rows(presenter.numbers())
-        self._observation.show_rows(presenter.observation())
+        self._numbers.show_facts([(row.name, row.value) for row in presenter.numbers()])
+        self._observation.show_facts([(row.name, row.value) for row in presenter.observation()])
         self._next.setText(presenter.next_text())
         self.takeover.show_policy_output(
             presenter.policy_output(), presenter.next_action(), enabled=presenter.phase == "playing"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Protocol
 
 import numpy as np
 import pyqtgraph as pg
 import shiboken6
-from PySide6.QtCore import QEvent, QObject, QPointF, QRectF, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QFocusEvent,
     QHideEvent,
@@ -48,23 +47,19 @@ _KEYS: dict[int, tuple[str, float]] = {
     Qt.Key.Key_Plus: ("scale", 0.8),
     Qt.Key.Key_Equal: ("scale", 0.8),
     Qt.Key.Key_Minus: ("scale", 1.25),
+    Qt.Key.Key_0: ("all", 0.0),
+    Qt.Key.Key_Home: ("all", 0.0),
 }
-
-
-class Drawn(Protocol):
-    """Something that can be drawn."""
-
-    def draw(self) -> None: ...
 
 
 class DrawQueue:
     """Each plot waits at most once, however often it is asked for."""
 
     def __init__(self) -> None:
-        self._waiting: dict[Drawn, None] = {}
+        self._waiting: dict[PlotArea, None] = {}
         self._timer: QTimer | None = None
 
-    def add(self, plot: Drawn) -> None:
+    def add(self, plot: PlotArea) -> None:
         """Draw it soon."""
         self._waiting[plot] = None
         if self._timer is None or not shiboken6.isValid(self._timer):
@@ -73,7 +68,7 @@ class DrawQueue:
         if not self._timer.isActive():
             self._timer.start()
 
-    def remove(self, plot: Drawn) -> None:
+    def remove(self, plot: PlotArea) -> None:
         """It need not be drawn."""
         self._waiting.pop(plot, None)
         self._rest_if_done()
@@ -82,7 +77,7 @@ class DrawQueue:
         while self._waiting:
             plot = next(iter(self._waiting))
             del self._waiting[plot]
-            if not isinstance(plot, QObject) or shiboken6.isValid(plot):
+            if shiboken6.isValid(plot):
                 plot.draw()
                 break
         self._rest_if_done()
@@ -226,10 +221,8 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
             else:
                 choice = (start, min(max(at, area.left()), area.right()))
                 self.hover.show_choice(area, choice)
-        elif area.contains(event.position()):
-            self._point_at(at)
         else:
-            self._point_at(None)
+            self._point_at(at if area.contains(event.position()) else None)
 
     def _point_at(self, at: float | None) -> None:
         """Show the values at a place, in pixels, or with None none."""
@@ -314,15 +307,12 @@ class PlotArea(pg.GraphicsView):  # type: ignore[misc]
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         shown = self.piece or full_range(self.lines)
-        key = event.key()
-        if shown is None or (key not in _KEYS and key not in (Qt.Key.Key_0, Qt.Key.Key_Home)):
+        kind, amount = _KEYS.get(event.key(), ("", 0.0))
+        if shown is None or not kind:
             QWidget.keyPressEvent(self, event)
-            return
-        if key not in _KEYS:
+        elif kind == "all":
             self.zoom_to(None)
-            return
-        kind, amount = _KEYS[key]
-        if kind == "scale":
+        elif kind == "scale":
             self._scale(amount)
         elif self.piece is not None:
             self._move(shown, amount * (shown[1] - shown[0]))

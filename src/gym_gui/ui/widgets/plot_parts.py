@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyqtgraph as pg
@@ -90,14 +89,8 @@ class PlotAxis(pg.AxisItem):  # type: ignore[misc]
         return self._words(values, spacing)
 
 
-@dataclass(frozen=True)
-class _Stroke:
-    """Points in one colour: a line, or an outline that is filled."""
-
-    points: Points
-    colour: QColor
-    width: float = 1.0
-    filled: bool = False
+Stroke = tuple[Points, QColor, float]
+"""Points in one colour: a line of some width, or with 0 an outline that is filled."""
 
 
 class PlotLines:
@@ -124,13 +117,13 @@ class PlotLines:
             item.setSegmentedLineMode("on")
             self._view.addItem(item, ignoreBounds=True)
             self.items.append(item)
-        for item, stroke in zip(self.items, strokes, strict=False):
+        for item, (points, colour, width) in zip(self.items, strokes, strict=False):
             item.setData(
-                *stroke.points,
-                pen=pg.mkPen(None) if stroke.filled else _pen(stroke),
-                brush=pg.mkBrush(stroke.colour) if stroke.filled else None,
-                fillLevel="enclosed" if stroke.filled else None,
-                connect="all" if stroke.filled else "finite",
+                *points,
+                pen=_pen(colour, width) if width else pg.mkPen(None),
+                brush=None if width else pg.mkBrush(colour),
+                fillLevel=None if width else "enclosed",
+                connect="finite" if width else "all",
                 antialias=smooth,
                 skipFiniteCheck=True,
             )
@@ -160,8 +153,8 @@ class PlotLines:
         self.value.hide()
 
 
-def _pen(stroke: _Stroke) -> QPen:
-    pen = QPen(stroke.colour, stroke.width)
+def _pen(colour: QColor, width: float) -> QPen:
+    pen = QPen(colour, width)
     pen.setCosmetic(True)
     # Pieces that overlap at their ends would show as beads on a string.
     pen.setCapStyle(Qt.PenCapStyle.FlatCap)
@@ -173,22 +166,22 @@ def _travel(values: Floats) -> float:
     return float(np.abs(values[1:] - values[:-1]).sum())
 
 
-def _strokes(lines: Sequence[Line], painted: Sequence[Drawing], width: float) -> Iterator[_Stroke]:
+def _strokes(lines: Sequence[Line], painted: Sequence[Drawing], width: float) -> Iterator[Stroke]:
     alpha = BAND_ALPHA if len(lines) < 3 else _CROWDED_ALPHA
     raw: dict[int, list[Points]] = {}
     main: dict[int, list[Points]] = {}
     for line, drawing in zip(lines, painted, strict=True):
         if drawing.extremes is not None:
-            yield _Stroke(_outline(drawing.extremes), line_colour(line.colour, EXTREMES_ALPHA), filled=True)
+            yield _outline(drawing.extremes), line_colour(line.colour, EXTREMES_ALPHA), 0.0
         if drawing.band is not None:
-            yield _Stroke(_outline(drawing.band), line_colour(line.colour, alpha), filled=True)
+            yield _outline(drawing.band), line_colour(line.colour, alpha), 0.0
         if drawing.raw is not None:
             raw.setdefault(line.colour % COLOURS, []).append(drawing.raw)
         main.setdefault(line.colour % COLOURS, []).append(drawing.main)
     for colour, points in raw.items():
-        yield _Stroke(_joined(points), line_colour(colour, RAW_ALPHA))
+        yield _joined(points), line_colour(colour, RAW_ALPHA), 1.0
     for colour, points in main.items():
-        yield _Stroke(_joined(points), line_colour(colour), width)
+        yield _joined(points), line_colour(colour), width
 
 
 def _outline(area: Area) -> Points:
@@ -214,28 +207,23 @@ class Legend(QWidget):
         super().__init__()
         self._cuts = cuts
         self._most_rows = most_rows
-        self._keys: list[Key] = []
+        self.keys: list[Key] = []
         self._more = 0
         self.setFixedHeight(0)
 
     def show_keys(self, keys: Sequence[Key]) -> None:
         """Explain these."""
-        if list(keys) != self._keys:
-            self._keys = list(keys)
+        if list(keys) != self.keys:
+            self.keys = list(keys)
             self._arrange()
             self.update()
-
-    @property
-    def texts(self) -> list[str]:
-        """What it says."""
-        return [key.text for key in self._keys]
 
     def _rows(self) -> list[list[tuple[Key, float]]]:
         """The keys row by row, each with the room that it takes."""
         metrics = QFontMetricsF(number_font(LABEL))
         rows: list[list[tuple[Key, float]]] = [[]]
         left = float(self.width())
-        for key in self._keys:
+        for key in self.keys:
             wide = min(SIGN + _GAP + metrics.horizontalAdvance(key.text) + 1, float(self.width()))
             if rows[-1] and wide > left:
                 rows.append([])
@@ -246,10 +234,10 @@ class Legend(QWidget):
 
     def _widest(self) -> float:
         metrics = QFontMetricsF(number_font(LABEL))
-        return max(SIGN + _GAP + metrics.horizontalAdvance(key.text) for key in self._keys)
+        return max(SIGN + _GAP + metrics.horizontalAdvance(key.text) for key in self.keys)
 
     def _arrange(self) -> None:
-        rows = self._rows() if self._keys else []
+        rows = self._rows() if self.keys else []
         if rows and not self._cuts and (len(rows) > self._most_rows or self._widest() > self.width()):
             rows = []
         hidden = [key.text for row in rows[self._most_rows :] for key, _ in row]

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QKeyEvent, QKeySequence, QResizeEvent
-from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QMenu, QSizePolicy, QWidget
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
+from PySide6.QtWidgets import QLineEdit, QMenu, QSizePolicy, QWidget
 
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.window import HeaderWords, Labels, doable_with, for_all, shared_labels
 from gym_gui.ui.widgets.basics import (
     Button,
-    Card,
     ElidedLabel,
+    PassingCard,
+    fill,
     hbox,
     label,
-    pill,
+    named,
     restyle,
-    set_pill,
     vbox,
 )
 from mosaic.client import RunRecord
@@ -67,20 +67,14 @@ def run_menu(parent: QWidget, runs: Sequence[RunRecord], rows: int, ask: Callabl
     return menu
 
 
-class Asking(Card):
-    """A card with a row of parts; Esc takes it away."""
+class Asking(PassingCard):
+    """A row of parts that is there while something is asked."""
 
     def __init__(self) -> None:
         super().__init__(role="raised", margin=SPACE[1])
         self.row = hbox(margins=(SPACE[0], 0, 0, 0))
         self.column.addLayout(self.row)
         self.hide()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
-            self.hide()
-        else:
-            super().keyPressEvent(event)
 
 
 class Confirm(Asking):
@@ -95,9 +89,7 @@ class Confirm(Asking):
         self._text = label("", wraps=True)
         self.go = Button("", role="danger", do=self._confirm)
         self.keep = Button("", do=self.hide)
-        self.row.addWidget(self._text, 1)
-        self.row.addWidget(self.go)
-        self.row.addWidget(self.keep)
+        fill(self.row, (self._text, 1), self.go, self.keep)
 
     def ask(self, name: str, count: int, left: int = 0, begun: bool = True) -> None:
         """Ask about `cancel` or `remove`; `left` is how many of the chosen runs it does not concern.
@@ -144,22 +136,15 @@ class LabelCard(Asking):
         self.drop = Button("Discard", do=self.hide)
         second = hbox(margins=(SPACE[0], 0, 0, 0))
         self.column.addLayout(second)
-        named = label("Name", "field")
-        noted = label("Notes", "field")
+        named, tagged, noted = (label(text, "field") for text in ("Name", "Tags", "Notes"))
         # Both rows begin at one line.
         for one in (named, noted):
             one.setFixedWidth(noted.sizeHint().width())
-        for row, text, field in (
-            (self.row, named, self.name),
-            (self.row, label("Tags", "field"), self.tags),
-            (second, noted, self.notes),
-        ):
+        for text, field in ((named, self.name), (tagged, self.tags), (noted, self.notes)):
             field.setAccessibleName(text.text())
             field.returnPressed.connect(self._save)
-            row.addWidget(text)
-            row.addWidget(field, 1)
-        second.addWidget(self.save)
-        second.addWidget(self.drop)
+            fill(second if field is self.notes else self.row, text, (field, 1))
+        fill(second, self.save, self.drop)
 
     def ask(self, runs: Sequence[RunRecord]) -> None:
         """Show what these runs have in common."""
@@ -194,46 +179,31 @@ class RunHeader(QWidget):
         super().__init__()
         self.title = ElidedLabel("", "title", middle=True)
         self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        self.state = pill("", "dim")
+        self.state = label()
+        self.state.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.state.setProperty("pill", "dim")
         self.meta = ElidedLabel("", "dim")
-        self.pausing = Button(
-            "Pause", "Ctrl+P", do=lambda: self.asked.emit("pause" if self._pausing == "Pause" else "go_on")
-        )
+        self.pausing = Button("Pause", "Ctrl+P", do=lambda: self.asked.emit(self._pausing))
         self.pausing.set_compact(True)
         self.cancel = Button("Cancel", role="danger", do=lambda: self.ask("cancel"))
         # It is there from the beginning, so that it never comes to stand where Cancel was a moment ago.
         self.evaluate = Button("Evaluate", do=lambda: self.asked.emit("evaluate"))
-        self.more = Button("⋯")
-        self.more.setAccessibleName("More")
+        self.more = named(Button("⋯"), "More")
         self.more.setMenu(self._menu())
         self.reason = label("", "error", selectable=True, wraps=True)
-        self._seeds = QHBoxLayout()
-        self._seeds.setSpacing(SPACE[0])
+        self._seeds = hbox(spacing=SPACE[0])
         self._shown_seeds: tuple[tuple[str, str], ...] = ()
         self.seed_buttons: dict[str, Button] = {}
-        self._pausing: str | None = None
         self._told: HeaderWords | None = None
         self.confirm = Confirm()
         self.confirm.confirmed.connect(self.asked)
         self.labels = ElidedLabel("", "dim")
         self.label_card = LabelCard()
-        self._about = QWidget()
-        hbox(
-            (self.state, 0, Qt.AlignmentFlag.AlignVCenter),
-            self._seeds,
-            (self.meta, 1),
-            on=self._about,
-            spacing=SPACE[1] + 2,
-        )
-        self._first = hbox(
-            self.title,
-            (self._about, 1),
-            self.pausing,
-            self.cancel,
-            self.evaluate,
-            self.more,
-            spacing=SPACE[1] + 2,
-        )
+        self._about, spacing = QWidget(), SPACE[1] + 2
+        state = (self.state, 0, Qt.AlignmentFlag.AlignVCenter)
+        hbox(state, self._seeds, (self.meta, 1), on=self._about, spacing=spacing)
+        self._buttons = (self.pausing, self.cancel, self.evaluate, self.more)
+        self._first = hbox(self.title, (self._about, 1), *self._buttons, spacing=spacing)
         self._column = vbox(self._first, self.labels, self.reason, self.confirm, self.label_card, on=self)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -242,8 +212,8 @@ class RunHeader(QWidget):
 
     def _arrange(self) -> None:
         """Where title and state have no room beside each other, the state goes into a line of its own."""
-        asked = (self.pausing, self.cancel, self.evaluate, self.more)
-        taken = sum(one.sizeHint().width() + self._first.spacing() for one in asked if not one.isHidden())
+        shown = [one for one in self._buttons if not one.isHidden()]
+        taken = sum(one.sizeHint().width() + self._first.spacing() for one in shown)
         wanted = self.title.sizeHint().width() + self._about.minimumSizeHint().width() + _LEAST_META
         below = wanted + taken > self.width()
         if below != (self._first.indexOf(self._about) < 0):
@@ -256,14 +226,14 @@ class RunHeader(QWidget):
 
     def show_words(self, told: HeaderWords, run_id: str) -> None:
         self.title.setText(told.title)
-        set_pill(self.state, told.state.word, told.state.role)
+        self.state.setText(told.state.word)
+        restyle(self.state, pill=told.state.role)
         self.meta.setText(told.meta)
         self.labels.setText(told.labels)
         self.labels.setVisible(bool(told.labels))
         self.reason.setText(told.reason)
         restyle(self.reason, role="error" if told.state.role == "bad" else "dim")
         self.reason.setVisible(bool(told.reason))
-        self._pausing = told.can.pausing
         self.pausing.setVisible(told.can.pausing is not None)
         self.pausing.setText(for_all(told.can.pausing or "Pause", told.can.pauses))
         self.cancel.setVisible(told.can.cancels > 0)
@@ -281,12 +251,16 @@ class RunHeader(QWidget):
         self._show_seeds(told.seeds, "" if told.count > 1 else run_id)
         self._arrange()
 
+    @property
+    def _pausing(self) -> str:
+        """The name of what the button asks for."""
+        return "pause" if self._told is not None and self._told.can.pausing == "Pause" else "go_on"
+
     def offers(self) -> dict[str, str]:
         """What can be asked for now, by name, with the words for it."""
         if not self.isVisible():
             return {}
-        pausing = "pause" if self._pausing == "Pause" else "go_on"
-        buttons = {pausing: self.pausing, "cancel": self.cancel, "evaluate": self.evaluate}
+        buttons = {self._pausing: self.pausing, "cancel": self.cancel, "evaluate": self.evaluate}
         found = {name: one.text() for name, one in buttons.items() if one.isVisible() and one.isEnabled()}
         return found | {name: entry.text() for name, entry in self.entries.items() if entry.isEnabled()}
 
@@ -295,9 +269,8 @@ class RunHeader(QWidget):
         if name in self.entries:
             self.entries[name].trigger()
         elif name == "cancel" and self._told is not None:
-            self.confirm.ask(
-                name, self._told.can.cancels, begun=self._told.can.cancels > self._told.can.waits
-            )
+            can = self._told.can
+            self.confirm.ask(name, can.cancels, begun=can.cancels > can.waits)
         else:
             self.asked.emit(name)
 
@@ -313,8 +286,7 @@ class RunHeader(QWidget):
     def _seed_button(self, run_id: str, seed: str) -> Button:
         chip = Button(seed, role="chip", do=lambda: self.seed_chosen.emit(run_id), checkable=True)
         chip.setToolTip(f"Seed {seed}")
-        chip.setAccessibleName(f"Seed {seed}")
-        self._seeds.addWidget(chip)
+        self._seeds.addWidget(named(chip, f"Seed {seed}"))
         return chip
 
     def _menu(self) -> QMenu:

@@ -21,8 +21,8 @@ from gym_gui.models.listing import Listing, Row, Shape
 from gym_gui.models.runs import RunBook
 from gym_gui.services.sparklines import Sparklines, mean_curve
 from gym_gui.services.tasks import timer
-from gym_gui.ui.widgets.basics import tip
-from gym_gui.ui.widgets.run_rows import HEIGHTS, Index, RowsView, RunDelegate
+from gym_gui.ui.widgets.basics import Index, tip
+from gym_gui.ui.widgets.run_rows import HEIGHTS, RowsView, RunDelegate
 
 _MOST_RANGES = 64
 """With more changes than this at once, all rows are read anew."""

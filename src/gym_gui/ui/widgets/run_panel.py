@@ -5,12 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import (
-    QBoxLayout,
-    QButtonGroup,
-    QFrame,
-    QWidget,
-)
+from PySide6.QtWidgets import QButtonGroup, QFrame, QWidget
 
 from gym_gui.models.filters import HINT, STATES, RunFilter
 from gym_gui.models.listing import Listing
@@ -59,13 +54,12 @@ class RunFilterBar(QWidget):
             chip.setChecked(state == "all")
             group.addButton(chip)
             self.chips[state] = chip
-        direction = QBoxLayout.Direction.LeftToRight if in_a_row else QBoxLayout.Direction.TopToBottom
         self.row = hbox((self.field, 1))
-        whole = QBoxLayout(direction, self)
-        whole.setContentsMargins(0, 0, 0, 0)
-        whole.setSpacing(SPACE[2] if in_a_row else SPACE[1] + 2)
-        whole.addLayout(self.row, 1)
-        whole.addLayout(hbox(*self.chips.values(), 1, spacing=SPACE[0]))
+        chips = hbox(*self.chips.values(), 1, spacing=SPACE[0])
+        if in_a_row:
+            hbox((self.row, 1), chips, on=self, spacing=SPACE[2])
+        else:
+            vbox((self.row, 1), chips, on=self, spacing=SPACE[1] + 2)
 
     @property
     def filter(self) -> RunFilter:
@@ -94,22 +88,16 @@ class RunFilterBar(QWidget):
 class RunPanel(QFrame):
     """Runs newest first. It shows a book; whoever changes the book calls `update_groups`."""
 
-    chosen = Signal(str, bool)
-    marked = Signal(object)
-    table_wanted = Signal()
-
     def __init__(self, book: RunBook, sparklines: Sparklines) -> None:
         super().__init__()
         self.setProperty("role", "side")
         self._book = book
         self.model = RunListModel(Listing(book))
         self.list = RunList(self.model, book, sparklines)
-        self.list.chosen.connect(self.chosen)
-        self.list.marked.connect(self.marked)
         self.filtering = RunFilterBar()
         self.filtering.changed.connect(self._apply)
         self.field, self.chips = self.filtering.field, self.filtering.chips
-        self.table = Button("Table", "Ctrl+L", do=self.table_wanted)
+        self.table = Button("Table", "Ctrl+L")
         self.table.set_compact(True)
         self.table.setToolTip("All runs in a table, to sort and to choose columns  Ctrl L")
         self.filtering.row.addWidget(self.table)

@@ -21,7 +21,6 @@ from PySide6.QtCore import (
     Qt,
 )
 from PySide6.QtGui import (
-    QColor,
     QFont,
     QFontMetrics,
     QMouseEvent,
@@ -43,13 +42,12 @@ from PySide6.QtWidgets import (
 
 from gym_gui.models.listing import Row
 from gym_gui.theme import LABEL, TEXT, number_font, theme
-from gym_gui.ui.widgets.basics import elide_parts, elide_title
+from gym_gui.ui.widgets.basics import Index, elide_parts, elide_title
 
 _STEP = 24
 _Action = QAbstractItemView.CursorAction
 _State = QStyle.StateFlag
 
-Index = QModelIndex | QPersistentModelIndex
 _LEFT, _RIGHT, _TOP = 14, 14, 11
 _LINE = 18
 _GAP = 3
@@ -232,9 +230,7 @@ class RunDelegate(QStyledItemDelegate):
         self._title_size = QFontMetrics(self._title)
         self._text_size = QFontMetrics(self._text)
 
-    def paint(
-        self, painter: QPainter, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> None:
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         row = index.data(Qt.ItemDataRole.UserRole)
         if not isinstance(row, Row):
             return
@@ -248,7 +244,7 @@ class RunDelegate(QStyledItemDelegate):
         self._paint_state(painter, second, row, self._paint_curve(painter, second, row))
         third = second.translated(0, _LINE + 1)
         if row.reason:
-            self._write(painter, third, row.reason, self._text, self._text_size, theme.palette["dim"])
+            self._write(painter, third, row.reason, "dim")
         elif row.progress is not None:
             self._paint_bar(painter, third.adjusted(0, 5, 0, 0), row)
         painter.restore()
@@ -285,27 +281,25 @@ class RunDelegate(QStyledItemDelegate):
             painter.drawRect(area.adjusted(0, 0, -1, -2))
 
     def _paint_title(self, painter: QPainter, area: QRect, row: Row) -> None:
-        colours = theme.palette
         painter.setFont(self._title)
-        painter.setPen(colours.colour("text"))
+        painter.setPen(theme.palette.colour("text"))
         painter.drawText(area, _RIGHTWARD, row.value)
         title, mark = self._title_and_mark(row, area)
         painter.drawText(area, _LEFTWARD, title)
         beside = area.adjusted(self._title_size.horizontalAdvance(title) + _BESIDE, 0, 0, 0)
         if mark:
-            self._write(painter, beside, mark, self._text, self._text_size, colours["faint"])
+            self._write(painter, beside, mark, "faint")
             beside.setLeft(beside.left() + self._text_size.horizontalAdvance(mark) + _BESIDE)
         if row.about:
             taken = self._title_size.horizontalAdvance(row.value) + _BESIDE if row.value else 0
             beside.setRight(beside.right() - taken)
-            self._write(painter, beside, row.about, self._text, self._text_size, colours["dim"])
+            self._write(painter, beside, row.about, "dim")
 
     def _paint_state(self, painter: QPainter, area: QRect, row: Row, curve_width: int) -> None:
-        colours = theme.palette
         word = row.state.word
-        self._write(painter, area, word, self._text, self._text_size, colours[row.state.role])
+        self._write(painter, area, word, row.state.role)
         beside = area.adjusted(self._text_size.horizontalAdvance(word) + _BESIDE, 0, -curve_width, 0)
-        self._write(painter, beside, row.detail, self._text, self._text_size, colours["dim"])
+        self._write(painter, beside, row.detail, "dim")
 
     def _paint_curve(self, painter: QPainter, area: QRect, row: Row) -> int:
         """The thumbnail at the right end; gives the room that it takes."""
@@ -331,14 +325,12 @@ class RunDelegate(QStyledItemDelegate):
         share = min(1.0, max(0.0, row.progress or 0.0))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         painter.setPen(Qt.PenStyle.NoPen)
-        for width, colour in ((1.0, theme.palette["line"]), (share, theme.palette[row.state.role])):
-            painter.setBrush(QColor(colour))
+        for width, role in ((1.0, "line"), (share, row.state.role)):
+            painter.setBrush(theme.palette.colour(role))
             bar = QRectF(area.left(), area.top(), area.width() * width, _BAR)
             painter.drawRoundedRect(bar, _BAR / 2, _BAR / 2)
 
-    def _write(
-        self, painter: QPainter, area: QRect, text: str, font: QFont, size: QFontMetrics, colour: str
-    ) -> None:
-        painter.setFont(font)
-        painter.setPen(QColor(colour))
-        painter.drawText(area, _LEFTWARD, elide_parts(size, text, area.width()))
+    def _write(self, painter: QPainter, area: QRect, text: str, role: str) -> None:
+        painter.setFont(self._text)
+        painter.setPen(theme.palette.colour(role))
+        painter.drawText(area, _LEFTWARD, elide_parts(self._text_size, text, area.width()))

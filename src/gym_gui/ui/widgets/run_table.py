@@ -10,7 +10,6 @@ from PySide6.QtCore import (
     QItemSelectionModel,
     QMimeData,
     QModelIndex,
-    QPersistentModelIndex,
     QPoint,
     QRect,
     QSize,
@@ -31,10 +30,9 @@ from gym_gui.models.compare import Cell
 from gym_gui.models.filters import RunFilter
 from gym_gui.models.run_table import RunTable
 from gym_gui.theme import number_font, theme
-from gym_gui.ui.widgets.basics import tip
+from gym_gui.ui.widgets.basics import Index, tip
 from gym_gui.ui.widgets.run_list import follow_rows, ranges
 
-Index = QModelIndex | QPersistentModelIndex
 _ROW = 30
 _NEARLY = 20
 _MARK, _BESIDE, _ARROW = 3, 11, 8
@@ -212,9 +210,7 @@ class _Cells(QStyledItemDelegate):
         painter.setFont(self._font)
         painter.setPen(colours.colour(cell.role))
         inner = area.adjusted(_BESIDE, 0, -_BESIDE, 0)
-        shown = cell.text
-        if self._size.horizontalAdvance(shown) > inner.width():
-            shown = self._size.elidedText(shown, Qt.TextElideMode.ElideRight, inner.width())
+        shown = self._size.elidedText(cell.text, Qt.TextElideMode.ElideRight, inner.width())
         painter.drawText(inner, _RIGHT if to_the_right else _LEFT, shown)
 
 
@@ -230,7 +226,9 @@ class RunTableView(QTableView):
     sorted = Signal()
 
     def __init__(self, model: RunTableModel) -> None:
-        super().__init__()
+        super().__init__(showGrid=False, wordWrap=False)
+        self.setTabKeyNavigation(False)
+        self.setAccessibleName("Runs")
         self._rows = model
         self._kept: list[str] = []
         self._quiet = False
@@ -241,10 +239,6 @@ class RunTableView(QTableView):
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setDragDropMode(QAbstractItemView.DragDropMode.InternalMove)
         self.setDragDropOverwriteMode(False)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
-        self.setTabKeyNavigation(False)
-        self.setAccessibleName("Runs")
         self.verticalHeader().hide()
         self.verticalHeader().setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
         self.verticalHeader().setDefaultSectionSize(_ROW)

@@ -9,7 +9,7 @@ from PySide6.QtGui import QWheelEvent
 from PySide6.QtWidgets import (
     QComboBox,
     QFrame,
-    QGridLayout,
+    QLabel,
     QPushButton,
     QScrollArea,
     QSizePolicy,
@@ -17,16 +17,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import ElidedLabel, empty, hbox, label, line, vbox
+from gym_gui.theme import SPACE, TEXT
+from gym_gui.ui.widgets.basics import ElidedLabel, NumberLabel, grid, hbox, label, line, named, vbox
 
 
 class ScrollColumn(QScrollArea):
     """A column that scrolls when there is no room; its layout is `column`."""
 
     def __init__(self, margin: int = SPACE[4]) -> None:
-        super().__init__()
-        self.setWidgetResizable(True)
+        super().__init__(widgetResizable=True)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         # Keys go to the fields.
@@ -60,10 +59,7 @@ class PairGrid(QWidget):
 
     def __init__(self, parts: Iterable[QWidget] = (), bottom: int = 0) -> None:
         super().__init__()
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, bottom)
-        self._grid.setHorizontalSpacing(SPACE[3])
-        self._grid.setVerticalSpacing(SPACE[2])
+        self._grid = grid(self, bottom, across=SPACE[3])
         self._grid.setColumnStretch(0, 1)
         self._grid.setColumnStretch(1, 1)
         self._count = 0
@@ -83,9 +79,7 @@ class PairGrid(QWidget):
 def side_by_side(*parts: QWidget) -> QWidget:
     """Widgets in one row, each of the same width."""
     made = QWidget()
-    row = hbox(on=made, spacing=SPACE[3])
-    for part in parts:
-        row.addWidget(part, 1, Qt.AlignmentFlag.AlignTop)
+    hbox(*((part, 1, Qt.AlignmentFlag.AlignTop) for part in parts), on=made, spacing=SPACE[3])
     return made
 
 
@@ -93,9 +87,8 @@ class ChoiceBox(QComboBox):
     """A box of choices that gives way in a narrow column, and does not change when it is scrolled past."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__(minimumContentsLength=4)
         self.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-        self.setMinimumContentsLength(4)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -114,10 +107,9 @@ class Section(QWidget):
         self._content = content
         self.body: QWidget | None = None
         self.summary = ""
-        self._head = QPushButton()
+        self._head = named(QPushButton(), title)
         self._head.setProperty("role", "fold")
         self._head.setCheckable(True)
-        self._head.setAccessibleName(title)
         self._head.setCursor(Qt.CursorShape.PointingHandCursor)
         self._summary = ElidedLabel("", "help")
         self._summary.setAlignment(Qt.AlignmentFlag.AlignRight)
@@ -162,22 +154,30 @@ class Section(QWidget):
 
 
 class FactList(QWidget):
-    """Rows of name and value; built anew only when they change."""
+    """Rows of name and value, which change in place, so that nothing moves while values do."""
 
-    def __init__(self) -> None:
+    def __init__(self, numbers: bool = False) -> None:
+        """The values are `numbers`, which stand at the right, or texts, which may be long."""
         super().__init__()
-        self._shown: list[tuple[str, str]] = []
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, SPACE[2])
-        self._grid.setHorizontalSpacing(SPACE[3])
-        self._grid.setVerticalSpacing(SPACE[0])
+        self._numbers = numbers
+        self._rows: list[tuple[QLabel, QLabel]] = []
+        room = (0, SPACE[2]) if numbers else (SPACE[2], SPACE[3])
+        self._grid = grid(self, *room, down=SPACE[0])
         self._grid.setColumnStretch(1, 1)
 
     def show_facts(self, facts: Sequence[tuple[str, str]]) -> None:
-        if list(facts) == self._shown:
-            return
-        self._shown = list(facts)
-        empty(self._grid)
-        for row, (name, value) in enumerate(facts):
-            self._grid.addWidget(label(name, "label"), row, 0, Qt.AlignmentFlag.AlignTop)
-            self._grid.addWidget(label(value, selectable=True, wraps=True), row, 1)
+        while len(self._rows) < len(facts):
+            self._add()
+        for place, row in enumerate(self._rows):
+            for part, text in zip(row, facts[place] if place < len(facts) else ("", ""), strict=True):
+                part.setVisible(place < len(facts))
+                part.setText(text)
+
+    def _add(self) -> None:
+        name = label("", "dim" if self._numbers else "label")
+        value = NumberLabel("", TEXT) if self._numbers else label("", selectable=True, wraps=True)
+        if self._numbers:
+            value.setAlignment(Qt.AlignmentFlag.AlignRight)
+        self._grid.addWidget(name, len(self._rows), 0, Qt.AlignmentFlag.AlignTop)
+        self._grid.addWidget(value, len(self._rows), 1)
+        self._rows.append((name, value))

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from PySide6.QtCore import QModelIndex, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import (
     QCompleter,
-    QHBoxLayout,
     QHeaderView,
     QLineEdit,
     QStyledItemDelegate,
@@ -23,7 +22,7 @@ from gym_gui.models.form_choices import StageTable
 from gym_gui.models.form_state import FormState
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.form import Group, ParameterSheet, about_group, help_of
-from gym_gui.ui.widgets.basics import Button, hbox, label, swap, vbox
+from gym_gui.ui.widgets.basics import Button, Index, hbox, label, named, swap, vbox
 from gym_gui.ui.widgets.fields.layouts import PairGrid, Section
 from gym_gui.ui.widgets.fields.state_field import StateField
 
@@ -41,12 +40,9 @@ class EnvironmentDelegate(QStyledItemDelegate):
         super().__init__(parent)
         self._ids = ids
 
-    def createEditor(
-        self, parent: QWidget, option: QStyleOptionViewItem, index: QModelIndex | QPersistentModelIndex
-    ) -> QWidget:
+    def createEditor(self, parent: QWidget, option: QStyleOptionViewItem, index: Index) -> QWidget:
         editor = QLineEdit(parent)
-        completer = QCompleter(self._ids(), editor)
-        completer.setFilterMode(Qt.MatchFlag.MatchContains)
+        completer = QCompleter(self._ids(), editor, filterMode=Qt.MatchFlag.MatchContains)
         completer.setCaseSensitivity(Qt.CaseSensitivity.CaseInsensitive)
         editor.setCompleter(completer)
         return editor
@@ -61,52 +57,43 @@ class StageEditor(QWidget):
         """`ids` gives the environments that can be trained on."""
         super().__init__()
         self._stages = stages
-        self.table = QTableWidget(0, 2)
+        self.table = named(QTableWidget(0, 2), "Stages of the curriculum")
+        self.table.setWordWrap(False)
+        self.table.setTabKeyNavigation(False)
+        self.table.setMinimumWidth(120)
         self.table.setHorizontalHeaderLabels(["Environment", "until"])
-        self.table.horizontalHeader().setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
-        self.table.horizontalHeader().setSectionResizeMode(1, QHeaderView.ResizeMode.Interactive)
-        self.table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
+        header = self.table.horizontalHeader()
+        header.setSectionResizeMode(0, QHeaderView.ResizeMode.Stretch)
+        header.setDefaultAlignment(Qt.AlignmentFlag.AlignLeft)
         self.table.setColumnWidth(1, 84)
         # The ends of the names tell the stages apart.
         self.table.setTextElideMode(Qt.TextElideMode.ElideLeft)
-        self.table.setWordWrap(False)
-        self.table.setMinimumWidth(120)
         self.table.verticalHeader().setDefaultSectionSize(_ROW_HEIGHT)
         self.table.verticalHeader().setFixedWidth(24)
-        self.table.setTabKeyNavigation(False)
-        self.table.setAccessibleName("Stages of the curriculum")
         self.table.setItemDelegateForColumn(0, EnvironmentDelegate(ids, self.table))
         self.table.itemChanged.connect(self._change)
-        self._help = label(_HELP, "help", wraps=True)
-        vbox(self.table, self._buttons(), self._help, on=self, spacing=SPACE[0])
-        self.refresh()
-
-    def _buttons(self) -> QHBoxLayout:
-        row = QHBoxLayout()
-        row.setSpacing(SPACE[0])
+        row = hbox(spacing=SPACE[0])
         for text, words, act in (
             ("Add", "Add a stage", self._add),
             ("Remove", "Remove the stage", self._remove),
             ("↑", "Move the stage up", lambda: self._move(-1)),
             ("↓", "Move the stage down", lambda: self._move(1)),
         ):
-            made = Button(text, role="quiet")
-            made.setAccessibleName(words)
+            made = named(Button(text, role="quiet", do=act), words)
             made.setToolTip(words)
             made.setStyleSheet("padding: 0 8px;")
-            made.clicked.connect(act)
             row.addWidget(made)
         row.addStretch(1)
-        return row
+        vbox(self.table, row, label(_HELP, "help", wraps=True), on=self, spacing=SPACE[0])
+        self.refresh()
 
     def refresh(self) -> None:
         """Show the rows as they are."""
-        blocked = self.table.blockSignals(True)
-        self.table.setRowCount(len(self._stages.rows))
-        for number, stage in enumerate(self._stages.rows):
-            for column, text in enumerate((stage.env_id, stage.ends)):
-                self.table.setItem(number, column, QTableWidgetItem(text))
-        self.table.blockSignals(blocked)
+        with QSignalBlocker(self.table):
+            self.table.setRowCount(len(self._stages.rows))
+            for number, stage in enumerate(self._stages.rows):
+                for column, text in enumerate((stage.env_id, stage.ends)):
+                    self.table.setItem(number, column, QTableWidgetItem(text))
         shown = min(len(self._stages.rows), _MOST_ROWS)
         self.table.setFixedHeight(_ROW_HEIGHT * (shown + 1) + 6)
 

@@ -10,8 +10,8 @@ from PySide6.QtCore import (
     QEvent,
     QModelIndex,
     QObject,
-    QPersistentModelIndex,
     QPoint,
+    QSignalBlocker,
     QSize,
     Qt,
     Signal,
@@ -21,7 +21,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
     QFileDialog,
-    QFrame,
     QLineEdit,
     QListView,
     QStyle,
@@ -33,11 +32,23 @@ from PySide6.QtWidgets import (
 from gym_gui.models.form_choices import ALL_FAMILIES, EnvironmentList, ListRow, family_name, rows_with
 from gym_gui.models.form_state import FormState
 from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
-from gym_gui.ui.widgets.basics import Button, elide_parts, elide_title, hbox, label, search_field, tip, vbox
+from gym_gui.ui.widgets.basics import (
+    Button,
+    Index,
+    PassingCard,
+    elide_parts,
+    elide_title,
+    fill,
+    hbox,
+    label,
+    named,
+    search_field,
+    tip,
+    vbox,
+)
 from gym_gui.ui.widgets.fields.layouts import ChoiceBox
 from gym_gui.ui.widgets.fields.state_field import FieldBox
 
-Index = QModelIndex | QPersistentModelIndex
 _ROW = Qt.ItemDataRole.UserRole
 _PADDING = 10
 _ARROWS = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown)
@@ -116,12 +127,10 @@ class PickList(QWidget):
         self.search = search_field(placeholder)
         self._showing = False
         self.model = RowModel()
-        self.view = QListView()
+        self.view = named(QListView(uniformItemSizes=True), "Choices")
         self.view.setModel(self.model)
         self.view.setItemDelegate(RowDelegate(self.view))
         self.view.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
-        self.view.setUniformItemSizes(True)
-        self.view.setAccessibleName("Choices")
         self.view.clicked.connect(self._choose)
         self.view.activated.connect(self._choose)
         self.view.selectionModel().selectionChanged.connect(self._tell_marked)
@@ -161,32 +170,26 @@ class PickList(QWidget):
                 self._choose(index)
 
 
-class EnvironmentPicker(QFrame):
+class EnvironmentPicker(PassingCard):
     """A popup. `chosen` tells the id; one that nobody knows can be taken as it was typed."""
 
     chosen = Signal(str)
 
     def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent, Qt.WindowType.Popup)
-        self.setProperty("role", "card")
+        margins = (SPACE[2], SPACE[2], SPACE[2], SPACE[1])
+        super().__init__(over=parent, kind=Qt.WindowType.Popup, margin=margins)
         self._environments = EnvironmentList(())
         self._now = ""
         self.list = PickList("Search environments")
-        self.family = ChoiceBox()
-        self.family.setAccessibleName("Family")
+        self.family = named(ChoiceBox(), "Family")
         self.everything = QCheckBox("Also what does not fit")
         self._count = label("", "faint")
         self.list.searched.connect(self._filter)
         self.list.chosen.connect(self._choose)
         self.family.currentIndexChanged.connect(self._filter)
         self.everything.toggled.connect(self._filter)
-        vbox(
-            hbox((self.family, 1), self.everything, spacing=SPACE[2]),
-            (self.list, 1),
-            self._count,
-            on=self,
-            margins=(SPACE[2], SPACE[2], SPACE[2], SPACE[1]),
-        )
+        head = hbox((self.family, 1), self.everything, spacing=SPACE[2])
+        fill(self.column, head, (self.list, 1), self._count)
         self.resize(_WIDTH, _HEIGHT)
 
     def open_under(self, field: QWidget, environments: EnvironmentList, now: str, search: str) -> None:
@@ -197,28 +200,19 @@ class EnvironmentPicker(QFrame):
         self._filter()
         place = field.mapToGlobal(QPoint(0, field.height() + 2))
         room = field.screen().availableGeometry()
-        self.move(
-            max(room.left(), min(place.x(), room.right() - self.width())),
-            max(room.top(), min(place.y(), room.bottom() - self.height())),
-        )
+        left = max(room.left(), min(place.x(), room.right() - self.width()))
+        self.move(left, max(room.top(), min(place.y(), room.bottom() - self.height())))
         self.show()
         self.list.search.setFocus()
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Escape:
-            self.hide()
-        else:
-            super().keyPressEvent(event)
-
     def _show_families(self) -> None:
-        blocked = self.family.blockSignals(True)
-        chosen = self.family.currentData() or ALL_FAMILIES
-        self.family.clear()
-        self.family.addItem("All families", ALL_FAMILIES)
-        for family in self._environments.families():
-            self.family.addItem(family_name(family), family)
-        self.family.setCurrentIndex(max(0, self.family.findData(chosen)))
-        self.family.blockSignals(blocked)
+        with QSignalBlocker(self.family):
+            chosen = self.family.currentData() or ALL_FAMILIES
+            self.family.clear()
+            self.family.addItem("All families", ALL_FAMILIES)
+            for family in self._environments.families():
+                self.family.addItem(family_name(family), family)
+            self.family.setCurrentIndex(max(0, self.family.findData(chosen)))
 
     def _filter(self) -> None:
         text = self.list.search.text().strip()
@@ -300,9 +294,8 @@ class EnvironmentField(FieldBox):
         """Show what the state says, or something `instead` of it, with a line under it."""
         text = instead or self.state.text(self.key)
         if self.box.currentText() != text:
-            blocked = self.box.blockSignals(True)
-            self.box.setEditText(text)
-            self.box.blockSignals(blocked)
+            with QSignalBlocker(self.box):
+                self.box.setEditText(text)
         self.set_help(help_text, problem)
 
     def _open(self, search: str) -> None:
@@ -343,16 +336,12 @@ class SourcePicker(QWidget):
         self._field = FieldBox("Another one", self.name, help_text)
         self._help = help_text
         self._browse = Button("Choose a file…", do=self._open_dialog)
-        self._empty = label(empty, "dim", wraps=True)
-        vbox(self._empty, (self.list, 1), self._field, self._browse, on=self)
-        self._empty.setVisible(not rows)
+        self.empty = label(empty, "dim", wraps=True)
+        """What is said in place of the list."""
+        vbox(self.empty, (self.list, 1), self._field, self._browse, on=self)
+        self.empty.setVisible(not rows)
         self.list.setVisible(bool(rows))
         self._search("")
-
-    @property
-    def empty_text(self) -> str:
-        """What is said in place of the list; empty while there is one."""
-        return "" if self._empty.isHidden() else self._empty.text()
 
     def show_chosen(self, key: str, named: str, problem: str = "") -> None:
         """What is chosen now, and why what was named cannot be; what is being typed stays as it is."""

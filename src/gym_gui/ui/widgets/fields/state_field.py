@@ -1,8 +1,10 @@
-"""A field of a form's state as a widget: it shows what the state says and tells it what is typed."""
+"""Fields of a form's state: each shows what the state says, and tells it what is typed."""
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from collections.abc import Callable, Sequence
+
+from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -17,7 +19,7 @@ from PySide6.QtWidgets import (
 from gym_gui.models.form_state import Field, FormState, show
 from gym_gui.theme import SPACE
 from gym_gui.ui.widgets.basics import hbox, label, restyle, tip, vbox
-from gym_gui.ui.widgets.fields.layouts import ChoiceBox
+from gym_gui.ui.widgets.fields.layouts import ChoiceBox, PairGrid, Section, side_by_side
 
 KEY = QKeySequence("Ctrl+0")
 _ARROW_WIDTH = 26
@@ -25,6 +27,13 @@ _MARGIN = 6
 CHANGED = "•"
 _ON_OFF = ("on", "off")
 _LINE_HEIGHT = 22
+RESOURCES = ("cpus", "memory_mb", "gpu", "gpu_mandatory", "max_minutes", "max_restarts", "priority", "python")
+NAMING = ("run_name", "tags", "notes", "secrets", "plain")
+_WIDE = ("notes", "secrets", "plain")
+_LIVE_WORDS = {"grid": "Grid", "single": "One", "off": "Off"}
+_LIVE_HELP = {"off": "no picture of this run can be seen"}
+_WANDB = ("wandb_project_name", "wandb_entity", "wandb_run_name", "wandb_api_key")
+_PROXIES = ("wandb_http_proxy", "wandb_https_proxy")
 
 
 class ResetBadge(QToolButton):
@@ -52,7 +61,8 @@ class ResetBadge(QToolButton):
             self.adjustSize()
             self._place()
             self.show()
-        self._make_room()
+        if isinstance(self._editor, QLineEdit):
+            self._editor.setTextMargins(0, 0, 0 if default is None else self.sizeHint().width(), 0)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Resize:
@@ -70,17 +80,9 @@ class ResetBadge(QToolButton):
     def _place(self) -> None:
         right = _ARROW_WIDTH if isinstance(self._editor, QComboBox) else _MARGIN
         height = min(self.sizeHint().height(), self._editor.height() - 4)
-        self.setGeometry(
-            self._editor.width() - right - self.sizeHint().width(),
-            (self._editor.height() - height) // 2,
-            self.sizeHint().width(),
-            height,
-        )
-
-    def _make_room(self) -> None:
-        if isinstance(self._editor, QLineEdit):
-            right = self.sizeHint().width() if not self.isHidden() else 0
-            self._editor.setTextMargins(0, 0, right, 0)
+        left = self._editor.width() - right - self.sizeHint().width()
+        top = (self._editor.height() - height) // 2
+        self.setGeometry(left, top, self.sizeHint().width(), height)
 
 
 class FieldBox(QWidget):
@@ -123,6 +125,7 @@ class StateField(FieldBox):
     """One field. `edited` tells its name after every change that a person makes."""
 
     edited = Signal(str)
+    editor: QComboBox | QPlainTextEdit | QLineEdit
 
     def __init__(
         self, state: FormState, name: str, *, words: dict[str, str] | None = None, lines: int = 1
@@ -136,7 +139,7 @@ class StateField(FieldBox):
             self.editor.activated.connect(self._take)
         elif isinstance(self.editor, QPlainTextEdit):
             self.editor.textChanged.connect(self._take)
-        elif isinstance(self.editor, QLineEdit):
+        else:
             self.editor.textEdited.connect(self._take)
         self.refresh()
 
@@ -154,10 +157,7 @@ class StateField(FieldBox):
         """What stands in the editor."""
         if isinstance(self.editor, QComboBox):
             return str(self.editor.currentData())
-        if isinstance(self.editor, QPlainTextEdit):
-            return self.editor.toPlainText()
-        assert isinstance(self.editor, QLineEdit)
-        return self.editor.text()
+        return self.editor.toPlainText() if isinstance(self.editor, QPlainTextEdit) else self.editor.text()
 
     def set_placeholder(self, text: str) -> None:
         """What stands in the field while it is empty."""
@@ -165,14 +165,13 @@ class StateField(FieldBox):
             self.editor.setPlaceholderText(text)
 
     def _show(self, text: str) -> None:
-        blocked = self.editor.blockSignals(True)
-        if isinstance(self.editor, QComboBox):
-            self.editor.setCurrentIndex(max(0, self.editor.findData(text)))
-        elif isinstance(self.editor, QPlainTextEdit):
-            self.editor.setPlainText(text)
-        elif isinstance(self.editor, QLineEdit):
-            self.editor.setText(text)
-        self.editor.blockSignals(blocked)
+        with QSignalBlocker(self.editor):
+            if isinstance(self.editor, QComboBox):
+                self.editor.setCurrentIndex(max(0, self.editor.findData(text)))
+            elif isinstance(self.editor, QPlainTextEdit):
+                self.editor.setPlainText(text)
+            else:
+                self.editor.setText(text)
 
     def _take(self) -> None:
         self.state.set(self.key, self.shown())
@@ -210,7 +209,7 @@ class StateSwitch(QCheckBox):
         self.edited.emit(self.key)
 
 
-def make_editor(field: Field, words: dict[str, str], lines: int) -> QWidget:
+def make_editor(field: Field, words: dict[str, str], lines: int) -> QComboBox | QPlainTextEdit | QLineEdit:
     """The editor for a kind of field."""
     choices = [show(choice) for choice in field.choices] or (list(_ON_OFF) if field.kind == "bool" else [])
     if choices:
@@ -219,13 +218,104 @@ def make_editor(field: Field, words: dict[str, str], lines: int) -> QWidget:
             box.addItem(words.get(choice, choice), choice)
         return box
     if lines > 1:
-        text = QPlainTextEdit()
+        text = QPlainTextEdit(tabChangesFocus=True, placeholderText=field.placeholder)
         text.setFixedHeight(_LINE_HEIGHT * lines + 12)
-        text.setTabChangesFocus(True)
-        text.setPlaceholderText(field.placeholder)
         return text
-    line = QLineEdit()
-    line.setPlaceholderText(field.placeholder)
+    line = QLineEdit(placeholderText=field.placeholder)
     if field.kind == "secret":
         line.setEchoMode(QLineEdit.EchoMode.Password)
     return line
+
+
+class WatchFields(QWidget):
+    """What can be watched while the run lives."""
+
+    edited = Signal(str)
+
+    def __init__(self, state: FormState) -> None:
+        super().__init__()
+        self._state = state
+        self.mode = StateField(state, "live_mode", words=_LIVE_WORDS)
+        self.count, self.slot = StateField(state, "live_count"), StateField(state, "live_slot")
+        vbox(side_by_side(self.mode, self.count, self.slot), on=self)
+        for part in (self.mode, self.count, self.slot):
+            part.edited.connect(self.edited)
+        self.refresh()
+
+    def refresh(self) -> None:
+        mode = self._state.said("live_mode")
+        self.mode.refresh(_LIVE_HELP.get(mode, "costs nothing while nobody looks"))
+        self.count.setVisible(mode == "grid")
+        self.slot.setVisible(mode == "single")
+        self.count.refresh()
+        self.slot.refresh()
+
+
+class TrackingFields(QWidget):
+    """TensorBoard, and Weights & Biases with what it asks for once it is on."""
+
+    edited = Signal(str)
+
+    def __init__(self, state: FormState) -> None:
+        super().__init__()
+        self._state = state
+        self.tensorboard, self.wandb = StateSwitch(state, "tensorboard"), StateSwitch(state, "wandb")
+        self._switches = [self.tensorboard, self.wandb]
+        self.fields: dict[str, StateField] = {}
+        """What Weights & Biases asks for; nothing before it was on."""
+        self._box = QWidget()
+        self._box.hide()
+        vbox(self.tensorboard, self.wandb, self._box, on=self, spacing=SPACE[2])
+        for switch in self._switches:
+            switch.edited.connect(self.edited)
+        self.refresh()
+
+    def _make_fields(self) -> None:
+        self.fields = {name: StateField(self._state, name) for name in (*_WANDB, *_PROXIES)}
+        proxy = StateSwitch(self._state, "wandb_use_vpn_proxy")
+        self._switches.append(proxy)
+        own, proxies = [self.fields[name] for name in _WANDB], [self.fields[name] for name in _PROXIES]
+        vbox(*own, proxy, *proxies, on=self._box, margins=(SPACE[4] + 2, 0, 0, 0))
+        proxy.edited.connect(self.edited)
+        for field in self.fields.values():
+            field.edited.connect(self.edited)
+
+    def refresh(self) -> None:
+        on = self._state.is_on("wandb")
+        if on and not self.fields:
+            self._make_fields()
+        self._box.setVisible(on)
+        for switch in self._switches:
+            switch.refresh()
+        for name, field in self.fields.items():
+            field.refresh()
+            field.setVisible(name in _WANDB or self._state.is_on("wandb_use_vpn_proxy"))
+
+
+class SettingsSection(Section):
+    """Fields of a run that fold away to one line, which `about` makes of them."""
+
+    edited = Signal(str)
+
+    def __init__(
+        self, title: str, state: FormState, names: Sequence[str], about: Callable[[FormState], str]
+    ) -> None:
+        self._state, self._names, self._about = state, names, about
+        self.fields: dict[str, StateField] = {}
+        super().__init__(title, self._fill)
+        self.refresh()
+
+    def _fill(self) -> QWidget:
+        grid = PairGrid(bottom=SPACE[2])
+        for name in self._names:
+            self.fields[name] = StateField(self._state, name, lines=4 if name == "notes" else 1)
+            self.fields[name].edited.connect(self.edited)
+            grid.add(self.fields[name], wide=name in _WIDE)
+        return grid
+
+    def refresh(self) -> None:
+        for one in self.fields.values():
+            one.refresh()
+        if "gpu_mandatory" in self.fields:
+            self.fields["gpu_mandatory"].setEnabled(self._state.is_on("gpu"))
+        self.summarise(self._about(self._state))
