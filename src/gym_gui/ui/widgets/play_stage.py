@@ -196,8 +196,8 @@ class PlayStage(QWidget):
         self._sentence.setText("" if ended else text)
         self._sentence.setVisible(bool(text) and not ended)
         restyle(self._sentence, role=role)
-        self._numbers.show_facts([(row.name, row.value) for row in presenter.numbers()])
-        self._observation.show_facts([(row.name, row.value) for row in presenter.observation()])
+        self._numbers.show_facts(presenter.numbers())
+        self._observation.show_facts(presenter.observation())
         self._next.setText(presenter.next_text())
         self.takeover.show_policy_output(
             presenter.policy_output(), presenter.next_action(), enabled=presenter.phase == "playing"
