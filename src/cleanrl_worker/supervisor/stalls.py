@@ -76,7 +76,8 @@ _SECONDS = 120.0
 _FRAME = re.compile(r'File "(.*)", line (\d+) in (.*)')
 _IN_ENVIRONMENT = re.compile(
     r"/cleanrl_worker/kit/vector_env\.py:(_take_step|_reset)|/cleanrl_worker/portable/probe\.py:make_environment|"
-    r"(/gymnasium/.*|/cleanrl_worker/portable/fastlane/wrapper)\.py:(step|reset|step_wait|reset_wait|make|make_vec)"
+    r"/cleanrl_worker/portable/fastlane/wrapper\.py:(step|reset)|"
+    r"/gymnasium/.*\.py:(step|reset|step_wait|reset_wait|make|make_vec)"
 )
 """What is being called while an environment is made, begins an episode or takes a step."""
 _MOST_FRAMES, _SHOWN_FRAMES = 40, 5
