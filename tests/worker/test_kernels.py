@@ -282,7 +282,7 @@ def test_the_kernels_of_actors_and_critics_leave_out_only_what_adds_nothing(algo
     batch: Any
     if isinstance(actor, GaussianActor):
         args, temperature = sac.Args(batch_size=BATCH), sac.Temperature(0.3)
-        kernel = SACKernel.for_networks(actor, critics, temperature, target_critics, optimizers, args)  # type: ignore[assignment]
+        kernel = SACKernel(actor, critics, temperature, target_critics, optimizers, args)  # type: ignore[assignment]
         batch = sac.Batch(*sample, noise)
         losses = (
             functools.partial(sac.critic_loss, critics, actor, target_critics.net, temperature, args),
@@ -291,7 +291,7 @@ def test_the_kernels_of_actors_and_critics_leave_out_only_what_adds_nothing(algo
     else:
         module: Any = ddpg if algo == "ddpg" else td3
         settings = module.Args(batch_size=BATCH)
-        kernel = DeterministicKernel.for_networks(  # type: ignore[assignment]
+        kernel = DeterministicKernel(  # type: ignore[assignment]
             actor, critics, target_actor, target_critics, optimizers, settings
         )
         batch = sample if algo == "ddpg" else td3.Batch(*sample, np.clip(0.5 * noise, -0.5, 0.5))

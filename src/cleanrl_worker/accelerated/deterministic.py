@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 from torch import nn
 
-from cleanrl_worker.accelerated.layers import on_cpu
-from cleanrl_worker.accelerated.nets import Critics, Floats, Memory, Net, Scratch, view_layers
+from cleanrl_worker.accelerated.nets import Critics, Floats, Memory, Net, Scratch, Settings, view_layers
 from cleanrl_worker.agents.continuous import HIDDEN, Actor
 from cleanrl_worker.kit.torch_backend import Adam, Target
-
-
-class DeterministicSettings(Protocol):
-    """The arguments that the updates read."""
-
-    gamma: float
-    batch_size: int
-    num_envs: int
-    kernels: bool
 
 
 @final
@@ -33,7 +23,7 @@ class DeterministicKernel:
         target_actor: Target[Actor],
         target_critics: Target[nn.ModuleList],
         optimizers: tuple[Adam, Adam],
-        settings: DeterministicSettings,
+        settings: Settings,
     ) -> None:
         batch, (optimizer, critic_optimizer) = settings.batch_size, optimizers
         (layers,) = view_layers(actor, optimizer.weights, optimizer.gradient)
@@ -47,21 +37,6 @@ class DeterministicKernel:
         self._bias = actor.action_bias.numpy()
         self._whole = np.ones(batch, np.float32)
         self._gamma = settings.gamma
-
-    @classmethod
-    def for_networks(
-        cls,
-        actor: Actor,
-        critics: nn.ModuleList,
-        target_actor: Target[Actor],
-        target_critics: Target[nn.ModuleList],
-        optimizers: tuple[Adam, Adam],
-        settings: DeterministicSettings,
-    ) -> DeterministicKernel | None:
-        """The kernel, if it is wanted and the networks are where numpy reaches them."""
-        if not settings.kernels or not on_cpu(actor, critics):
-            return None
-        return cls(actor, critics, target_actor, target_critics, optimizers, settings)
 
     def act(self, obs: Floats) -> Floats:
         return self._scaled(self._acting, obs)[1]

@@ -35,29 +35,21 @@ def write_gradient(network: Network, obs: Floats, actions: NDArray[np.int64], ta
     return np.array(means, np.float32)
 
 
-class DQNSettings(Protocol):
-    """The arguments that the update reads."""
-
-    gamma: float
-    kernels: bool
-
-
 @final
 class DQNKernel:
     """The gradient of `dqn_loss` for a network that is a plain stack, and its outputs."""
 
-    def __init__(self, network: QNetwork, target: QNetwork, settings: DQNSettings) -> None:
+    def __init__(self, network: QNetwork, target: QNetwork, gamma: float) -> None:
         self._network = Stack(network.network)
         self._target = Stack(target.network)
-        self._gamma = np.float32(settings.gamma)
+        self._gamma = np.float32(gamma)
 
     @classmethod
-    def for_network(cls, network: nn.Module, target: nn.Module, settings: DQNSettings) -> DQNKernel | None:
-        """The kernel, if it is wanted and fits the network."""
-        if not settings.kernels or not isinstance(network, QNetwork) or not isinstance(target, QNetwork):
+    def for_network(cls, network: nn.Module, target: nn.Module, gamma: float) -> DQNKernel | None:
+        """The kernel, if it fits the network."""
+        if not isinstance(network, QNetwork) or not isinstance(target, QNetwork):
             return None
-        fits = is_plain_stack(network.network) and on_cpu(network)
-        return cls(network, target, settings) if fits else None
+        return cls(network, target, gamma) if is_plain_stack(network.network) and on_cpu(network) else None
 
     def values(self, obs: Floats) -> Floats:
         return self._network.forward(obs)

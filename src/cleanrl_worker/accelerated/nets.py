@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
@@ -215,6 +215,14 @@ def _relu_backward(grad: Floats, activation: Floats) -> None:
     """Clear the gradient where the activation is zero: one pass in torch, two in numpy."""
     tensor = torch.from_numpy(grad)
     _threshold_backward(tensor, torch.from_numpy(activation), 0, grad_input=tensor)
+
+
+class Settings(Protocol):
+    """The arguments that the updates of a policy and its Q networks read."""
+
+    gamma: float
+    batch_size: int
+    num_envs: int
 
 
 class Critics:

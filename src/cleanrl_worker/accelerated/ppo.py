@@ -25,7 +25,6 @@ class PPOSettings(Protocol):
     clip_vloss: bool
     ent_coef: float
     vf_coef: float
-    max_grad_norm: float
     kernels: bool
 
 

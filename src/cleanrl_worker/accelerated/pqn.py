@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, final
+from typing import Any, final
 
 from torch import nn
 
@@ -10,12 +10,6 @@ from cleanrl_worker.accelerated.dqn import write_gradient
 from cleanrl_worker.accelerated.layer_norm import NormedStack, is_normed_stack
 from cleanrl_worker.accelerated.layers import Floats, on_cpu
 from cleanrl_worker.agents.q_networks import NormedQNetwork
-
-
-class PQNSettings(Protocol):
-    """The arguments that the update reads."""
-
-    kernels: bool
 
 
 @final
@@ -26,11 +20,11 @@ class PQNKernel:
         self._network = NormedStack(network.network)
 
     @classmethod
-    def for_network(cls, network: nn.Module, settings: PQNSettings) -> PQNKernel | None:
-        """The kernel, if it is wanted and fits the network."""
-        if not settings.kernels or not isinstance(network, NormedQNetwork):
+    def for_network(cls, network: nn.Module) -> PQNKernel | None:
+        """The kernel, if it fits the network."""
+        if not isinstance(network, NormedQNetwork) or not is_normed_stack(network.network):
             return None
-        return cls(network) if is_normed_stack(network.network) and on_cpu(network) else None
+        return cls(network) if on_cpu(network) else None
 
     def values(self, obs: Floats) -> Floats:
         return self._network.look(obs)

@@ -4,27 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 from torch import nn
 
-from cleanrl_worker.accelerated.layers import on_cpu
-from cleanrl_worker.accelerated.nets import Critics, Floats, Memory, Net, Scratch, view_layers
+from cleanrl_worker.accelerated.nets import Critics, Floats, Memory, Net, Scratch, Settings, view_layers
 from cleanrl_worker.agents.continuous import HIDDEN, LOG_STD_MAX, LOG_STD_MIN, GaussianActor
 from cleanrl_worker.kit.torch_backend import Adam, Target
 
 HEADS = ("fc_mean", "fc_logstd")
 HALF_RANGE = 0.5 * (LOG_STD_MAX - LOG_STD_MIN)
-
-
-class SACSettings(Protocol):
-    """The arguments that the updates read."""
-
-    gamma: float
-    batch_size: int
-    num_envs: int
-    kernels: bool
 
 
 @dataclass(frozen=True)
@@ -49,7 +39,7 @@ class SACKernel:
         temperature: Any,
         target_critics: Target[nn.ModuleList],
         optimizers: tuple[Adam, Adam],
-        settings: SACSettings,
+        settings: Settings,
     ) -> None:
         batch, (optimizer, critic_optimizer) = settings.batch_size, optimizers
         (layers,) = view_layers(actor, optimizer.weights, optimizer.gradient)
@@ -62,21 +52,6 @@ class SACKernel:
         self._bias = actor.action_bias.numpy()
         self._log_volume = float(np.log(self._scale * math.sqrt(2.0 * math.pi)).sum())
         self._gamma = settings.gamma
-
-    @classmethod
-    def for_networks(
-        cls,
-        actor: GaussianActor,
-        critics: nn.ModuleList,
-        temperature: Any,
-        target_critics: Target[nn.ModuleList],
-        optimizers: tuple[Adam, Adam],
-        settings: SACSettings,
-    ) -> SACKernel | None:
-        """The kernel, if it is wanted and the networks are where numpy reaches them."""
-        if not settings.kernels or not on_cpu(actor, critics):
-            return None
-        return cls(actor, critics, temperature, target_critics, optimizers, settings)
 
     def act(self, obs: Floats, noise: Floats) -> Floats:
         return self._draw(self._acting, obs, noise).actions

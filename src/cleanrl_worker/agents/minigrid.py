@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 
-from cleanrl_worker.agents.mlp import init_layer
+from cleanrl_worker.agents.mlp import ActorCritic, init_layer
 
 VIEW = (7, 7, 3)
 """What an agent of MiniGrid and BabyAI sees: 7 × 7 cells with object, colour and state."""
@@ -39,30 +38,21 @@ class MinigridCNN(nn.Module):
         return features
 
 
-class MinigridAgent(nn.Module):
+class MinigridAgent(ActorCritic):
     """A policy over discrete actions and a value, on one `MinigridCNN`."""
 
+    actor: nn.Sequential
+    critic: nn.Sequential
+
     def __init__(self, num_actions: int | Sequence[int], shape: Sequence[int] = VIEW) -> None:
-        super().__init__()
-        self.nvec = (num_actions,) if isinstance(num_actions, int) else tuple(num_actions)
+        super().__init__(num_actions)
         self.cnn = MinigridCNN(shape)
         self.actor = head(sum(self.nvec), gain=0.01)
         self.critic = head(1, gain=1.0)
 
-    def logits(self, obs: Tensor) -> Tensor:
-        """Unnormalised log probabilities of the actions."""
-        logits: Tensor = self.actor(self.cnn(obs))
-        return logits
-
-    def value(self, obs: Tensor) -> Tensor:
-        """The expected discounted return."""
-        value: Tensor = self.critic(self.cnn(obs)).squeeze(-1)
-        return value
-
-    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits and value, with the pictures read once."""
-        features = self.cnn(obs)
-        return self.actor(features), torch.squeeze(self.critic(features), -1)
+    def features(self, obs: Tensor) -> Tensor:
+        features: Tensor = self.cnn(obs)
+        return features
 
 
 def head(outputs: int, gain: float, features: int = 128) -> nn.Sequential:

@@ -9,7 +9,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
-from cleanrl_worker.agents.mlp import init_layer
+from cleanrl_worker.agents.mlp import ActorCritic, init_layer
 
 FEATURES = 512
 MEMORY = 128
@@ -89,34 +89,18 @@ def _block_filters(filters: Tensor) -> Tensor:
     return parts.reshape(number, each, each, -1).permute(0, 3, 1, 2)
 
 
-class NatureAgent(nn.Module):
-    """A policy over discrete actions and a value, on one `NatureCNN`.
-
-    Several choices made at once have their logits one after the other; `nvec` says between how many values
-    each of them is.
-    """
+class NatureAgent(ActorCritic):
+    """A policy over discrete actions and a value, on one `NatureCNN`."""
 
     def __init__(self, shape: Sequence[int], num_actions: int | Sequence[int]) -> None:
-        super().__init__()
-        self.nvec = (num_actions,) if isinstance(num_actions, int) else tuple(num_actions)
+        super().__init__(num_actions)
         self.network = NatureCNN(shape)
         self.actor = init_layer(nn.Linear(FEATURES, sum(self.nvec)), gain=0.01)
         self.critic = init_layer(nn.Linear(FEATURES, 1), gain=1.0)
 
-    def logits(self, obs: Tensor) -> Tensor:
-        """Unnormalised log probabilities of the actions."""
-        logits: Tensor = self.actor(self.network(obs))
-        return logits
-
-    def value(self, obs: Tensor) -> Tensor:
-        """The expected discounted return."""
-        value: Tensor = self.critic(self.network(obs)).squeeze(-1)
-        return value
-
-    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits and value, with the pictures read once."""
-        features = self.network(obs)
-        return self.actor(features), torch.squeeze(self.critic(features), -1)
+    def features(self, obs: Tensor) -> Tensor:
+        features: Tensor = self.network(obs)
+        return features
 
 
 class NatureLSTMAgent(nn.Module):

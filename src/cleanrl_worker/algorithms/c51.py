@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -165,12 +164,7 @@ SPEC = AlgorithmSpec(
     observation_spaces=("vector", "grid"),
     model={"model_weights": "network", "args": ARGS},
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Train as the command line says; returns the exit code."""
-    return run_algorithm(SPEC, argv)
-
+main = functools.partial(run_algorithm, SPEC)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,7 +80,7 @@ def train(run: Run[Args]) -> None:
     replay = run.keep("replay", Replay(run, args.buffer_size, (), "int64"))
     losses = run.keep("losses", Held())
 
-    kernel = DQNKernel.for_network(network, target.net, args)
+    kernel = DQNKernel.for_network(network, target.net, args.gamma) if args.kernels else None
     values_of = Forward(network, run.device, kernel and kernel.values)
     loss = functools.partial(dqn_loss, network, target.net, args)
     compute = kernel and kernel.gradient
@@ -121,12 +120,7 @@ SPEC = AlgorithmSpec(
     observation_spaces=("vector", "grid"),
     model="network",
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Train as the command line says; returns the exit code."""
-    return run_algorithm(SPEC, argv)
-
+main = functools.partial(run_algorithm, SPEC)
 
 if __name__ == "__main__":
     sys.exit(main())

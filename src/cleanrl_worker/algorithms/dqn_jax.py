@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -154,12 +153,7 @@ SPEC = AlgorithmSpec(
     backend="jax",
     requires=("jax",),
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Train as the command line says; returns the exit code."""
-    return run_algorithm(SPEC, argv)
-
+main = functools.partial(run_algorithm, SPEC)
 
 if __name__ == "__main__":
     sys.exit(main())

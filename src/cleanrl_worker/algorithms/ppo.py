@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -201,12 +201,7 @@ SPEC = AlgorithmSpec(
     observation_spaces=("vector", "grid"),
     flat_observations=False,
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Train as the command line says; returns the exit code."""
-    return run_algorithm(SPEC, argv)
-
+main = functools.partial(run_algorithm, SPEC)
 
 if __name__ == "__main__":
     sys.exit(main())

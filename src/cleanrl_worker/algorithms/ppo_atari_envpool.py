@@ -7,8 +7,8 @@ learner waits less for its games; returns are counted as there, by the game's ow
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cleanrl_worker.algorithms import ppo_atari
@@ -26,12 +26,7 @@ class Args(ppo_atari.Args):
 SPEC = dataclasses.replace(
     ppo_atari.SPEC, name="ppo_atari_envpool", args=Args, env_backend="envpool", exact=False
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Train as the command line says; returns the exit code."""
-    return run_algorithm(SPEC, argv)
-
+main = functools.partial(run_algorithm, SPEC)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
@@ -189,12 +188,7 @@ SPEC = AlgorithmSpec(
     observation_spaces=("vector", "grid"),
     normalises=True,
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Train as the command line says; returns the exit code."""
-    return run_algorithm(SPEC, argv)
-
+main = functools.partial(run_algorithm, SPEC)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -84,7 +83,7 @@ def train(run: Run[Args]) -> None:
     optimizer = run.keep("optimizer", RAdam(network))
     rollout = run.keep("rollout", Rollout(run, args.num_steps))
 
-    kernel = PQNKernel.for_network(network, args)
+    kernel = PQNKernel.for_network(network) if args.kernels else None
     values_of = Forward(network, run.device, kernel and kernel.values)
     loss = functools.partial(pqn_loss, network)
     gradient = run.keep(
@@ -127,12 +126,7 @@ SPEC = AlgorithmSpec(
     observation_spaces=("vector", "grid"),
     model="network",
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Train as the command line says; returns the exit code."""
-    return run_algorithm(SPEC, argv)
-
+main = functools.partial(run_algorithm, SPEC)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,8 +7,8 @@ U(-alpha, alpha) for every minibatch. The policy stays wide for longer, so that 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cleanrl_worker.algorithms import ppo_continuous_action
@@ -34,12 +34,7 @@ def train(run: Run[Args]) -> None:
 
 
 SPEC = dataclasses.replace(ppo_continuous_action.SPEC, name="rpo_continuous_action", args=Args, train=train)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Train as the command line says; returns the exit code."""
-    return run_algorithm(SPEC, argv)
-
+main = functools.partial(run_algorithm, SPEC)
 
 if __name__ == "__main__":
     sys.exit(main())

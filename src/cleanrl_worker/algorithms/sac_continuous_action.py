@@ -5,13 +5,13 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from cleanrl_worker.accelerated.layers import on_cpu
 from cleanrl_worker.accelerated.sac import SACKernel
 from cleanrl_worker.agents.continuous import GaussianActor, QNetwork
 from cleanrl_worker.evaluation.policies import BoxPolicy
@@ -127,9 +127,9 @@ def train(run: Run[Args]) -> None:
     replay = run.keep("replay", Replay(run, args.buffer_size, space.shape, space.dtype))
     losses = run.keep("losses", Held())
 
-    kernel = SACKernel.for_networks(
-        actor, critics, temperature, target_critics, (actor_optimizer, critic_optimizer), args
-    )
+    kernel, optimizers = None, (actor_optimizer, critic_optimizer)
+    if args.kernels and on_cpu(actor, critics):
+        kernel = SACKernel(actor, critics, temperature, target_critics, optimizers, args)
     act = Forward(actor.act, run.device, kernel and kernel.act)
     critic_gradient = Gradient(
         functools.partial(critic_loss, critics, actor, target_critics.net, temperature, args),
@@ -197,12 +197,7 @@ SPEC = AlgorithmSpec(
     observation_spaces=("vector", "grid"),
     model="actor",
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Train as the command line says; returns the exit code."""
-    return run_algorithm(SPEC, argv)
-
+main = functools.partial(run_algorithm, SPEC)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -13,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from cleanrl_worker.accelerated.deterministic import DeterministicKernel
+from cleanrl_worker.accelerated.layers import on_cpu
 from cleanrl_worker.agents.continuous import Actor, QNetwork
 from cleanrl_worker.evaluation.policies import actor_policy
 from cleanrl_worker.kit.accelerate import Forward, Gradient
@@ -109,9 +109,9 @@ def train(run: Run[Args]) -> None:
     replay = run.keep("replay", Replay(run, args.buffer_size, space.shape, space.dtype))
     losses = run.keep("losses", Held())
 
-    kernel = DeterministicKernel.for_networks(
-        actor, critics, target_actor, target_critics, (actor_optimizer, critic_optimizer), args
-    )
+    kernel, optimizers = None, (actor_optimizer, critic_optimizer)
+    if args.kernels and on_cpu(actor, critics):
+        kernel = DeterministicKernel(actor, critics, target_actor, target_critics, optimizers, args)
     act = Forward(actor, run.device, kernel and kernel.act)
     critic_gradient = Gradient(
         functools.partial(critic_loss, critics, target_actor.net, target_critics.net, args),
@@ -170,12 +170,7 @@ SPEC = AlgorithmSpec(
     observation_spaces=("vector", "grid"),
     model=MODEL,
 )
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Train as the command line says; returns the exit code."""
-    return run_algorithm(SPEC, argv)
-
+main = functools.partial(run_algorithm, SPEC)
 
 if __name__ == "__main__":
     sys.exit(main())
