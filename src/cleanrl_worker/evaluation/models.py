@@ -25,14 +25,13 @@ from cleanrl_worker.config.trust import require_trust, require_trusted_algorithm
 from cleanrl_worker.evaluation.episodes import Evaluation, evaluate
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.backend import find_backend
+from cleanrl_worker.kit.envs import EpisodeEnvs
 from cleanrl_worker.kit.loading import load_spec
 from cleanrl_worker.kit.normalise import FrozenNormaliser, statistics_in
 from cleanrl_worker.kit.open_envs import open_episodes
 from cleanrl_worker.kit.policy import Policy, Spaces
-from cleanrl_worker.kit.pools import EnvPoolEpisodes
 from cleanrl_worker.kit.spec import AlgorithmSpec, Misfit, fill_model
 from cleanrl_worker.kit.state import State, decode
-from cleanrl_worker.kit.vector_env import VectorEnv
 from cleanrl_worker.schemas.model import load_schema, shipped_algorithms
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError, closest
 from mosaic.contract.extras import require_extra
@@ -59,7 +58,7 @@ class EvalEntry:
         content = fill_model(self.spec.model, parts.__getitem__, vars(args))
         return find_backend(self.spec.backend).decode_weights(content)
 
-    def make_envs(self, args: CommonArgs, num_envs: int) -> VectorEnv | EnvPoolEpisodes:
+    def make_envs(self, args: CommonArgs, num_envs: int) -> EpisodeEnvs:
         """Environments as the algorithm trains on, those of Python where it has them."""
         return open_episodes(self.spec, args, num_envs)
 
@@ -89,7 +88,7 @@ class SavedModel:
     parts: State | None = None
     """Those of a full checkpoint, which are in place of the weights."""
 
-    def make_envs(self, num_envs: int) -> VectorEnv | EnvPoolEpisodes:
+    def make_envs(self, num_envs: int) -> EpisodeEnvs:
         """Environments that the policy was trained on, by its arguments."""
         return self.entry.make_envs(self.args, num_envs)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from numpy.typing import NDArray
 
@@ -37,70 +38,81 @@ class Step(NamedTuple):
     episodes: list[Episode]
 
 
-class Envs(Protocol):
-    """Several environments that are stepped together.
-
-    A finished environment is reset within the same step: the observation that comes back already belongs to
-    the next episode, so each step is one to learn from; the old episode's last one is in `final_obs`.
-    """
+class EnvRow(ABC):
+    """Several environments, closed when a `with` block ends."""
 
     num_envs: int
     observation_space: Any
     """Of the arrays that are shown, one for each environment."""
     action_space: Any
     obs_dtype: Any
-    """Of the arrays that `reset` and `step` fill."""
+    """Of the arrays that are filled with observations."""
 
-    @property
-    def exact(self) -> bool:
-        """Whether a resumed run goes on in the very episodes, to the byte."""
+    @abstractmethod
+    def render(self, index: int) -> Any:
+        """The picture of one environment, if it can draw any."""
 
-    @property
-    def begun(self) -> Mapping[int, NDArray[Any]]:
-        """After `load`: the first observations of the environments that had to begin a new episode."""
+    @abstractmethod
+    def close(self) -> None:
+        """Release what the environments hold."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+
+class Envs(EnvRow):
+    """Several environments that are stepped together.
+
+    A finished environment is reset within the same step: the observation that comes back already belongs to
+    the next episode, so each step is one to learn from; the old episode's last one is in `final_obs`.
+    """
+
+    exact = False
+    """Whether a resumed run goes on in the very episodes, to the byte."""
+    begun: Mapping[int, NDArray[Any]]
+    """After `load`: the first observations of the environments that had to begin a new episode."""
 
     @property
     def stage(self) -> int | None:
         """The stage that a curriculum is in, or has drawn last, counted from 1; None without a curriculum."""
+        return None
 
     @property
     def reached_stage(self) -> int | None:
         """The stage that was reached, whose scores compare with no others; None where they take turns."""
+        return None
 
+    @abstractmethod
     def reset(self, seed: int, out: NDArray[Any]) -> None:
         """Start all environments, each with a seed of its own, and write the observations to `out`."""
 
+    @abstractmethod
     def step(self, actions: list[Any], out: NDArray[Any]) -> Step:
         """Take one action in each environment and write the next observations to `out`."""
 
-    def render(self, index: int) -> Any:
-        """The picture of one environment, if it can draw any."""
-
+    @abstractmethod
     def state(self) -> State:
         """What a resumed run needs to go on."""
 
+    @abstractmethod
     def load(self, state: State) -> None:
         """Go on from there, to the byte or with new episodes."""
 
-    def close(self) -> None:
-        """Release what the environments hold."""
 
-
-class EpisodeEnvs(Protocol):
+class EpisodeEnvs(EnvRow):
     """Environments that play episodes from seeds, each in its own time: for evaluations."""
 
-    num_envs: int
-    observation_space: Any
-    action_space: Any
-    obs_dtype: Any
+    went_on: Sequence[int] = ()
+    """Where with the last step an episode ended for the learner, but not the game, as after a lost life."""
 
-    @property
-    def went_on(self) -> Sequence[int]:
-        """Where with the last step an episode ended for the learner, but not the game."""
-
+    @abstractmethod
     def restart(self, index: int, seed: int, out: NDArray[Any]) -> None:
         """Start an episode in one environment from a seed, and write its observation to `out`."""
 
+    @abstractmethod
     def advance(
         self, indices: Sequence[int], actions: Sequence[Any], out: NDArray[Any]
     ) -> tuple[list[float], list[bool]]:
@@ -110,12 +122,6 @@ class EpisodeEnvs(Protocol):
         for a learner.
         """
 
-    def render(self, index: int) -> Any:
-        """The picture of one environment, if it can draw any."""
-
-    def close(self) -> None:
-        """Release what the environments hold."""
-
 
 @dataclass(frozen=True)
 class AtariOptions:
@@ -123,13 +129,14 @@ class AtariOptions:
 
     stack: int = 4
     """How many frames an observation has."""
-    frame_skip: int = 4
-    size: int = 84
-    noop_max: int = 30
-    """How many steps at most a game is left alone at its start."""
     episodic_life: bool = True
     """Let each lost life end an episode for the learner."""
     clip_rewards: bool = True
     """Let the learner see the sign of a reward only."""
+    frame_skip: int = 4
+    size: int = 84
+    """The height and width of the pictures that a network sees."""
+    noop_max: int = 30
+    """How many steps at most a game is left alone at its start."""
     sticky: float = 0.0
     """How likely the game takes the last action again instead of the next one."""

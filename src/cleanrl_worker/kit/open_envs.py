@@ -15,10 +15,10 @@ from cleanrl_worker.config.env_backends import (
 )
 from cleanrl_worker.curriculum.schedule import parse_schedule
 from cleanrl_worker.kit.args import CommonArgs
-from cleanrl_worker.kit.envs import AtariOptions, Envs
+from cleanrl_worker.kit.envs import AtariOptions, Envs, EpisodeEnvs
 from cleanrl_worker.kit.pools import AleEnvs, EnvPoolEnvs, EnvPoolEpisodes, EnvPoolTask
 from cleanrl_worker.kit.spec import AlgorithmSpec
-from cleanrl_worker.kit.vector_env import VectorEnv, make_envs
+from cleanrl_worker.kit.vector_env import make_envs
 from cleanrl_worker.kit.video import warn
 from cleanrl_worker.portable import probe
 from cleanrl_worker.portable.fastlane.lane import is_unwatched
@@ -75,7 +75,7 @@ def _prepare(spec: AlgorithmSpec, args: CommonArgs, backend: str) -> AtariOption
     return spec.atari(args) if spec.atari is not None and is_atari else None
 
 
-def open_episodes(spec: AlgorithmSpec, args: CommonArgs, num_envs: int) -> VectorEnv | EnvPoolEpisodes:
+def open_episodes(spec: AlgorithmSpec, args: CommonArgs, num_envs: int) -> EpisodeEnvs:
     """Environments to play a policy in: those of Python where it has them, so that returns compare."""
     backend = choose_backend(args.env_backend, spec.env_backend)
     if backend == PYTHON or _is_pythons(args.env_id):
@@ -85,7 +85,7 @@ def open_episodes(spec: AlgorithmSpec, args: CommonArgs, num_envs: int) -> Vecto
     if not is_unwatched():
         warn(f"{args.env_id} is played in {TITLES[backend]}, as Python does not have it.")
     task = EnvPoolTask(args.env_id, probe.parse_kwargs(args.env_kwargs), None)
-    return EnvPoolEpisodes(args.env_id, num_envs, task, flat=False)
+    return EnvPoolEpisodes(num_envs, task, flat=False)
 
 
 def _is_pythons(env_id: str) -> bool:

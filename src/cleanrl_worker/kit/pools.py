@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,7 +20,7 @@ from gymnasium.vector import AutoresetMode
 from numpy.typing import NDArray
 
 from cleanrl_worker.kit.env_errors import Blame
-from cleanrl_worker.kit.envs import AtariOptions, Episode, Step
+from cleanrl_worker.kit.envs import AtariOptions, Envs, Episode, EpisodeEnvs, Step
 from cleanrl_worker.kit.observations import array_observations
 from cleanrl_worker.kit.state import State
 from cleanrl_worker.portable import probe
@@ -80,19 +80,15 @@ class Taken:
     """The first observation of the next episode, of each environment that was terminated or truncated."""
 
 
-class PoolEnvs(ABC):
+class PoolEnvs(Envs):
     """What both kinds have in common: counting, ends of episodes, pictures, checkpoints."""
-
-    exact = False
-    stage = None
-    reached_stage = None
 
     def __init__(self, env_id: str, num_envs: int, seen: Observations, action_space: Any, clip: bool) -> None:
         self.num_envs = num_envs
         self.observation_space = seen.space
         self.obs_dtype = seen.dtype
         self.action_space = action_space
-        self.begun: Mapping[int, Array] = {}
+        self.begun = {}
         self._env_id = env_id
         self._seen = seen
         self._clip = clip
@@ -110,10 +106,6 @@ class PoolEnvs(ABC):
     def _take(self, actions: list[Any]) -> Taken:
         """Take one action in each environment."""
 
-    @abstractmethod
-    def close(self) -> None:
-        """Release what the environments hold."""
-
     def render(self, index: int) -> Any:
         """The newest picture in what one environment shows."""
         return picture_of(self._newest[index])
@@ -124,7 +116,6 @@ class PoolEnvs(ABC):
         return "" if shows else "its observations are not pictures, and its backend does not draw"
 
     def reset(self, seed: int, out: Array) -> None:
-        """Start all environments, each with a seed of its own, and write the observations to `out`."""
         self._seed = seed
         out[:] = self._begin([seed + index for index in range(self.num_envs)])
 
@@ -135,7 +126,6 @@ class PoolEnvs(ABC):
         return self._newest
 
     def step(self, actions: list[Any], out: Array) -> Step:
-        """Take one action in each environment and write the next observations to `out`."""
         taken = self._take(actions)
         out[:] = taken.obs
         self._check_numbers(out, actions)
@@ -201,12 +191,6 @@ class PoolEnvs(ABC):
             tap.close()
         # They draw by asking this object, which would keep both in memory.
         self._own_taps, self._taps = [], None
-
-    def __enter__(self) -> PoolEnvs:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 class EnvPoolTask:
@@ -321,15 +305,13 @@ class EnvPoolEnvs(PoolEnvs):
             self._pool = None
 
 
-class EnvPoolEpisodes:
+class EnvPoolEpisodes(EpisodeEnvs):
     """Episodes of EnvPool's environments, each from a seed of its own.
 
     EnvPool takes seeds only when it is made, so each episode has a pool of one environment.
     """
 
-    went_on: Sequence[int] = ()
-
-    def __init__(self, env_id: str, num_envs: int, task: EnvPoolTask, flat: bool) -> None:
+    def __init__(self, num_envs: int, task: EnvPoolTask, flat: bool) -> None:
         self.num_envs = num_envs
         self._task = task
         self._seen = Observations(task.observation_space, flat)
@@ -338,7 +320,6 @@ class EnvPoolEpisodes:
         self._pools: list[Any] = [None] * num_envs
 
     def restart(self, index: int, seed: int, out: Array) -> None:
-        """Start an episode in one environment from a seed, and write its observation to `out`."""
         if self._pools[index] is not None:
             self._pools[index].close()
         self._pools[index] = pool = self._task.make([seed], draws=True)
@@ -347,7 +328,6 @@ class EnvPoolEpisodes:
     def advance(
         self, indices: Sequence[int], actions: Sequence[Any], out: Array
     ) -> tuple[list[float], list[bool]]:
-        """Take one action in some environments; gives the reward of each and whether its episode ended."""
         rewards, ended = [], []
         for index, action in zip(indices, actions, strict=True):
             given = self._pools[index].step(self._task.as_batch([action]))
@@ -362,16 +342,9 @@ class EnvPoolEpisodes:
         return None if pool.render_mode is None else pool.render(env_ids=0)[0]
 
     def close(self) -> None:
-        """Release what the environments hold."""
         for pool in self._pools:
             if pool is not None:
                 pool.close()
-
-    def __enter__(self) -> EnvPoolEpisodes:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 class AleEnvs(PoolEnvs):

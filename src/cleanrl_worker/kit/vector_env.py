@@ -18,7 +18,7 @@ from cleanrl_worker.curriculum.schedule import Schedule
 from cleanrl_worker.curriculum.stage_envs import StageEnvs
 from cleanrl_worker.curriculum.stages import Curriculum
 from cleanrl_worker.kit.env_errors import LARGEST, NOTHING, Blame, Shape, fit_array
-from cleanrl_worker.kit.envs import Episode, Step
+from cleanrl_worker.kit.envs import Envs, Episode, EpisodeEnvs, Step
 from cleanrl_worker.kit.episode_tape import EpisodeTape, random_state
 from cleanrl_worker.kit.making import EnvMaker
 from cleanrl_worker.kit.observations import array_observations
@@ -51,7 +51,7 @@ class Score(gymnasium.Wrapper[Any, Any, Any, Any]):
         return result
 
 
-class VectorEnv:
+class VectorEnv(Envs, EpisodeEnvs):
     """Python environments in one process, without the copies and dictionaries of a general vector.
 
     Observations are arrays of `observation_space`, whatever the environments show. With a curriculum an
@@ -98,8 +98,6 @@ class VectorEnv:
         if not keeps_bytes:
             self._zeros = np.zeros(len(envs) * math.prod(self._shape), dtype=np.float32)
         self.action_space: Any = envs[0].action_space
-        self.went_on: list[int] = []
-        """Where the latest `advance` began a learner's episode within a game, as after a lost life."""
         self._returns = [0.0] * len(envs)
         self._lengths = [0] * len(envs)
         self._tapes = [EpisodeTape() for _ in envs]
@@ -117,7 +115,6 @@ class VectorEnv:
         return peeled, limit, None
 
     def reset(self, seed: int, out: NDArray[Any]) -> None:
-        """Start all environments, each with a seed of its own, and write the observations to `out`."""
         self._seed = seed
         for index in range(self.num_envs):
             if self._curriculum is not None:
@@ -126,12 +123,10 @@ class VectorEnv:
             self.restart(index, seed + index, out)
 
     def restart(self, index: int, seed: int, out: NDArray[Any]) -> None:
-        """Start an episode in one environment from a seed, and write its observation to `out`."""
         out[index] = self._reset(index, seed)
         self._returns[index], self._lengths[index] = 0.0, 0
 
     def step(self, actions: list[Any], out: NDArray[Any]) -> Step:
-        """Take one action in each environment and write the next observations to `out`."""
         for index in self._all:
             self._tapes[index].actions.append(actions[index])
         rewards, terminated, truncated = self._take_steps(self._all, actions, out)
@@ -153,14 +148,10 @@ class VectorEnv:
     def advance(
         self, indices: Sequence[int], actions: Sequence[Any], out: NDArray[Any]
     ) -> tuple[list[float], list[bool]]:
-        """Take one action in some environments; gives the reward of each and whether its episode ended.
-
-        For episodes from seeds: one that has ended waits for `restart`, and no checkpoint can hold it.
-        Rewards and ends are the game's own, whatever wrappers make of them for a learner.
-        """
+        # No checkpoint can hold these episodes, so no tape has their actions.
         before = [self._returns[index] for index in indices]
         rewards, terminated, truncated = self._take_steps(indices, actions, out)
-        ended, self.went_on = [], []
+        ended, went_on = [], []
         latest = [0.0] * self.num_envs
         for at, index in enumerate(indices):
             if self._scores[index] is not None:
@@ -170,12 +161,13 @@ class VectorEnv:
             done = cut and self._game_over(index)
             if cut and not done:
                 out[index] = self._go_on(index)
-                self.went_on.append(index)
+                went_on.append(index)
             if done and self._taps is not None:
                 self._taps.episode_ended(index, self._returns[index])
             ended.append(done)
         if self._taps is not None:
             self._taps.after_step(latest, self._returns)
+        self.went_on = went_on
         return rewards, ended
 
     def _take_steps(
@@ -241,7 +233,6 @@ class VectorEnv:
         return Blame(spec.id if spec else type(self._envs[index].unwrapped).__name__, when, action)
 
     def render(self, index: int) -> Any:
-        """The picture of one environment, if it was made to draw any."""
         return self._envs[index].render()
 
     def _end_episode(self, index: int) -> Episode:
@@ -303,12 +294,10 @@ class VectorEnv:
 
     @property
     def stage(self) -> int | None:
-        """The stage that a curriculum is in, or has drawn last, counted from 1; None without a curriculum."""
         return None if self._curriculum is None else self._curriculum.index + 1
 
     @property
     def reached_stage(self) -> int | None:
-        """The stage that was reached, whose scores compare with no others; None where they take turns."""
         return None if self._curriculum is None or self._curriculum.in_turn else self.stage
 
     def state(self) -> State:
@@ -351,16 +340,9 @@ class VectorEnv:
                 self._swap(index, at)
 
     def close(self) -> None:
-        """Release what the environments hold."""
         kept = self._stage_envs.kept if self._stage_envs is not None else []
         for env in (*self._whole, *(other for other in kept if other not in self._whole)):
             env.close()
-
-    def __enter__(self) -> VectorEnv:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 def _peel(env: gymnasium.Env[Any, Any]) -> tuple[gymnasium.Env[Any, Any], float]:
