@@ -146,6 +146,7 @@ def test_taking_over_from_another_file_system_copies(tmp_path: Path) -> None:
 
 
 WRITES_WITHOUT_END = """
+import contextlib
 import itertools
 from pathlib import Path
 import numpy as np
@@ -159,7 +160,7 @@ replay.CHUNK = 500
 args = CommonArgs()
 checkpoints, buffer = Checkpoints("ppo", args), replay.ReplayBuffer(2000, (50,), (), seed=1)
 parts = {"loop": Held(weights=np.zeros(300_000)), "buffer": buffer}
-with RunWriter(args) as writer:
+with contextlib.closing(RunWriter(args)) as writer:
     for step in itertools.count(1):
         for _ in range(300):
             buffer.add(np.full(50, buffer.total), np.zeros(50), 0, 0.0, False)

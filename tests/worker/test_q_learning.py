@@ -16,7 +16,7 @@ from cleanrl_worker.accelerated.c51 import project
 from cleanrl_worker.agents.q_networks import DistributionalQNetwork, NormedQNetwork
 from cleanrl_worker.algorithms import c51, dqn, dqn_jax, pqn
 from cleanrl_worker.config.checkpoint_files import list_checkpoints
-from cleanrl_worker.kit.exploration import epsilon_greedy, linear_schedule
+from cleanrl_worker.kit.discrete_actions import epsilon_greedy, linear_schedule
 from cleanrl_worker.kit.rollout import gae
 from cleanrl_worker.kit.state import decode
 from cleanrl_worker.kit.torch_backend import RAdam

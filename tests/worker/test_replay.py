@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import re
 from collections.abc import Iterator
@@ -100,7 +101,7 @@ def test_the_last_two_checkpoints_and_the_best_stay_with_their_chunks(
     checkpoints = Checkpoints("dqn", args)
     parts = {"buffer": buffer}
     scores = {1: 5.0, 2: 5.0, 3: 7.0, 4: 6.0, 5: float("nan"), 6: 6.5, 7: 7.0}
-    with RunWriter(args) as writer:
+    with contextlib.closing(RunWriter(args)) as writer:
         written = []
         for step, score in scores.items():
             fill(buffer, 30)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from cleanrl_worker.accelerated.layer_norm import NormedStack
 from cleanrl_worker.accelerated.layers import Floats, Stack, is_plain_stack, on_cpu
 from cleanrl_worker.agents.q_networks import QNetwork
 
 
-class Network(Protocol):
-    """A network that has been written out in numpy."""
-
-    def forward(self, x: Floats) -> Floats: ...
-    def backward(self, grad: Floats) -> None: ...
-
-
-def write_gradient(network: Network, obs: Floats, actions: NDArray[np.int64], targets: Floats) -> Floats:
+def write_gradient(
+    network: Stack | NormedStack, obs: Floats, actions: NDArray[np.int64], targets: Floats
+) -> Floats:
     """Leave the gradient of the mean squared error to `targets`; gives that error and the mean value."""
     values = network.forward(obs)
     size, width = values.shape

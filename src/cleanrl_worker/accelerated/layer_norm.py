@@ -4,23 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
 from cleanrl_worker.accelerated.layers import Floats
-
-
-class Normed(Protocol):
-    """Linear, `LayerNorm` and relu."""
-
-    weight: Floats
-    bias: Floats
-    gain: Floats
-    shift: Floats
-    eps: float
 
 
 class FewRows:
@@ -30,7 +20,7 @@ class FewRows:
     weights beforehand saves some. A column of ones goes with the rows, so that products add the biases.
     """
 
-    def __init__(self, hidden: Sequence[Normed], weight: Floats, bias: Floats, rows: int) -> None:
+    def __init__(self, hidden: Sequence[NormedLayer], weight: Floats, bias: Floats, rows: int) -> None:
         self._inputs = np.ones((rows, hidden[0].weight.shape[1] + 1), np.float32)
         self._hidden = [_Ready(layer, rows) for layer in hidden]
         self._last = np.concatenate([weight.T, bias[None]])
@@ -62,7 +52,7 @@ class _Ready:
     of a row is then its standard deviation. After gain and shift that output is 1, for biases to come.
     """
 
-    def __init__(self, layer: Normed, rows: int) -> None:
+    def __init__(self, layer: NormedLayer, rows: int) -> None:
         width, size = layer.weight.shape
         root = math.sqrt(width)
         self.weight = np.zeros((size + 1, width + 1), np.float32)

@@ -22,8 +22,9 @@ class PQNKernel:
     @classmethod
     def for_network(cls, network: nn.Module) -> PQNKernel | None:
         """The kernel, if it fits the network."""
-        fits = isinstance(network, NormedQNetwork) and is_normed_stack(network.network) and on_cpu(network)
-        return cls(network) if fits else None
+        if not isinstance(network, NormedQNetwork) or not is_normed_stack(network.network):
+            return None
+        return cls(network) if on_cpu(network) else None
 
     def values(self, obs: Floats) -> Floats:
         return self._network.look(obs)

@@ -41,6 +41,9 @@ class MinigridCNN(nn.Module):
 class MinigridAgent(ActorCritic):
     """A policy over discrete actions and a value, on one `MinigridCNN`."""
 
+    actor: nn.Sequential
+    critic: nn.Sequential
+
     def __init__(self, num_actions: int | Sequence[int], shape: Sequence[int] = VIEW) -> None:
         super().__init__(num_actions)
         self.cnn = MinigridCNN(shape)

@@ -58,6 +58,9 @@ class MLPAgent(ActorCritic):
     Each has layers of its own, or both read one `trunk` when `shared_trunk` is set.
     """
 
+    actor: nn.Sequential
+    critic: nn.Sequential
+
     def __init__(
         self, obs_size: int, num_actions: int | Sequence[int], shared_trunk: bool = False, hidden: int = 64
     ) -> None:

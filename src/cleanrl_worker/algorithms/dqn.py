@@ -16,7 +16,7 @@ from cleanrl_worker.agents.q_networks import QNetwork
 from cleanrl_worker.evaluation.policies import GreedyPolicy
 from cleanrl_worker.kit.accelerate import Forward, Gradient
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
-from cleanrl_worker.kit.exploration import epsilon_greedy, linear_schedule
+from cleanrl_worker.kit.discrete_actions import epsilon_greedy, linear_schedule
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.replay import Replay, Sample
 from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm

@@ -16,7 +16,7 @@ from flax import linen as nn
 
 from cleanrl_worker.evaluation.jax_policies import GreedyPolicy
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
-from cleanrl_worker.kit.exploration import epsilon_greedy, linear_schedule
+from cleanrl_worker.kit.discrete_actions import epsilon_greedy, linear_schedule
 from cleanrl_worker.kit.jax_backend import Target, Tree, load_tree
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.replay import Replay, Sample

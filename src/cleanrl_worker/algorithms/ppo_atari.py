@@ -157,7 +157,6 @@ def train(run: Run[Args]) -> None:
             returns=(advantages + values[:-1]).reshape(-1),
             values=values[:-1].reshape(-1),
         )
-        losses: dict[str, float] = {}
         for _ in range(args.update_epochs):
             logged = []
             for rows in run.minibatches(len(batch.obs), args.num_minibatches):

@@ -173,7 +173,6 @@ def train(run: Run[Args]) -> None:
             returns=advantages + values[:-1],
             values=values[:-1],
         )
-        losses: dict[str, float] = {}
         for _ in range(args.update_epochs):
             logged = []
             # An environment's steps stay together and in order: memory goes from each to the next.

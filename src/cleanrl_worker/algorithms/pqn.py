@@ -17,7 +17,7 @@ from cleanrl_worker.agents.q_networks import NormedQNetwork
 from cleanrl_worker.evaluation.policies import GreedyPolicy
 from cleanrl_worker.kit.accelerate import Forward, Gradient, take
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, PositiveInt
-from cleanrl_worker.kit.exploration import epsilon_greedy, linear_schedule
+from cleanrl_worker.kit.discrete_actions import epsilon_greedy, linear_schedule
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.rollout import Rollout, flat, gae
 from cleanrl_worker.kit.run import Run, run_algorithm

@@ -25,11 +25,10 @@ from cleanrl_worker.evaluation.episodes import EPISODE_CAP, FIRST_SEED, EpisodeF
 from cleanrl_worker.evaluation.models import SavedModel, open_model
 from cleanrl_worker.evaluation.record import EvalRecord
 from cleanrl_worker.kit.args import SEEDS, Bounds
-from cleanrl_worker.kit.backend import open_backend
+from cleanrl_worker.kit.backend import find_backend
 from cleanrl_worker.kit.envs import EpisodeEnvs
 from cleanrl_worker.kit.parsing import parse_args
-from cleanrl_worker.kit.script import run_script
-from cleanrl_worker.kit.stopping import StopSignals
+from cleanrl_worker.kit.stopping import StopSignals, run_script
 from cleanrl_worker.kit.video import warn
 from cleanrl_worker.portable import probe
 from cleanrl_worker.portable.fastlane.drawing import choose_drawing
@@ -211,7 +210,7 @@ def evaluate_policy(args: Args, stop: StopSignals) -> None:
     path = take_policy(named) if RUN_VARIABLE in os.environ else named
     model = replace(open_model(path, args.algo, args.env_id, args.env_kwargs), name=str(named))
     settings = settings_of(args, model)
-    open_backend(model.spec.backend, settings.first_seed)
+    find_backend(model.spec.backend)(settings.first_seed)
     run_batched_evaluation(model, settings, Path(), stop.check, _print_batch)
 
 

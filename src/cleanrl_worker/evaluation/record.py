@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanrl_worker.evaluation.episodes import PlayedEpisode
-from cleanrl_worker.kit.disk_space import PatientEvents, write_patiently
+from cleanrl_worker.kit.writer import PatientEvents, write_patiently
 from mosaic.analytics.eval_summary import MOST_BATCHES, EvalScores, EvalSummary, read_eval_summary
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import MosaicError, StorageError

@@ -13,7 +13,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import numpy as np
 import torch
@@ -126,7 +126,7 @@ class Gradient(Generic[BatchT]):
     def _move(self, batch: BatchT, scale: float, own: np.random.Generator) -> BatchT:
         if not scale:
             return batch
-        columns = dict(zip(_fields(batch), batch, strict=True))
+        columns: dict[str, NDArray[Any]] = cast(Any, batch)._asdict()
         for name in self._moved:
             column = columns[name]
             if not np.isin(column, (0.0, 1.0)).all():
@@ -222,8 +222,3 @@ def _gradient(parameter: Tensor) -> Floats:
     assert parameter.grad is not None
     found: Floats = parameter.grad.numpy().copy()
     return found
-
-
-def _fields(batch: Any) -> tuple[str, ...]:
-    fields: tuple[str, ...] = batch._fields
-    return fields

@@ -6,6 +6,7 @@ import contextlib
 import importlib
 import os
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,12 @@ THREADS_VARIABLE = "OMP_NUM_THREADS"
 _MODULES = {"torch": "cleanrl_worker.kit.torch_backend", "jax": "cleanrl_worker.kit.jax_backend"}
 
 
-class Backend:
+class Backend(ABC):
     """Python's and numpy's random numbers; what a library has of its own is added by its backend."""
 
     device: Any = "cpu"
+    file_kind: str
+    """Whose files models are, as part of a sentence."""
 
     def __init__(self, seed: int, deterministic: bool = True, cuda: bool = False) -> None:
         """Seed everything that draws random numbers, and fix the number of threads, on which sums depend."""
@@ -49,19 +52,36 @@ class Backend:
         drawn: NDArray[np.uint32] = np.random.randint(0, 2**32, 2, np.uint32)
         return drawn
 
+    @abstractmethod
     def encode_model(self, content: Any) -> bytes:
         """The bytes of a model file."""
-        raise NotImplementedError
+
+    @staticmethod
+    @abstractmethod
+    def decode_model(data: bytes) -> Any:
+        """The content of such bytes, without running any code that may be in them."""
 
     @staticmethod
     def limit_threads(count: int) -> None:
         """Use so many CPU threads from here on."""
         threadpool_limits(count)
 
-    @staticmethod
-    def read_model(path: Path) -> Any:
-        """The content of a model file, without running any code that may be in it."""
-        raise NotImplementedError
+    @classmethod
+    def read_model(cls, path: Path) -> Any:
+        """The content of a model file; a MosaicError says why it cannot be read."""
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError as error:
+            raise NotFoundError(f"There is no model file {path}.") from error
+        except OSError as error:
+            raise StorageError(f"The model file {path} cannot be read: {error.strerror}.") from error
+        try:
+            return cls.decode_model(data)
+        except Exception as error:
+            # No library has one error for a file that is broken, foreign, or holds code.
+            raise UserError(
+                f"{path} is not a {cls.file_kind} file of plain weights, so it cannot be loaded."
+            ) from error
 
     @staticmethod
     def decode_weights(content: Any) -> Any:
@@ -82,13 +102,7 @@ class Backend:
     def state(self) -> State:
         version, words, gauss = random.getstate()
         name, keys, position, has_gauss, cached = np.random.get_state(legacy=True)
-        held = {
-            "name": name,
-            "keys": keys,
-            "position": position,
-            "has_gauss": has_gauss,
-            "cached": cached,
-        }
+        held = {"name": name, "keys": keys, "position": position, "has_gauss": has_gauss, "cached": cached}
         python = {"version": version, "words": np.array(words, dtype=np.uint64), "gauss": gauss}
         return {"python": python, "numpy": held}
 
@@ -98,25 +112,10 @@ class Backend:
         np.random.set_state((held["name"], held["keys"], held["position"], held["has_gauss"], held["cached"]))
 
 
-def open_backend(name: str, seed: int, deterministic: bool = True, cuda: bool = False) -> Backend:
-    """The backend of an algorithm, seeded."""
-    return find_backend(name)(seed, deterministic, cuda)
-
-
 def find_backend(name: str) -> type[Backend]:
     """The backend of that name, which imports its library."""
     backend: type[Backend] = importlib.import_module(_MODULES[name]).BACKEND
     return backend
-
-
-def read_model_file(path: Path) -> bytes:
-    """The bytes of a model file; a MosaicError says why they cannot be read."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise NotFoundError(f"There is no model file {path}.") from error
-    except OSError as error:
-        raise StorageError(f"The model file {path} cannot be read: {error.strerror}.") from error
 
 
 def thread_count() -> int:

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 Floats = NDArray[np.float32]
 
@@ -22,17 +21,11 @@ class BoxActions:
         self.low: Floats = np.asarray(space.low, dtype=np.float32).reshape(-1)
         self.high: Floats = np.asarray(space.high, dtype=np.float32).reshape(-1)
         self.size = len(self.low)
-        self.scale: Floats = (self.high - self.low) / 2.0
-
-    @property
-    def shape(self) -> tuple[int, ...]:
+        self.shape = (self.size,)
         """The shape of one action in a replay buffer."""
-        return (self.size,)
-
-    @property
-    def bounds(self) -> tuple[Tensor, Tensor]:
+        self.scale: Floats = (self.high - self.low) / 2.0
+        self.bounds = torch.from_numpy(self.low), torch.from_numpy(self.high)
         """The lowest and the highest action."""
-        return torch.from_numpy(self.low), torch.from_numpy(self.high)
 
     def random(self, count: int) -> Floats:
         """Actions drawn evenly between the bounds."""

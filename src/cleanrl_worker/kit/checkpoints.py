@@ -21,10 +21,9 @@ from cleanrl_worker.config.checkpoint_files import (
 from cleanrl_worker.config.registry import AlgorithmFile
 from cleanrl_worker.config.resuming import check_budget, explain_values, refuse_changes
 from cleanrl_worker.kit.args import CommonArgs
-from cleanrl_worker.kit.disk_space import write_patiently
 from cleanrl_worker.kit.spec import Misfit
 from cleanrl_worker.kit.state import Chunked, State, Stateful, decode, encode
-from cleanrl_worker.kit.writer import Earlier, RunWriter
+from cleanrl_worker.kit.writer import Earlier, RunWriter, write_patiently
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import MosaicError, StorageError, UserError
 
@@ -63,11 +62,6 @@ class Checkpoints:
             origin = read_origin(take_over(origin, self._folder))
         print(explain_values(origin, self._algo, args, self._args.total_timesteps), file=sys.stderr)
         return origin
-
-    @property
-    def goes_on(self) -> bool:
-        """Whether this run goes on from a full checkpoint."""
-        return self._saved is not None
 
     @property
     def earlier(self) -> Earlier | None:

@@ -129,13 +129,14 @@ class AtariOptions:
 
     stack: int = 4
     """How many frames an observation has."""
-    frame_skip: int = 4
-    size: int = 84
-    noop_max: int = 30
-    """How many steps at most a game is left alone at its start."""
     episodic_life: bool = True
     """Let each lost life end an episode for the learner."""
     clip_rewards: bool = True
     """Let the learner see the sign of a reward only."""
+    frame_skip: int = 4
+    size: int = 84
+    """The height and width of the pictures that a network sees."""
+    noop_max: int = 30
+    """How many steps at most a game is left alone at its start."""
     sticky: float = 0.0
     """How likely the game takes the last action again instead of the next one."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import jax
@@ -11,10 +10,9 @@ import numpy as np
 import optax
 from flax import serialization, traverse_util
 
-from cleanrl_worker.kit.backend import Backend, read_model_file
+from cleanrl_worker.kit.backend import Backend
 from cleanrl_worker.kit.spec import Misfit, compare_weights
 from cleanrl_worker.kit.state import State
-from mosaic.contract.errors import MosaicError, UserError
 
 TreeT = TypeVar("TreeT")
 
@@ -25,6 +23,8 @@ class JaxBackend(Backend):
     JAX takes up flags and the number of threads with the first thing that it computes: a module must not
     compute anything when it is imported.
     """
+
+    file_kind = "Flax"
 
     def __init__(self, seed: int, deterministic: bool = True, cuda: bool = False) -> None:
         super().__init__(seed, deterministic, cuda)
@@ -48,14 +48,8 @@ class JaxBackend(Backend):
         _add_flag(f"--xla_cpu_multi_thread_eigen={'true' if count > 1 else 'false'}")
 
     @staticmethod
-    def read_model(path: Path) -> Any:
-        try:
-            return serialization.msgpack_restore(read_model_file(path))
-        except MosaicError:
-            raise
-        except Exception as error:
-            # There is no one error for a file that is broken or foreign.
-            raise UserError(f"{path} is not a Flax file of plain weights, so it cannot be loaded.") from error
+    def decode_model(data: bytes) -> Any:
+        return serialization.msgpack_restore(data)
 
 
 BACKEND = JaxBackend

@@ -7,6 +7,7 @@ went well.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import gymnasium
@@ -22,7 +23,7 @@ _DIM, _BRIGHT = 96, 255
 Frame = NDArray[np.uint8]
 
 
-class PixelTask(gymnasium.Env[Frame, Any]):
+class PixelTask(gymnasium.Env[Frame, Any], ABC):
     """What the tasks share: a grey picture of `SIZE` × `SIZE`, and the same picture for people."""
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 10}  # noqa: RUF012
@@ -44,8 +45,9 @@ class PixelTask(gymnasium.Env[Frame, Any]):
             return None
         return self._look().repeat(_ZOOM, axis=0).repeat(_ZOOM, axis=1).repeat(3, axis=2)
 
+    @abstractmethod
     def _look(self) -> Frame:
-        raise NotImplementedError
+        """What is seen now."""
 
 
 class Catch(PixelTask):

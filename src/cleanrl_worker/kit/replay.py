@@ -278,7 +278,7 @@ class Replay:
         if kind is FrameBuffer:
             warn(check_replay(capacity, shape))
         self._buffer = kind(capacity, shape, action_shape, args.seed, envs.obs_dtype, action_dtype)
-        self.sample = self._buffer.sample
+        self.sample, self.store, self.fetch = self._buffer.sample, self._buffer.store, self._buffer.fetch
         if run.is_new:
             envs.reset(args.seed, out=self.obs)
 
@@ -302,12 +302,6 @@ class Replay:
         self.obs[:] = state["obs"]
         for index, obs in self._run.envs.begun.items():
             self.obs[index] = obs
-
-    def store(self, folder: Path) -> None:
-        self._buffer.store(folder)
-
-    def fetch(self, folder: Path, state: State) -> None:
-        self._buffer.fetch(folder, state)
 
 
 def _chunk_name(number: int) -> str:

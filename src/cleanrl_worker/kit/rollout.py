@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from cleanrl_worker.kit.normalise import Normaliser
 from cleanrl_worker.kit.state import State
 
 if TYPE_CHECKING:
@@ -15,14 +16,6 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
-
-
-class ObservationFilter(Protocol):
-    """Changes observations and rewards on their way to the learner."""
-
-    def observe(self, obs: Array, out: Array) -> None: ...
-    def peek(self, obs: Array) -> Array: ...
-    def scale(self, rewards: Floats, dones: Floats) -> Floats: ...
 
 
 class Rollout:
@@ -36,13 +29,13 @@ class Rollout:
         self,
         run: Run[Any],
         num_steps: int,
-        filter: ObservationFilter | None = None,
+        normaliser: Normaliser | None = None,
         initial_memory: Floats | None = None,
     ) -> None:
         """`initial_memory` is what a policy with memory begins episodes with, a row for each environment."""
         envs = run.envs
         self._run = run
-        self._filter = filter
+        self._normaliser = normaliser
         self._shape = envs.observation_space.shape
         self._obs: Array = np.zeros((num_steps + 1, envs.num_envs, *self._shape), envs.obs_dtype)
         self._raw: Array = np.zeros_like(self._obs[0])
@@ -66,10 +59,10 @@ class Rollout:
         self.final_memory: list[Floats] = []
         """The memory at each of `final_obs`."""
         if run.is_new:
-            first = self._raw if filter else self._obs[0]
+            first = self._raw if normaliser else self._obs[0]
             envs.reset(run.args.seed, out=first)
-            if filter is not None:
-                filter.observe(first, out=self._obs[0])
+            if normaliser is not None:
+                normaliser.observe(first, out=self._obs[0])
 
     def collect(self, update: Update) -> Iterator[Array]:
         """The observations of each step of an update; `step` must be called once for each of them."""
@@ -79,8 +72,8 @@ class Rollout:
         self._dones[:], self._starts[1:] = 0.0, 0.0
         for self._t in range(update.steps):
             yield self._obs[self._t]
-        if self._filter is not None:
-            self._rewards[: self.steps] = self._filter.scale(self.rewards, self.dones)
+        if self._normaliser is not None:
+            self._rewards[: self.steps] = self._normaliser.scale(self.rewards, self.dones)
         self._run.learning()
 
     def step(self, actions: Any, /, **columns: Any) -> None:
@@ -92,19 +85,19 @@ class Rollout:
                     (len(self._rewards), *np.shape(values)), np.asarray(values).dtype
                 )
             self._columns[name][t] = values
-        raw = obs[t + 1] if self._filter is None else self._raw
+        raw = obs[t + 1] if self._normaliser is None else self._raw
         step = self._run.step(actions, raw)
         self._rewards[t] = step.rewards
         for index, last in step.final_obs.items():
             self._dones[t, index] = self._starts[t + 1, index] = 1.0
             if not step.terminated[index]:
                 seen = last.astype(obs.dtype)
-                self.final_obs.append((t, index, self._filter.peek(seen) if self._filter else seen))
+                self.final_obs.append((t, index, self._normaliser.peek(seen) if self._normaliser else seen))
                 self.final_memory.append(self.memory[index].copy())
             if self._initial_memory is not None:
                 self.memory[index] = self._initial_memory[index]
-        if self._filter is not None:
-            self._filter.observe(raw, out=obs[t + 1])
+        if self._normaliser is not None:
+            self._normaliser.observe(raw, out=obs[t + 1])
 
     @property
     def obs(self) -> Array:
@@ -143,7 +136,7 @@ class Rollout:
         if self._initial_memory is not None:
             self.memory[:] = state["memory"]
         for index, obs in self._run.envs.begun.items():
-            self._obs[0][index] = self._filter.peek(obs) if self._filter else obs
+            self._obs[0][index] = self._normaliser.peek(obs) if self._normaliser else obs
             self._starts[0][index] = 1.0
             if self._initial_memory is not None:
                 self.memory[index] = self._initial_memory[index]

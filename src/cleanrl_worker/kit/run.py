@@ -15,15 +15,14 @@ from numpy.typing import NDArray
 from cleanrl_worker.config.checkpoint_files import PolicyCard
 from cleanrl_worker.evaluation.episodes import Evaluator
 from cleanrl_worker.kit.args import CommonArgs
-from cleanrl_worker.kit.backend import Backend, open_backend
+from cleanrl_worker.kit.backend import Backend, find_backend
 from cleanrl_worker.kit.checkpoints import Checkpoints
 from cleanrl_worker.kit.envs import Envs, Step
 from cleanrl_worker.kit.open_envs import open_envs
 from cleanrl_worker.kit.parsing import make_args, parse_args
-from cleanrl_worker.kit.script import run_script
 from cleanrl_worker.kit.spec import AlgorithmSpec, Misfit, fill_model, split_model
 from cleanrl_worker.kit.state import Held, Stateful
-from cleanrl_worker.kit.stopping import Stopped, StopSignals
+from cleanrl_worker.kit.stopping import Stopped, StopSignals, run_script
 from cleanrl_worker.kit.timing import Stopwatch
 from cleanrl_worker.kit.video import warn
 from cleanrl_worker.kit.writer import RunWriter
@@ -81,7 +80,7 @@ class Run(Generic[ArgsT]):
         self.envs = envs
         self.backend = backend
         self.device = backend.device
-        self.is_new = not checkpoints.goes_on
+        self.is_new = checkpoints.earlier is None
         self._checkpoints = checkpoints
         self._writer = writer
         self._evaluator = evaluator
@@ -331,11 +330,11 @@ def open_run(spec: AlgorithmSpec, args: Any, stop: StopSignals) -> Iterator[Run[
     if warning := warn_together(vars(args)):
         warn(warning)
     args.env_id = gymnasium_id(args.env_id, choose_backend(args.env_backend, spec.env_backend))
-    backend = open_backend(spec.backend, args.seed, args.torch_deterministic, args.cuda)
+    backend = find_backend(spec.backend)(args.seed, args.torch_deterministic, args.cuda)
     checkpoints = Checkpoints(spec.name, args, spec.file)
     with contextlib.ExitStack() as opened:
         envs = opened.enter_context(open_envs(spec, args))
-        writer = opened.enter_context(RunWriter(args, checkpoints.earlier))
+        writer = opened.enter_context(contextlib.closing(RunWriter(args, checkpoints.earlier)))
         evaluator = opened.enter_context(contextlib.closing(Evaluator(args, backend, stop)))
         yield Run(spec, args, backend, envs, checkpoints, writer, evaluator, stop)
 

@@ -1,11 +1,17 @@
-"""Ending a run between two steps when the process is asked to stop."""
+"""The frame around an algorithm: arguments in, exit code out, and an end between two steps when asked to."""
 
 from __future__ import annotations
 
 import signal
+import sys
 import threading
-from types import FrameType, TracebackType
-from typing import Any
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, TypeVar
+
+from mosaic.contract.errors import MosaicError
+
+ArgsT = TypeVar("ArgsT")
 
 asked = False
 """Whether this process was asked to stop: for those who wait for something else, until its very end."""
@@ -34,9 +40,7 @@ class StopSignals:
                 self._previous[signum] = signal.signal(signum, self._note)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc: object) -> None:
         for signum, handler in self._previous.items():
             signal.signal(signum, handler)
 
@@ -57,3 +61,18 @@ class StopSignals:
         if signum == signal.SIGINT:
             # A second Ctrl-C ends a step that hangs.
             signal.signal(signum, signal.default_int_handler)
+
+
+def run_script(read: Callable[[], ArgsT], train: Callable[[ArgsT, StopSignals], None]) -> int:
+    """Train with the arguments that `read` gives, and return the exit code: 0, 2 for a wrong argument, 143
+    after SIGTERM."""
+    try:
+        args = read()
+        with StopSignals() as stop:
+            train(args, stop)
+    except Stopped as stopped:
+        return stopped.exit_code
+    except MosaicError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0

@@ -8,7 +8,6 @@ import ctypes
 import io
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -16,10 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from cleanrl_worker.kit.backend import Backend, read_model_file
+from cleanrl_worker.kit.backend import Backend
 from cleanrl_worker.kit.spec import Misfit, compare_weights
 from cleanrl_worker.kit.state import State, Stateful
-from mosaic.contract.errors import MosaicError, UserError
 
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 BETA_1 = 0.9
@@ -31,6 +29,8 @@ _LARGEST_BLOCK, _MOST_KEPT = 2**26, 2**29
 
 class TorchBackend(Backend):
     """Torch's random numbers, modules by their parameters' names, and model files that torch reads."""
+
+    file_kind = "PyTorch"
 
     def __init__(self, seed: int, deterministic: bool = True, cuda: bool = False) -> None:
         super().__init__(seed, deterministic, cuda)
@@ -56,16 +56,8 @@ class TorchBackend(Backend):
         torch.set_num_threads(count)
 
     @staticmethod
-    def read_model(path: Path) -> Any:
-        try:
-            return torch.load(io.BytesIO(read_model_file(path)), map_location="cpu", weights_only=True)
-        except MosaicError:
-            raise
-        except Exception as error:
-            # Torch has no one error for a file that is broken, foreign, or holds code.
-            raise UserError(
-                f"{path} is not a PyTorch file of plain weights, so it cannot be loaded."
-            ) from error
+    def decode_model(data: bytes) -> Any:
+        return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
 
     @staticmethod
     def decode_weights(content: Any) -> Any:
@@ -227,7 +219,7 @@ def rectification(step: float) -> float:
     return math.sqrt(now / later * (1.0 - decayed))
 
 
-class Target(Generic[ModuleT]):
+class Target(ModuleState, Generic[ModuleT]):
     """A copy of a network that follows it slowly; its parameters are views of one flat tensor too."""
 
     def __init__(self, net: ModuleT, optimizer: Adam) -> None:
@@ -235,17 +227,11 @@ class Target(Generic[ModuleT]):
         self.weights = optimizer.weights.clone()
         self._followed = optimizer.weights
         share_memory(self.net, self.weights)
-        self._state = ModuleState(self.net)
+        super().__init__(self.net)
 
     def follow(self, tau: float) -> None:
         """Go the share `tau` of the way to the network."""
         self.weights.lerp_(self._followed, tau)
-
-    def state(self) -> State:
-        return self._state.state()
-
-    def load(self, state: State) -> None:
-        self._state.load(state)
 
 
 class Layout:

@@ -1,23 +1,104 @@
-"""The results folder of a run: curves while it trains, weights when it ends."""
+"""The results folder of a run: curves while it trains, weights when it ends.
+
+Writing waits for space when the disk is full, so that a run goes on where it stood.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import importlib
+import os
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from cleanrl_worker.config.checkpoint_files import MODEL_SUFFIX, PolicyCard
 from cleanrl_worker.curriculum.stages import StageNote
+from cleanrl_worker.kit import stopping
 from cleanrl_worker.kit.args import CommonArgs
-from cleanrl_worker.kit.disk_space import PatientEvents, write_patiently
 from cleanrl_worker.kit.envs import Episode
 from cleanrl_worker.kit.state import State
-from cleanrl_worker.kit.tracking import WandbRun
-from mosaic.contract.atomic import write_atomic
-from mosaic.contract.errors import StorageError
+from mosaic.analytics.event_files import EventWriter
+from mosaic.contract.atomic import insist, is_full, write_atomic
+from mosaic.contract.errors import StorageError, UserError
+from mosaic.contract.phases import set_waiting
+
+RUN_DIR_VARIABLE = "CLEANRL_RUN_DIR"
+# These count episodes, not steps; beside the steps of all others they would turn the run's own count back.
+EPISODE_TAGS = frozenset({"eval/episodic_return"})
+
+Result = TypeVar("Result")
+
+
+def write_patiently(write: Callable[[], Result], again: Callable[[], Result] | None = None) -> Result:
+    """Do `write`; while the disk is full, wait and do it again, until the process is asked to stop.
+
+    The supervisor sees that from outside, and tells.
+    """
+    told = False
+
+    def may_wait(error: OSError) -> bool:
+        nonlocal told
+        if not is_full(error):
+            return False
+        if not told:
+            _tell(True)
+            told = True
+        return not stopping.asked
+
+    try:
+        return insist(write, may_wait, again)
+    finally:
+        if told:
+            _tell(False)
+
+
+def _tell(waits: bool) -> None:
+    if RUN_DIR_VARIABLE in os.environ:
+        set_waiting(Path(os.environ[RUN_DIR_VARIABLE]), waits)
+
+
+class PatientEvents(EventWriter):
+    """An event file that waits for space."""
+
+    def flush(self) -> None:
+        """Hands everything recorded so far to the operating system."""
+        write_patiently(super().flush)
+
+
+class WandbRun:
+    """A run in a Weights & Biases project, continued when `WANDB_RUN_ID` names one that exists."""
+
+    def __init__(self, args: CommonArgs) -> None:
+        try:
+            wandb = importlib.import_module("wandb")
+        except ImportError as error:
+            raise UserError(
+                "--track needs wandb, which is not installed; run `./mosaic extras install wandb`."
+            ) from error
+        self._run = wandb.init(
+            project=args.wandb_project_name,
+            entity=args.wandb_entity,
+            config=dataclasses.asdict(args),
+            # What is said here overrules W&B's own variable, by which a run names itself.
+            name=os.environ.get("WANDB_NAME") or f"{args.env_id}__{args.exp_name}__{args.seed}",
+            resume="allow",
+            save_code=False,
+        )
+        self._run.define_metric("*", step_metric="global_step")
+        for tag in EPISODE_TAGS:
+            self._run.define_metric(tag, step_metric="episode")
+
+    def log(self, tag: str, value: float, step: int) -> None:
+        """Record one number of a curve."""
+        self._run.log({tag: value, "episode" if tag in EPISODE_TAGS else "global_step": step})
+
+    def close(self) -> None:
+        """Send what is left."""
+        self._run.finish()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,12 +213,6 @@ class RunWriter:
             self._events.close()
         if self._wandb:
             self._wandb.close()
-
-    def __enter__(self) -> RunWriter:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        self.close()
 
 
 def make_run_folder(args: CommonArgs) -> Path:

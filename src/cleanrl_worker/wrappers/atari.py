@@ -21,14 +21,11 @@ from mosaic.contract.extras import install_advice
 Env = gymnasium.Env[Any, Any]
 Frame = NDArray[np.uint8]
 
-SIZE = 84
-"""The height and width of the pictures that a network sees."""
-MOST_NOOPS = 30
-SKIP = 4
+SIZE, SKIP, MOST_NOOPS = AtariOptions.size, AtariOptions.frame_skip, AtariOptions.noop_max
 _NOOP, _FIRE, _OTHER = 0, 1, 2
 _GAME_DEFAULTS: Mapping[str, Any] = {
     "frameskip": 1,
-    "repeat_action_probability": 0.0,
+    "repeat_action_probability": AtariOptions.sticky,
     "obs_type": "grayscale",
 }
 
@@ -56,15 +53,7 @@ def wrap_atari(env: Env, args: AtariArgs, stack: int = 4) -> Env:
 
 def atari_options(args: AtariArgs, stack: int) -> AtariOptions:
     """What `wrap_atari` does to a game, for a backend that does it itself."""
-    return AtariOptions(
-        stack=stack,
-        frame_skip=SKIP,
-        size=SIZE,
-        noop_max=MOST_NOOPS,
-        episodic_life=args.episodic_life,
-        clip_rewards=args.clip_rewards,
-        sticky=_GAME_DEFAULTS["repeat_action_probability"],
-    )
+    return AtariOptions(stack, args.episodic_life, args.clip_rewards)
 
 
 class AtariGame(gymnasium.Wrapper[Any, Any, Any, Any]):
