@@ -61,9 +61,11 @@ class Cover(QStackedWidget):
             self._show_form(*forms[0], prefill)
             return
         menu = QMenu(self)
-        for form in forms:
-            action = menu.addAction(form[0].display_name)
-            action.triggered.connect(lambda _=False, form=form: self._show_form(*form, prefill))
+        for worker, kind in forms:
+            action = menu.addAction(worker.display_name)
+            action.triggered.connect(
+                lambda _=False, worker=worker, kind=kind: self._show_form(worker, kind, prefill)
+            )
         menu.popup(QCursor.pos())
 
     def _show_form(self, worker: WorkerCapabilities, kind: type[WorkerForm], prefill: dict[str, Any]) -> None:
