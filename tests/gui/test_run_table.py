@@ -130,7 +130,9 @@ def test_the_qt_model_and_the_selection_follow_every_change(qtbot: QtBot) -> Non
     assert view.chosen_ids() == []
 
 
-def test_the_table_has_the_filter_of_the_list_and_opens_a_run(driver: Driver) -> None:
+def test_the_table_has_the_filter_of_the_list_and_opens_a_run(
+    driver: Driver, monkeypatch: pytest.MonkeyPatch
+) -> None:
     window, table = driver.window, driver.window.table
     window._runs_changed([made_run(at, algo="dqn" if at % 2 else "ppo") for at in range(10)])
     window.panel.field.setText("algo=dqn")
@@ -146,8 +148,15 @@ def test_the_table_has_the_filter_of_the_list_and_opens_a_run(driver: Driver) ->
     assert table.remove.text() == "Remove 5 runs"
     QTest.mouseClick(table.remove, LEFT)
     assert table.confirm.isVisible()
-    QTest.mouseClick(table.confirm.keep, LEFT)
+    # What is chosen after the question is not what it was about.
+    done: list[tuple[str, list[str]]] = []
+    monkeypatch.setattr(
+        table._actions, "do", lambda name, run, runs: done.append((name, [one.run_id for one in runs]))
+    )
+    asked = table.view.chosen_ids()
     table.view.select([made_run(4).run_id])
+    QTest.mouseClick(table.confirm.go, LEFT)
+    assert [(name, set(ids)) for name, ids in done] == [("remove", set(asked))]
     table.view.setFocus()
     QTest.keyClick(table.view, Qt.Key.Key_Return)
     assert window.cover.currentWidget() is window.splitter

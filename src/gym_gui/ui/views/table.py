@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from PySide6.QtCore import QPoint, Qt, Signal
 from PySide6.QtGui import QResizeEvent
@@ -53,6 +53,8 @@ class TableView(View):
         self.view = RunTableView(self.model)
         self.filtering = RunFilterBar(in_a_row=True)
         self.confirm, self.label_card = Confirm(), LabelCard()
+        self._asked: list[str] = []
+        """The runs that the question or the card is about."""
         self.info = label("", "dim")
         self.columns = Button("Columns")
         self.back = Button("List", "Ctrl+L")
@@ -88,8 +90,10 @@ class TableView(View):
         self.view.chosen_changed.connect(self._show_chosen)
         self.view.menu_wanted.connect(self._open_menu)
         self.model.dropped.connect(self._actions.reorder)
-        self.confirm.confirmed.connect(self._do)
-        self.label_card.saved.connect(lambda before, after: self._actions.label(self.chosen(), before, after))
+        self.confirm.confirmed.connect(lambda name: self._do(name, self._known(self._asked)))
+        self.label_card.saved.connect(
+            lambda before, after: self._actions.label(self._known(self._asked), before, after)
+        )
 
     def enter(self) -> None:
         """Show the runs as they are now."""
@@ -123,14 +127,18 @@ class TableView(View):
 
     def chosen(self) -> list[RunRecord]:
         """The runs of the chosen rows."""
-        found = map(self.context.runs.get, self.view.chosen_ids())
-        return [run for run in found if run is not None]
+        return self._known(self.view.chosen_ids())
+
+    def _known(self, run_ids: Iterable[str]) -> list[RunRecord]:
+        return [run for run in map(self.context.runs.get, run_ids) if run is not None]
 
     def ask(self, name: str) -> None:
         """Do something with the chosen runs, after a question where it cannot be undone."""
         runs = self.chosen()
         if not runs:
             return
+        # An answer is about the runs that were chosen when it was asked for.
+        self._asked = [run.run_id for run in runs]
         can = doable_with(runs)
         if name == "open":
             self.opened.emit(runs[0].run_id)
@@ -144,16 +152,15 @@ class TableView(View):
             count = can.cancels if name == "cancel" else can.removes
             self.confirm.ask(name, count, len(runs) - count, begun=count > can.waits)
         elif name == "pause" and can.pausing == "Resume":
-            self._do("go_on")
+            self._do("go_on", runs)
         else:
-            self._do(name)
+            self._do(name, runs)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self.back.set_compact(self.width() < _ROOMY)
 
-    def _do(self, name: str) -> None:
-        runs = self.chosen()
+    def _do(self, name: str, runs: list[RunRecord]) -> None:
         if runs:
             self._actions.do(name, runs[0], runs)
 
