@@ -25,6 +25,8 @@ def get_worker_metadata() -> WorkerCapabilities:
         worker_type="cleanrl",
         display_name="CleanRL Worker",
         cli_module="cleanrl_worker.cli",
+        provides_fast_analytics=True,
+        supports_policy_load=True,
         tracks_wandb=True,
         secrets=("wandb_api_key",),
         player_module="cleanrl_worker.evaluation.interactive",

@@ -6,6 +6,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from PySide6.QtCore import QModelIndex, Qt
 from PySide6.QtTest import QAbstractItemModelTester, QTest
 from pytestqt.qtbot import QtBot

@@ -50,6 +50,9 @@ class WorkerCapabilities:
     display_name: str
     cli_module: str
     """Run as `python -m <cli_module> --config …` by the daemon."""
+    requires_live_telemetry: bool = False
+    provides_fast_analytics: bool = False
+    supports_policy_load: bool = False
     tracks_wandb: bool = False
     """Whether `extras.track_wandb` in its config tracks a run with Weights & Biases."""
     secrets: tuple[str, ...] = ()

@@ -11,5 +11,6 @@ def get_worker_metadata() -> WorkerCapabilities:
         worker_type="tiny",
         display_name="Tiny Worker",
         cli_module="tiny_worker.cli",
+        requires_live_telemetry=True,
         catalog="tiny_worker.catalog:CATALOG",
     )
