@@ -63,10 +63,9 @@ class CommonArgs:
     env_kwargs: str = "{}"
     """a JSON object with keyword arguments for the environment"""
     env_backend: Literal["auto", "python", "envpool", "ale"] = "auto"
-    """what steps the environments: EnvPool's or ALE's compiled code is faster, above all for Atari and many
-    environments, but begins other episodes, so that returns compare but curves are not the same, and a
-    resumed run begins new ones; auto: Python, where results compare exactly, unless the algorithm is named
-    after another"""
+    """what steps the environments: the compiled code of EnvPool or ALE is faster, above all for Atari and
+    many environments, but its curves differ and a resumed run begins new episodes; auto is Python, where
+    results compare exactly, unless the algorithm is named after another"""
     curriculum: str = ""
     """other environments to train on: a JSON list of stages, an object with tasks, or a preset's name"""
     total_timesteps: PositiveInt = 500000

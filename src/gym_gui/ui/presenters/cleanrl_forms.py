@@ -26,7 +26,7 @@ SECTIONS = (
         ("vf_coef", "clip_vloss", "max_grad_norm", "norm_adv", "target_kl", "shared_trunk"),
     ),
     Group("Evaluation and checkpoints", ("eval_episodes", "eval_every", "checkpoint_every")),
-    Group("Computing", ("kernels", "torch_deterministic")),
+    Group("Computing", ("env_backend", "kernels", "torch_deterministic")),
 )
 FREE = ("save_model", "capture_video", "eval_episodes", "eval_every", "checkpoint_every")
 """Parameters that leave the training itself alone: a resumed run may have others."""
