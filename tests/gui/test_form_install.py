@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from gym_gui.context import Context
@@ -29,11 +30,13 @@ def context(var: Path, qapp: object) -> Iterator[Context]:
 
 
 @pytest.fixture
-def card(qtbot: QtBot) -> InstallCard:
-    made = InstallCard()
-    qtbot.addWidget(made)
+def card(qtbot: QtBot) -> Iterator[InstallCard]:
+    owner = QWidget()
+    qtbot.addWidget(owner)
+    made = InstallCard(owner)
+    owner.show()
     made.offer([Requirement("thing", "the test")])
-    return made
+    yield made
 
 
 def test_lines_are_streamed_and_the_end_is_told(qtbot: QtBot, card: InstallCard) -> None:

@@ -61,6 +61,8 @@ def form_context(var: Path, live: bool = False) -> Iterator[Context]:
 def open_form(qtbot: QtBot, context: Context, kind: type[F], prefill: dict[str, Any] | None = None) -> F:
     """A form that can be used."""
     form = kind(context, find_worker("cleanrl"), prefill or {})
+    # One that is closed before it is filled takes all its parts along.
+    assert form.install.window() is form
     qtbot.addWidget(form)
     form.resize(1180, 820)
     if not form.footer.submit.isEnabled():

@@ -67,7 +67,8 @@ class FormFrame(WorkerForm, Generic[P]):
         self._submitting = False
         self._waiting = label("Reading what is installed…", "dim", wraps=True)
         self._waiting.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.footer, self.side, self.install = FormFooter(), FormSide(context.notifications), InstallCard()
+        self.footer, self.side = FormFooter(), FormSide(context.notifications)
+        self.install = InstallCard(self)
         self.question = Confirm()
         self._left, self._middle = ScrollColumn(), ScrollColumn()
         self._stack = stacked(self._waiting, FormColumns(self._left, self._middle, self.side))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from PySide6.QtCore import QCoreApplication, QProcess, QProcessEnvironment, Signal
-from PySide6.QtWidgets import QPlainTextEdit, QProgressBar
+from PySide6.QtWidgets import QPlainTextEdit, QProgressBar, QWidget
 
 from gym_gui.models.form_choices import InstallProgress, Requirement, install_command
 from gym_gui.ui.widgets.basics import Button, Card, fill, label, named, restyle
@@ -23,8 +23,9 @@ class InstallCard(Card):
     ended = Signal(bool, str)
     """Whether the installation has succeeded, and how it ended in a sentence."""
 
-    def __init__(self) -> None:
-        super().__init__(role="raised")
+    def __init__(self, owner: QWidget) -> None:
+        """It goes with its owner, also where that is closed before it has laid out its parts."""
+        super().__init__(role="raised", over=owner)
         self._names: list[str] = []
         self._installing: list[str] = []
         self._progress = InstallProgress()

@@ -45,7 +45,7 @@ class LivePanel(QWidget):
         self.advice = label("", "dim", selectable=True, wraps=True)
         for text in (self.absent, self.advice):
             text.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.install = InstallCard()
+        self.install = InstallCard(self)
         self._stack = stacked(
             self.view, column_of(1, self.absent, self.advice, self.install, 1, margins=None)
         )
