@@ -32,6 +32,7 @@ _LARGEST = 2**63 - 1
 """The largest whole number that the database and the wire can hold."""
 _LARGEST_FILE = 64 * 2**20
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
+_NO_CHARACTER = re.compile("(?!)")
 _ANY_PROBLEM = re.compile("[\0\ud800-\udfff]")
 """The database cannot hold texts with either; files cannot hold halves."""
 
@@ -83,6 +84,13 @@ def take_json(text: str, what: str, most: int) -> Any:
 def check_plain(value: Any, what: str) -> None:
     """Refuse what is nested too deep, and text that neither a file nor the database can hold."""
     problem = _problem(value, _ANY_PROBLEM)
+    if problem is not None:
+        raise UserError(f"{what} {problem}.")
+
+
+def check_depth(value: Any, what: str) -> None:
+    """Refuse what is nested too deep, whatever its texts are."""
+    problem = _problem(value, _NO_CHARACTER)
     if problem is not None:
         raise UserError(f"{what} {problem}.")
 

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.contract.errors import UserError, closest, is_text
-from mosaic.contract.outside import check_plain, leaves
+from mosaic.contract.outside import check_depth, leaves
 
 _PREFIXED = re.compile(
     r"(?<![\w-])(?:sk-|hf_|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|npm_|pypi-|dckr_pat_|gsk_|r8_)([\w-]{16,})"
@@ -205,7 +205,7 @@ class _Lifting:
 
     def __init__(self, payload: Mapping[str, Any]) -> None:
         # The first that walks through a config: nothing behind this may run out of stack.
-        check_plain(payload, "The run config")
+        check_depth(payload, "The run config")
         self._declared = _names(payload.get("secrets"))
         self._plain = _names(payload.get("plain"))
         self._workers = _worker_names(payload)
