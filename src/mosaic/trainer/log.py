@@ -42,9 +42,16 @@ class _Plain(logging.Formatter):
         return plain(super().format(record))
 
 
+def _is_ours(record: logging.LogRecord) -> bool:
+    """Whether a record is about the daemon: gRPC shows a traceback for a caller who left during the answer."""
+    failed = record.exc_info[1] if record.exc_info else None
+    return type(failed).__name__ != "ExecuteBatchError"
+
+
 def set_up(path: Path) -> None:
     """Log to `path`, a few megabytes at most."""
     handler = RotatingFileHandler(path, maxBytes=4_000_000, backupCount=3)
+    handler.addFilter(_is_ours)
     handler.setFormatter(_Plain("%(asctime)s %(levelname)s %(message)s"))
     root = logging.getLogger()
     root.addHandler(handler)
