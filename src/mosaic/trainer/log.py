@@ -43,7 +43,7 @@ class _Plain(logging.Formatter):
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether a record is about the daemon: gRPC shows a traceback for a caller who left during the answer."""
+    """Whether a record is about the daemon: gRPC tells of a caller who left during the answer as well."""
     failed = record.exc_info[1] if record.exc_info else None
     return type(failed).__name__ != "ExecuteBatchError"
 
