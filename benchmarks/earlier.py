@@ -7,7 +7,7 @@ Old and new run at the same time on one core, each in a process of its own with 
 them take turns of milliseconds, so that whatever else the machine does hits both alike. `nine` are the rows
 of speed.py, which must not fall by more than 5 %: each is trained once to its end and once twice as far, and
 the second half counts, without start-up and evaluation. `grids` are whole trainings of ppo on grid worlds,
-beside 0942555. The page is written when all rows are measured; else the table is printed.
+beside 0942555. Rows that are not measured again stay as they are on the page.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from statistics import median
 from typing import Any
 
 from speed_rows import ROWS
-from tables import Table, write_tables
+from tables import Table, kept_rows, write_tables
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,10 @@ def main() -> int:
     comparison = COMPARISONS[options.what]
     chosen = [row for row in comparison.rows if not options.rows or row.name in options.rows]
     header = ("training", "steps", "old", "new", "old ÷ new", "each round", f"at least {comparison.wanted} ×")
-    table = Table(header, [measure(row, comparison, options) for row in chosen])
-    if len(chosen) < len(comparison.rows):
-        print("\n".join(table.lines()))
-        return 0
+    known = {row[0]: row for row in kept_rows(comparison.page, header)}
+    for row in chosen:
+        known[row.name] = measure(row, comparison, options)
+    table = Table(header, [known[row.name] for row in comparison.rows if row.name in known])
     commit = subprocess.check_output(["git", "-C", options.old, "rev-parse", "--short", "HEAD"], text=True)
     text = TEXT.format(
         what="of the second half of trainings" if comparison.steady else "of whole trainings",
