@@ -60,6 +60,11 @@ def move(board: Board, run: RunRecord, seq: int, status: str, **fields: Any) -> 
     board.apply(HistoryEntry(seq, run.run_id, status, **entry))
 
 
+def test_an_evaluation_that_tells_little_is_shown() -> None:
+    text = drawn(Board([record(status="EXEC", headline={"evaluation": {"batch": 3, "mean": 1.5}})]))
+    assert "3   mean 1.5 ± –   – to –" in text
+
+
 def test_a_waiting_run_says_why() -> None:
     text = drawn(Board([record(reason="waits for 2 more CPUs")]))
     assert "waiting for 2 more CPUs" in text

@@ -314,10 +314,9 @@ def _numbers(row: Row) -> RenderableType:
     if stage:
         rows.append(("stage", f"{words.stage(stage)}   {words.percent(stage.get('progress'))}"))
     if batch := head.get("evaluation"):
-        scores = f"mean {words.short(batch['mean'])} ± {words.short(batch['std'])}"
-        spread = f"{words.short(batch['min'])} to {words.short(batch['max'])}"
+        mean, std, least, most = (words.short(batch.get(name)) for name in ("mean", "std", "min", "max"))
         rows.append(("played", words.evaluation(head)))
-        rows.append(("batch", f"{words.whole(batch['batch'])}   {scores}   {spread}"))
+        rows.append(("batch", f"{words.whole(batch['batch'])}   mean {mean} ± {std}   {least} to {most}"))
     rows += words.progress(head)
     if elapsed is not None:
         rows.append(("time", f"{words.clock(elapsed)}{'   ' if shares else ''}{shares}"))
