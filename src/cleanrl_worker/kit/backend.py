@@ -90,7 +90,7 @@ class Backend(ABC):
 
     @staticmethod
     def unfilled() -> contextlib.AbstractContextManager[Any]:
-        """Networks that are made in here are given their weights in here: drawing others first is left out."""
+        """Networks that are made in here get their weights in here: drawing others first is left out."""
         return contextlib.nullcontext()
 
     @contextlib.contextmanager
