@@ -146,6 +146,23 @@ class GreedyPolicy(TorchPolicy):
         return PolicyOutput(values=values.amax(dim=1).numpy(), action_values=values.numpy())
 
 
+class NoisyPolicy(GreedyPolicy):
+    """Takes the action of the highest value by the mean weights; else by weights with noise."""
+
+    def __init__(
+        self, values: Network, noisy_values: Callable[[Tensor, torch.Generator], Tensor], action_space: Any
+    ) -> None:
+        """`noisy_values` draws its noise, for each observation another, from the generator."""
+        super().__init__(values, action_space, 0.0, images=True)
+        self._noisy_values = noisy_values
+
+    def _choose(self, obs: Tensor, deterministic: bool) -> list[Any]:
+        if deterministic:
+            return super()._choose(obs, deterministic)
+        choices = self._noisy_values(obs, self._generator).argmax(dim=1)
+        return self._actions.for_envs(choices.unsqueeze(1).numpy())
+
+
 class BoxPolicy(TorchPolicy):
     """Makes real numbers within bounds out of observations and noise; the best is without noise."""
 
