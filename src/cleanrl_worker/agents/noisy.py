@@ -27,7 +27,7 @@ class NoisyLinear(nn.Module):
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
-        self.sizes = (inputs, outputs)
+        self.sizes = [inputs, outputs]
         bound = 1.0 / math.sqrt(inputs)
         self.weight_mu = nn.Parameter(torch.empty(outputs, inputs).uniform_(-bound, bound))
         self.weight_sigma = nn.Parameter(torch.full((outputs, inputs), SPREAD * bound))
@@ -37,7 +37,7 @@ class NoisyLinear(nn.Module):
     def draw(self, rows: int, generator: torch.Generator | None = None) -> Noise:
         """Noise for as many observations, each with its own."""
         drawn = torch.randn(rows, sum(self.sizes), generator=generator, device=self.weight_mu.device)
-        inputs, outputs = (drawn.sign() * drawn.abs().sqrt()).split(self.sizes, dim=1)
+        inputs, outputs = torch.split(drawn.sign() * drawn.abs().sqrt(), self.sizes, dim=1)
         return inputs, outputs
 
     def forward(self, seen: Tensor, noise: Noise | None = None) -> Tensor:

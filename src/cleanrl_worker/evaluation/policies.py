@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from cleanrl_worker.agents.continuous import Actor, QNetwork
+from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.box_actions import BoxActions
 from cleanrl_worker.kit.discrete_actions import DiscreteActions, choice_slices
 from cleanrl_worker.kit.policy import Floats, Policy, PolicyOutput, Spaces
@@ -21,7 +22,7 @@ from cleanrl_worker.kit.spec import Misfit
 from cleanrl_worker.kit.torch_backend import load_weights
 
 Network = Callable[[Tensor], Tensor]
-ArgsT = TypeVar("ArgsT")
+ArgsT = TypeVar("ArgsT", bound=CommonArgs)
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 _IN_MODEL = ("n_atoms", "v_min", "v_max", "end_e")
 """The arguments in a model file that say how a distribution of returns is played."""
