@@ -2,8 +2,8 @@
 
 python benchmarks/coverage.py [--algos ppo …] [--tests FILE]
 
-The tests are those of tests/worker/test_algorithms.py; FILE is what an earlier `./mosaic test --junitxml=FILE`
-found of them. What was learned stands on the algorithm's page, and its speed in results/speed.md. Rows that
+The tests are those of tests/worker/test_algorithms.py; FILE is what `./mosaic test --junitxml=FILE` found of
+them. What was learned stands on the algorithm's page, and its speed in results/speed.md. Rows that
 are not chosen stay as they are.
 """
 
@@ -39,8 +39,8 @@ PAGE = PAGES.with_name("coverage.md")
 TEXT = """\
 # What each algorithm was seen to do
 
-Written by `python benchmarks/coverage.py`. The columns up to *plays* are tests with real runs of a few hundred
-steps through the daemon, in `tests/worker/test_algorithms.py`; every algorithm is put through all of them:
+Written by `python benchmarks/coverage.py`. The columns up to *plays* are tests with real runs of a few
+hundred steps through the daemon, in `tests/worker/test_algorithms.py`; every algorithm is put through all of them:
 
 - **trains**: it is started, shakes hands, trains, writes its curves and checkpoints, and ends as completed.
 - **live view**: a picture of its environments is seen meanwhile.

@@ -1,12 +1,11 @@
 """What holds for every algorithm: each is found by its file, and a new one adds no row here.
 
-Everything goes through a daemon, as a user's runs do. `benchmarks/coverage.py` makes docs/coverage.md of these
-tests: their names are known there.
+Everything goes through a daemon, as a user's runs do. `benchmarks/coverage.py` makes docs/coverage.md of
+these tests: their names are known there.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 from collections.abc import Iterator

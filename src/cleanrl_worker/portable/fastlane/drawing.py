@@ -60,8 +60,8 @@ _EGL_OWNERS = ("mujoco.egl", "dm_control._render.pyopengl.egl_renderer")
 def choose_drawing() -> None:
     """Have MuJoCo draw with EGL and SDL with nothing where there is no screen.
 
-    MuJoCo chooses when it is imported, and once; where EGL is not installed this would break that very import,
-    so there it keeps its own choice. SDL would look for a screen and complain.
+    MuJoCo chooses when it is imported, and once; where EGL is not installed this would break that very
+    import, so there it keeps its own choice. SDL would look for a screen and complain.
     """
     if any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
         return
