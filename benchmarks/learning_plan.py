@@ -116,6 +116,7 @@ PLAN = [
     Row("c51", "CartPole-v1", 500_000, (481.20, 20.53)),
     Row("c51", "Acrobot-v1", 500_000, (-87.70, 5.52)),
     Row("c51", "MountainCar-v0", 500_000, (-166.38, 27.94)),
+    Row("qr_dqn", "CartPole-v1", 200_000, least=400.0),
     Row("pqn", "CartPole-v1", 500_000, (495.13, 6.89)),
     Row("pqn", "Acrobot-v1", 500_000, (-95.63, 5.73)),
     Row("pqn", "MountainCar-v0", 500_000, (-200.00, 0.00)),

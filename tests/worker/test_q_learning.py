@@ -14,7 +14,7 @@ import torch
 
 from cleanrl_worker.accelerated.c51 import project
 from cleanrl_worker.agents.q_networks import DistributionalQNetwork, NormedQNetwork
-from cleanrl_worker.algorithms import c51, dqn, dqn_jax, pqn
+from cleanrl_worker.algorithms import c51, dqn, dqn_jax, pqn, qr_dqn
 from cleanrl_worker.config.checkpoint_files import list_checkpoints
 from cleanrl_worker.kit.discrete_actions import epsilon_greedy, linear_schedule
 from cleanrl_worker.kit.rollout import gae
@@ -68,6 +68,33 @@ def test_projection_shares_probability_between_neighbours() -> None:
     # 0.25 + 0.5 * 2 lies between 1 and 2; a terminal step is worth its reward; the rest is cut at the ends.
     expected = [[0, 0, 0, 0.75, 0.25], [0, 0, 0.5, 0.5, 0], [0, 0, 0, 0, 1], [1, 0, 0, 0, 0]]
     np.testing.assert_allclose(projected, np.array(expected), atol=1e-6)
+
+
+def test_the_quantile_huber_loss_is_that_of_the_paper() -> None:
+    generator = np.random.default_rng(3)
+    quantiles, targets = generator.normal(0, 2, (4, 3)), generator.normal(0, 2, (4, 5))
+    fractions, kappa = np.array([1 / 6, 3 / 6, 5 / 6]), 0.7
+
+    def expected(quantiles: Any) -> float:
+        total = 0.0
+        for own, others in zip(quantiles, targets, strict=True):
+            for quantile, fraction in zip(own, fractions, strict=True):
+                for error in others - quantile:
+                    size = abs(error)
+                    huber = 0.5 * error**2 if size <= kappa else kappa * (size - 0.5 * kappa)
+                    total += abs(fraction - (error < 0)) * huber / kappa
+        return total / (4 * 5)
+
+    tensor = torch.tensor(quantiles, requires_grad=True)
+    loss = qr_dqn.quantile_huber_loss(tensor, torch.tensor(targets), torch.tensor(fractions), kappa)
+    assert float(loss.detach()) == pytest.approx(expected(quantiles), rel=1e-9)
+    torch.autograd.backward(loss)
+    assert tensor.grad is not None
+    for place in np.ndindex(quantiles.shape):
+        step = np.zeros_like(quantiles)
+        step[place] = 1e-6
+        slope = (expected(quantiles + step) - expected(quantiles - step)) / 2e-6
+        assert float(tensor.grad[place]) == pytest.approx(slope, abs=1e-6)
 
 
 def test_lambda_returns_stop_at_an_end_and_go_on_past_a_time_limit() -> None:
@@ -131,9 +158,10 @@ ALGOS = [
     (dqn, QUICK),
     (dqn_jax, QUICK),
     (c51, (*QUICK, "--v-max=20")),
+    (qr_dqn, QUICK),
     (pqn, ("--learning-rate=0.003", "--num-steps=32")),
 ]
-EACH = pytest.mark.parametrize(("algo", "flags"), ALGOS, ids=("dqn", "dqn_jax", "c51", "pqn"))
+EACH = pytest.mark.parametrize(("algo", "flags"), ALGOS, ids=("dqn", "dqn_jax", "c51", "qr_dqn", "pqn"))
 Trains = Callable[..., dict[str, Series]]
 
 
@@ -163,7 +191,7 @@ def test_one_seed_gives_one_result_with_every_curve(run: Trains, algo: Any, flag
         timeless = {tag for tag in scalars if tag != "charts/SPS" and not tag.startswith("time/")}
         curves.append({tag: (list(scalars[tag].steps), list(scalars[tag].values)) for tag in timeless})
     assert curves[0] == curves[1]
-    loss = "losses/loss" if algo is c51 else "losses/td_loss"
+    loss = "losses/loss" if algo in (c51, qr_dqn) else "losses/td_loss"
     assert {loss, "losses/q_values", "charts/epsilon", "charts/SPS"} <= scalars.keys()
     assert scalars["charts/epsilon"].values[-1] == pytest.approx(0.05)
     assert 1000 < sum(scalars["charts/episodic_length"].values) <= 3001
