@@ -101,6 +101,8 @@ class Row:
 IMAGES = ("--num-envs=16", "--num-steps=64", "--update-epochs=3")
 CATCH = (*IMAGES, "--learning-rate=5e-4")
 RECALL = (*IMAGES, "--learning-rate=1e-3", "--ent-coef=0.001")
+IN_PYTHON = "--env-backend=python"
+"""The small tasks are Python's, also for algorithms that are named after EnvPool."""
 
 PLAN = [
     Row("ppo", "CartPole-v1", 500_000, (490.04, 6.12)),
@@ -120,6 +122,14 @@ PLAN = [
     Row("pqn", "CartPole-v1", 500_000, (495.13, 6.89)),
     Row("pqn", "Acrobot-v1", 500_000, (-95.63, 5.73)),
     Row("pqn", "MountainCar-v0", 500_000, (-200.00, 0.00)),
+    Row("pqn_atari_envpool", "mosaic/Catch-v0", 150_000, least=0.9, flags=(*CATCH, IN_PYTHON)),
+    Row(
+        "pqn_atari_envpool_lstm",
+        "mosaic/Recall-v0",
+        100_000,
+        least=0.9,
+        flags=(*IMAGES, "--learning-rate=1e-3", IN_PYTHON),
+    ),
     Row("ppo_continuous_action", "InvertedPendulum-v5", 1_000_000, (963.09, 22.20), "-v4", least=900.0),
     Row(
         "ppo_continuous_action", "HalfCheetah-v5", 1_000_000, (1442.64, 46.03), "-v4", peer="ppo", seeds=(1,)

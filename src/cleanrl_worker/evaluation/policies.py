@@ -14,7 +14,7 @@ from torch import Tensor
 
 from cleanrl_worker.agents.continuous import Actor, QNetwork
 from cleanrl_worker.kit.box_actions import BoxActions
-from cleanrl_worker.kit.discrete_actions import DiscreteActions, choice_slices
+from cleanrl_worker.kit.discrete_actions import Choices, DiscreteActions, choice_slices
 from cleanrl_worker.kit.policy import Floats, Policy, PolicyOutput, Spaces
 from cleanrl_worker.kit.torch_backend import load_weights
 
@@ -120,24 +120,57 @@ class RecurrentPolicy(CategoricalPolicy):
 class GreedyPolicy(TorchPolicy):
     """Takes the action of the highest value; else, in a share `epsilon` of all steps, any."""
 
-    def __init__(self, values: Network, action_space: Any, epsilon: float) -> None:
-        super().__init__()
+    def __init__(self, values: Network, action_space: Any, epsilon: float, images: bool = False) -> None:
+        super().__init__(images)
         self._values = values
         self._actions = DiscreteActions(action_space)
         self._epsilon = epsilon
 
     def _choose(self, obs: Tensor, deterministic: bool) -> list[Any]:
-        values = self._values(obs)
-        choices = values.argmax(dim=1)
-        if not deterministic:
-            random = torch.randint(values.shape[1], choices.shape, generator=self._generator)
-            explore = torch.rand(choices.shape, generator=self._generator) < self._epsilon
-            choices = torch.where(explore, random, choices)
-        return self._actions.for_envs(choices.unsqueeze(1).numpy())
+        epsilon = 0.0 if deterministic else self._epsilon
+        return self._actions.for_envs(_explore(self._values(obs), epsilon, self._generator))
 
     def _judge(self, obs: Tensor) -> PolicyOutput:
         values = self._values(obs)
         return PolicyOutput(values=values.amax(dim=1).numpy(), action_values=values.numpy())
+
+
+class RecurrentGreedyPolicy(RecurrentPolicy):
+    """As `GreedyPolicy`, with values that depend on what it has seen in the episode."""
+
+    def __init__(
+        self,
+        network: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
+        memory_size: int,
+        action_space: Any,
+        epsilon: float,
+    ) -> None:
+        """`network` gives values of actions and the next memory for observations and the memory before."""
+
+        def look(obs: Tensor, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            # The values of the actions take the place of logits.
+            values, after = network(obs, memory)
+            return values, values.amax(dim=1), after
+
+        super().__init__(look, memory_size, action_space)
+        self._epsilon = epsilon
+
+    def _choose_among(self, logits: Tensor, deterministic: bool) -> list[Any]:
+        epsilon = 0.0 if deterministic else self._epsilon
+        return self._actions.for_envs(_explore(logits, epsilon, self._generator))
+
+    def _tell(self, logits: Tensor, values: Tensor) -> PolicyOutput:
+        return PolicyOutput(values=values.numpy(), action_values=logits.numpy())
+
+
+def _explore(values: Tensor, epsilon: float, generator: torch.Generator) -> Choices:
+    """The actions of the highest values, in a share `epsilon` of the rows any."""
+    choices = values.argmax(dim=1)
+    if epsilon > 0.0:
+        random = torch.randint(values.shape[1], choices.shape, generator=generator)
+        choices = torch.where(torch.rand(choices.shape, generator=generator) < epsilon, random, choices)
+    chosen: Choices = choices.unsqueeze(1).numpy()
+    return chosen
 
 
 class BoxPolicy(TorchPolicy):
