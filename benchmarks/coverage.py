@@ -40,7 +40,7 @@ TEXT = """\
 # What each algorithm was seen to do
 
 Written by `python benchmarks/coverage.py`. The columns up to *plays* are tests with real runs of a few
-hundred steps through the daemon, in `tests/worker/test_algorithms.py`; every algorithm goes through all of them:
+hundred steps/test_algorithms.py`; every algorithm goes through all of them:
 
 - **trains**: it is started, shakes hands, trains, writes its curves and checkpoints, and ends as completed.
 - **live view**: a picture of its environments is seen meanwhile.
