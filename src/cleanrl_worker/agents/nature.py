@@ -27,19 +27,21 @@ class NatureCNN(nn.Sequential):
     which keeps values in bounds without a target network. Layers that are appended read the features.
     """
 
-    def __init__(self, shape: Sequence[int], normed: bool = False) -> None:
+    def __init__(self, shape: Sequence[int], orthogonal: bool = True, normed: bool = False) -> None:
+        """`orthogonal`: what its weights are to begin with; else they are as torch draws them."""
         first = shape[0] < min(shape[1:])
         height, width, channels = (*shape[1:], shape[0]) if first else shape
         if min(height, width) < _SHORTEST:
             raise ValueError(f"a picture of {height} × {width} is too small for this network")
+        begin = init_layer if orthogonal else _as_drawn
         layers: list[nn.Module] = []
         for filters, kernel, stride in ((32, 8, _STRIDE), (64, 4, 2), (64, 3, 1)):
             height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
-            layers.append(init_layer(nn.Conv2d(channels, filters, kernel, stride=stride)))
+            layers.append(begin(nn.Conv2d(channels, filters, kernel, stride=stride)))
             layers += [nn.LayerNorm((filters, height, width))] if normed else []
             layers.append(nn.ReLU(inplace=True))
             channels = filters
-        layers += [nn.Flatten(), init_layer(nn.Linear(channels * height * width, FEATURES))]
+        layers += [nn.Flatten(), begin(nn.Linear(channels * height * width, FEATURES))]
         layers += [nn.LayerNorm(FEATURES)] if normed else []
         super().__init__(*layers, nn.ReLU(inplace=True))
         self._first = first
@@ -61,6 +63,10 @@ class NatureCNN(nn.Sequential):
         for layer in layers:
             found = cast(Tensor, layer(found))
         return found
+
+
+def _as_drawn(layer: nn.Module) -> nn.Module:
+    return layer
 
 
 def _blocks(pictures: Tensor) -> Tensor:
@@ -101,7 +107,7 @@ class NatureAgent(ActorCritic):
         return features
 
 
-class NatureQNetwork(nn.Module):
+class NormedNatureQNetwork(nn.Module):
     """A value for each action, on one `NatureCNN` with normalised layers."""
 
     def __init__(self, shape: Sequence[int], num_actions: int) -> None:
@@ -125,7 +131,7 @@ class NatureLSTM(nn.Module):
 
     def __init__(self, shape: Sequence[int], normed: bool = False) -> None:
         super().__init__()
-        self.network = NatureCNN(shape, normed)
+        self.network = NatureCNN(shape, normed=normed)
         self.lstm = nn.LSTM(FEATURES, MEMORY)
         for name, parameter in self.lstm.named_parameters():
             if "bias" in name:
@@ -175,7 +181,7 @@ class NatureLSTMAgent(NatureLSTM):
 
 
 class NatureLSTMQNetwork(NatureLSTM):
-    """As `NatureQNetwork`, with an LSTM between the features and the values."""
+    """As `NormedNatureQNetwork`, with an LSTM between the features and the values."""
 
     def __init__(self, shape: Sequence[int], num_actions: int) -> None:
         super().__init__(shape, normed=True)
