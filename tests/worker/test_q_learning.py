@@ -14,7 +14,7 @@ import torch
 
 from cleanrl_worker.accelerated.c51 import project
 from cleanrl_worker.agents.q_networks import DistributionalQNetwork, NormedQNetwork
-from cleanrl_worker.algorithms import c51, dqn, dqn_jax, pqn, qr_dqn
+from cleanrl_worker.algorithms import c51, dqn, dqn_jax, iqn, pqn, qr_dqn
 from cleanrl_worker.config.checkpoint_files import list_checkpoints
 from cleanrl_worker.kit.discrete_actions import epsilon_greedy, linear_schedule
 from cleanrl_worker.kit.rollout import gae
@@ -159,9 +159,12 @@ ALGOS = [
     (dqn_jax, QUICK),
     (c51, (*QUICK, "--v-max=20")),
     (qr_dqn, QUICK),
+    (iqn, QUICK),
     (pqn, ("--learning-rate=0.003", "--num-steps=32")),
 ]
-EACH = pytest.mark.parametrize(("algo", "flags"), ALGOS, ids=("dqn", "dqn_jax", "c51", "qr_dqn", "pqn"))
+EACH = pytest.mark.parametrize(
+    ("algo", "flags"), ALGOS, ids=("dqn", "dqn_jax", "c51", "qr_dqn", "iqn", "pqn")
+)
 Trains = Callable[..., dict[str, Series]]
 
 
@@ -191,7 +194,7 @@ def test_one_seed_gives_one_result_with_every_curve(run: Trains, algo: Any, flag
         timeless = {tag for tag in scalars if tag != "charts/SPS" and not tag.startswith("time/")}
         curves.append({tag: (list(scalars[tag].steps), list(scalars[tag].values)) for tag in timeless})
     assert curves[0] == curves[1]
-    loss = "losses/loss" if algo in (c51, qr_dqn) else "losses/td_loss"
+    loss = "losses/loss" if algo in (c51, qr_dqn, iqn) else "losses/td_loss"
     assert {loss, "losses/q_values", "charts/epsilon", "charts/SPS"} <= scalars.keys()
     assert scalars["charts/epsilon"].values[-1] == pytest.approx(0.05)
     assert 1000 < sum(scalars["charts/episodic_length"].values) <= 3001
