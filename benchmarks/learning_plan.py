@@ -129,6 +129,7 @@ PLAN = [
     Row("rpo_continuous_action", "Pendulum-v1", 1_000_000, (-151.08, 3.73), "8,000,000 steps", least=-200.0),
     Row("ddpg_continuous_action", "Pendulum-v1", 50_000, least=-200.0),
     Row("td3_continuous_action", "Pendulum-v1", 50_000, least=-200.0),
+    Row("ddpg_continuous_action_jax", "Pendulum-v1", 50_000, least=-200.0),
     Row("sac_continuous_action", "Pendulum-v1", 40_000, least=-200.0),
     Row("sac_continuous_action", "HalfCheetah-v5", 40_000, peer="sac", seeds=(1,)),
 ]
