@@ -121,6 +121,9 @@ PLAN = [
     Row("c51", "MountainCar-v0", 500_000, (-166.38, 27.94)),
     Row("qr_dqn", "CartPole-v1", 300_000, least=400.0),
     Row("iqn", "CartPole-v1", 300_000, least=400.0),
+    Row("c51_jax", "CartPole-v1", 500_000, (491.07, 9.70)),
+    Row("c51_jax", "Acrobot-v1", 500_000, (-86.74, 2.19)),
+    Row("c51_jax", "MountainCar-v0", 500_000, (-174.30, 36.35)),
     Row("pqn", "CartPole-v1", 500_000, (495.13, 6.89)),
     Row("pqn", "Acrobot-v1", 500_000, (-95.63, 5.73)),
     Row("pqn", "MountainCar-v0", 500_000, (-200.00, 0.00)),
@@ -139,6 +142,8 @@ PLAN = [
     Row("rpo_continuous_action", "Pendulum-v1", 1_000_000, (-151.08, 3.73), "8,000,000 steps", least=-200.0),
     Row("ddpg_continuous_action", "Pendulum-v1", 50_000, least=-200.0),
     Row("td3_continuous_action", "Pendulum-v1", 50_000, least=-200.0),
+    Row("ddpg_continuous_action_jax", "Pendulum-v1", 50_000, least=-200.0),
+    Row("td3_continuous_action_jax", "Pendulum-v1", 50_000, least=-200.0),
     Row("sac_continuous_action", "Pendulum-v1", 40_000, least=-200.0),
     Row("sac_continuous_action", "HalfCheetah-v5", 40_000, peer="sac", seeds=(1,)),
 ]
