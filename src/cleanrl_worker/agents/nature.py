@@ -61,12 +61,19 @@ class NatureCNN(nn.Sequential):
         else:
             found = nn.functional.conv2d(_blocks(pictures), _block_filters(filters), convolution.bias)
         for layer in layers:
+            if isinstance(layer, nn.Flatten) and found.requires_grad:
+                # Its gradient comes with the channels first; the relu before it would take it so, slowly.
+                found.register_hook(_channels_last)
             found = cast(Tensor, layer(found))
         return found
 
 
 def _as_drawn(layer: nn.Module) -> nn.Module:
     return layer
+
+
+def _channels_last(grad: Tensor) -> Tensor:
+    return grad.contiguous(memory_format=torch.channels_last)
 
 
 def _blocks(pictures: Tensor) -> Tensor:
