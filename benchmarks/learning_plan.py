@@ -118,6 +118,7 @@ PLAN = [
     Row("c51", "MountainCar-v0", 500_000, (-166.38, 27.94)),
     Row("qr_dqn", "CartPole-v1", 300_000, least=400.0),
     Row("iqn", "CartPole-v1", 300_000, least=400.0),
+    Row("sac_discrete", "CartPole-v1", 100_000, least=400.0),
     Row("pqn", "CartPole-v1", 500_000, (495.13, 6.89)),
     Row("pqn", "Acrobot-v1", 500_000, (-95.63, 5.73)),
     Row("pqn", "MountainCar-v0", 500_000, (-200.00, 0.00)),
