@@ -62,7 +62,9 @@ class TorchPolicy(Policy):
 class CategoricalPolicy(TorchPolicy):
     """Draws each choice from probabilities; the best is the likeliest."""
 
-    def __init__(self, logits: Network, value: Network, action_space: Any, images: bool = False) -> None:
+    def __init__(
+        self, logits: Network, value: Network | None, action_space: Any, images: bool = False
+    ) -> None:
         super().__init__(images)
         self._logits = logits
         self._value = value
@@ -80,11 +82,12 @@ class CategoricalPolicy(TorchPolicy):
         return self._actions.for_envs(choices.numpy())
 
     def _judge(self, obs: Tensor) -> PolicyOutput:
-        return self._tell(self._logits(obs), self._value(obs))
+        return self._tell(self._logits(obs), None if self._value is None else self._value(obs))
 
-    def _tell(self, logits: Tensor, values: Tensor) -> PolicyOutput:
+    def _tell(self, logits: Tensor, values: Tensor | None) -> PolicyOutput:
         chances = torch.cat([logits[:, part].softmax(dim=1) for part in self._slices], dim=1)
-        return PolicyOutput(values=values.numpy(), probabilities=chances.numpy())
+        known = None if values is None else values.numpy()
+        return PolicyOutput(values=known, probabilities=chances.numpy())
 
 
 class RecurrentPolicy(CategoricalPolicy):
