@@ -75,6 +75,7 @@ class CategoricalPolicy(TorchPolicy):
         return self._choose_among(self._logits(obs), deterministic)
 
     def _choose_among(self, logits: Tensor, deterministic: bool) -> list[Any]:
+        logits = self._permit(logits)
         if not deterministic:
             # The greatest of logits plus Gumbel noise is a sample of their distribution.
             logits = logits - torch.empty_like(logits).exponential_(generator=self._generator).log_()
@@ -84,23 +85,33 @@ class CategoricalPolicy(TorchPolicy):
     def _judge(self, obs: Tensor) -> PolicyOutput:
         return self._tell(self._logits(obs), None if self._value is None else self._value(obs))
 
+    def _permit(self, logits: Tensor) -> Tensor:
+        """Logits in which what is not allowed has no chance."""
+        return (
+            logits if self.allowed is None else logits.masked_fill(~torch.from_numpy(self.allowed), -math.inf)
+        )
+
     def _tell(self, logits: Tensor, values: Tensor | None) -> PolicyOutput:
+        logits = self._permit(logits)
         chances = torch.cat([logits[:, part].softmax(dim=1) for part in self._slices], dim=1)
         known = None if values is None else values.numpy()
         return PolicyOutput(values=known, probabilities=chances.numpy())
 
 
 class RecurrentPolicy(CategoricalPolicy):
-    """A policy over images whose probabilities depend on what it has seen in the episode."""
+    """A policy whose probabilities depend on what it has seen in the episode."""
 
     def __init__(
         self,
         network: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
         memory_size: int,
         action_space: Any,
+        images: bool = True,
     ) -> None:
         """`network` gives logits, values and the next memory for observations and the memory before."""
-        super().__init__(lambda obs: self._start(obs)[0], lambda obs: self._start(obs)[1], action_space, True)
+        super().__init__(
+            lambda obs: self._start(obs)[0], lambda obs: self._start(obs)[1], action_space, images
+        )
         self._network = network
         self._memory_size = memory_size
 

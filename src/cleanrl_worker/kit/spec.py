@@ -87,6 +87,8 @@ class AlgorithmSpec:
     """What `wrap` does to games of Atari, for backends that prepare their frames themselves."""
     env_backend: Literal["python", "envpool", "ale"] = "python"
     """What `auto` means for it: what steps its environments."""
+    masks: bool = False
+    """Whether it asks which actions are allowed, and takes no others."""
     model: ModelForm = "agent"
     """What a model file holds, by the names of kept parts."""
     normalises: bool = False

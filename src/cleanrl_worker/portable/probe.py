@@ -22,6 +22,7 @@ FAMILY_PACKAGES = (
     (r"ALE/|\w+NoFrameskip-v[04]$", "ale_py"),
     (r"MiniGrid-|BabyAI-", "minigrid"),
     (r"dm_control/", "shimmy"),
+    (r"mosaic/(Dial|Corridor)-", "cleanrl_worker.kit.vector_tasks"),
     (r"mosaic/", "cleanrl_worker.kit.pixel_tasks"),
 )
 # What a class comes from, the family that it is of, and the extra that installs it.
