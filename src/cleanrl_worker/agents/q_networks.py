@@ -87,6 +87,28 @@ class DistributionalQNetwork(nn.Module):
         return self.logits(obs).softmax(dim=2) @ self.atoms
 
 
+class QuantileNetwork(nn.Module):
+    """Two hidden relu layers, and for each action the quantiles of the return at fixed `fractions`."""
+
+    fractions: Tensor
+
+    def __init__(self, obs_size: int, num_actions: int, num_quantiles: int) -> None:
+        super().__init__()
+        self.num_actions = num_actions
+        # The middles of as many equal parts of the distribution.
+        self.register_buffer("fractions", (torch.arange(num_quantiles) + 0.5) / num_quantiles)
+        self.network = relu_layers(obs_size, num_actions * num_quantiles)
+
+    def quantiles(self, obs: Tensor) -> Tensor:
+        """Returns of shape (observation, action, quantile)."""
+        quantiles: Tensor = self.network(obs)
+        return quantiles.view(len(obs), self.num_actions, -1)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """Values of the actions, a row for each observation: the means of their quantiles."""
+        return self.quantiles(obs).mean(dim=2)
+
+
 def relu_layers(obs_size: int, outputs: int) -> nn.Sequential:
     """Two hidden relu layers and a linear one."""
     first, second = HIDDEN

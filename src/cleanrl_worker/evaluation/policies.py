@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from cleanrl_worker.agents.continuous import Actor, QNetwork
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.box_actions import BoxActions
-from cleanrl_worker.kit.discrete_actions import DiscreteActions, choice_slices
+from cleanrl_worker.kit.discrete_actions import Choices, DiscreteActions, choice_slices
 from cleanrl_worker.kit.policy import Floats, Policy, PolicyOutput, Spaces
 from cleanrl_worker.kit.spec import Misfit
 from cleanrl_worker.kit.torch_backend import load_weights
@@ -63,7 +63,9 @@ class TorchPolicy(Policy):
 class CategoricalPolicy(TorchPolicy):
     """Draws each choice from probabilities; the best is the likeliest."""
 
-    def __init__(self, logits: Network, value: Network, action_space: Any, images: bool = False) -> None:
+    def __init__(
+        self, logits: Network, value: Network | None, action_space: Any, images: bool = False
+    ) -> None:
         super().__init__(images)
         self._logits = logits
         self._value = value
@@ -74,6 +76,7 @@ class CategoricalPolicy(TorchPolicy):
         return self._choose_among(self._logits(obs), deterministic)
 
     def _choose_among(self, logits: Tensor, deterministic: bool) -> list[Any]:
+        logits = self._permit(logits)
         if not deterministic:
             # The greatest of logits plus Gumbel noise is a sample of their distribution.
             logits = logits - torch.empty_like(logits).exponential_(generator=self._generator).log_()
@@ -81,24 +84,35 @@ class CategoricalPolicy(TorchPolicy):
         return self._actions.for_envs(choices.numpy())
 
     def _judge(self, obs: Tensor) -> PolicyOutput:
-        return self._tell(self._logits(obs), self._value(obs))
+        return self._tell(self._logits(obs), None if self._value is None else self._value(obs))
 
-    def _tell(self, logits: Tensor, values: Tensor) -> PolicyOutput:
+    def _permit(self, logits: Tensor) -> Tensor:
+        """Logits in which what is not allowed has no chance."""
+        return (
+            logits if self.allowed is None else logits.masked_fill(~torch.from_numpy(self.allowed), -math.inf)
+        )
+
+    def _tell(self, logits: Tensor, values: Tensor | None) -> PolicyOutput:
+        logits = self._permit(logits)
         chances = torch.cat([logits[:, part].softmax(dim=1) for part in self._slices], dim=1)
-        return PolicyOutput(values=values.numpy(), probabilities=chances.numpy())
+        known = None if values is None else values.numpy()
+        return PolicyOutput(values=known, probabilities=chances.numpy())
 
 
 class RecurrentPolicy(CategoricalPolicy):
-    """A policy over images whose probabilities depend on what it has seen in the episode."""
+    """A policy whose probabilities depend on what it has seen in the episode."""
 
     def __init__(
         self,
         network: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
         memory_size: int,
         action_space: Any,
+        images: bool = True,
     ) -> None:
         """`network` gives logits, values and the next memory for observations and the memory before."""
-        super().__init__(lambda obs: self._start(obs)[0], lambda obs: self._start(obs)[1], action_space, True)
+        super().__init__(
+            lambda obs: self._start(obs)[0], lambda obs: self._start(obs)[1], action_space, images
+        )
         self._network = network
         self._memory_size = memory_size
 
@@ -134,13 +148,8 @@ class GreedyPolicy(TorchPolicy):
         self._epsilon = epsilon
 
     def _choose(self, obs: Tensor, deterministic: bool) -> list[Any]:
-        values = self._values(obs)
-        choices = values.argmax(dim=1)
-        if not deterministic:
-            random = torch.randint(values.shape[1], choices.shape, generator=self._generator)
-            explore = torch.rand(choices.shape, generator=self._generator) < self._epsilon
-            choices = torch.where(explore, random, choices)
-        return self._actions.for_envs(choices.unsqueeze(1).numpy())
+        epsilon = 0.0 if deterministic else self._epsilon
+        return self._actions.for_envs(_explore(self._values(obs), epsilon, self._generator))
 
     def _judge(self, obs: Tensor) -> PolicyOutput:
         values = self._values(obs)
@@ -162,6 +171,44 @@ class NoisyPolicy(GreedyPolicy):
             return super()._choose(obs, deterministic)
         choices = self._noisy_values(obs, self._generator).argmax(dim=1)
         return self._actions.for_envs(choices.unsqueeze(1).numpy())
+
+
+class RecurrentGreedyPolicy(RecurrentPolicy):
+    """As `GreedyPolicy`, with values that depend on what it has seen in the episode."""
+
+    def __init__(
+        self,
+        network: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
+        memory_size: int,
+        action_space: Any,
+        epsilon: float,
+    ) -> None:
+        """`network` gives values of actions and the next memory for observations and the memory before."""
+
+        def look(obs: Tensor, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            # The values of the actions take the place of logits.
+            values, after = network(obs, memory)
+            return values, values.amax(dim=1), after
+
+        super().__init__(look, memory_size, action_space)
+        self._epsilon = epsilon
+
+    def _choose_among(self, logits: Tensor, deterministic: bool) -> list[Any]:
+        epsilon = 0.0 if deterministic else self._epsilon
+        return self._actions.for_envs(_explore(logits, epsilon, self._generator))
+
+    def _tell(self, logits: Tensor, values: Tensor) -> PolicyOutput:
+        return PolicyOutput(values=values.numpy(), action_values=logits.numpy())
+
+
+def _explore(values: Tensor, epsilon: float, generator: torch.Generator) -> Choices:
+    """The actions of the highest values, in a share `epsilon` of the rows any."""
+    choices = values.argmax(dim=1)
+    if epsilon > 0.0:
+        random = torch.randint(values.shape[1], choices.shape, generator=generator)
+        choices = torch.where(torch.rand(choices.shape, generator=generator) < epsilon, random, choices)
+    chosen: Choices = choices.unsqueeze(1).numpy()
+    return chosen
 
 
 class BoxPolicy(TorchPolicy):
