@@ -52,7 +52,7 @@ class Trained:
 def short_values(algo: str, spec: AlgorithmSpec) -> dict[str, Any]:
     """Arguments of a training of a few hundred steps, on an environment that the algorithm can take."""
     fields = {field.name: field.default for field in dataclasses.fields(spec.args)}
-    tried = ("CartPole-v1", "Pendulum-v1", str(fields["env_id"]))
+    tried = ("CartPole-v1", "Pendulum-v1", "mosaic/Rally-v0", str(fields["env_id"]))
     num_envs = min(fields["num_envs"], 4)
     return {
         **{name: value for name, value in SMALL.items() if name in fields},

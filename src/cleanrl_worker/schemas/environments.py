@@ -17,6 +17,7 @@ from cleanrl_worker.schemas.spaces import action_kind, observation_kind
 from mosaic.contract.errors import UserError, closest
 
 _OLD_ATARI = re.compile(r"(\w+)NoFrameskip-v[04]")
+_PETTINGZOO = "pettingzoo/"
 CATALOG_FILE = Path(__file__).with_name("environments.json")
 
 
@@ -32,6 +33,8 @@ class EnvironmentEntry:
     max_episode_steps: int | None
     draws: bool = True
     """Whether it says that it can give pictures, as all in the catalog do."""
+    players: int = 1
+    """How many agents it has; spaces are those of each."""
 
     @property
     def drawn_by(self) -> str | None:
@@ -49,7 +52,8 @@ def load_environments() -> Mapping[str, EnvironmentEntry]:
 def find_environment(env_id: str) -> EnvironmentEntry | None:
     """The catalog's entry, or None when the catalog does not have this id."""
     old = _OLD_ATARI.fullmatch(env_id)
-    entry = load_environments().get(f"ALE/{old[1]}-v5" if old else env_id)
+    known = load_environments()
+    entry = known.get(f"ALE/{old[1]}-v5" if old else env_id) or known.get(f"{_PETTINGZOO}{env_id}")
     return replace(entry, env_id=env_id) if entry is not None and old else entry
 
 
@@ -89,6 +93,29 @@ def check_fit(algo: str, entry: EnvironmentEntry) -> None:
                 f"{schema.name} takes {_either(allowed)} {role}s, but {entry.env_id} has {kind} {role}s"
                 f"{_MEANT.get(kind, '')}; {_advice(entry, kind)}."
             )
+    if not _has_its_players(schema, entry):
+        one = f"{schema.name} trains one agent, but {entry.env_id} is a game of {entry.players} players"
+        if schema.several_players:
+            one = f"{schema.name} trains all players of a game, but {entry.env_id} has one agent"
+        fitting = _fitting(entry)
+        raise UserError(f"{one}; {f'use {fitting} there' if fitting else 'choose another environment'}.")
+
+
+def _has_its_players(schema: AlgoSchema, entry: EnvironmentEntry) -> bool:
+    return schema.several_players == (entry.players > 1)
+
+
+def check_seats(num_envs: int, curriculum: bool, entry: EnvironmentEntry) -> None:
+    """Raise UserError when the players of so many games cannot be `num_envs`."""
+    if entry.players > 1 and num_envs % entry.players:
+        raise UserError(
+            f"num_envs is {num_envs}, but it counts the players, and {entry.env_id} has {entry.players}: "
+            f"give a multiple of {entry.players}."
+        )
+    if entry.players > 1 and curriculum:
+        raise UserError(
+            f"{entry.env_id} is a game of several players, which no curriculum takes: leave it out."
+        )
 
 
 def _roles(schema: AlgoSchema, entry: EnvironmentEntry) -> list[tuple[str, tuple[str, ...], str]]:
@@ -116,7 +143,8 @@ def _fitting(entry: EnvironmentEntry) -> str:
     """The first of our algorithms that can train on an environment; empty for none."""
     for algo in shipped_algorithms():
         schema = known_schema(algo)
-        if schema and all(kind in allowed for _, allowed, kind in _roles(schema, entry)):
+        fits = schema and all(kind in allowed for _, allowed, kind in _roles(schema, entry))
+        if schema and fits and _has_its_players(schema, entry):
             return algo
     return ""
 
@@ -139,7 +167,10 @@ def choose_backend(asked: str, usual: str) -> str:
 
 
 def gymnasium_id(env_id: str, backend: str) -> str:
-    """An environment by the id under which everything else knows it: EnvPool calls Atari games `Pong-v5`."""
+    """An environment by the id under which everything else knows it: EnvPool calls Atari games `Pong-v5`, and
+    PettingZoo one of its own `pong_v3`."""
+    if f"{_PETTINGZOO}{env_id}" in load_environments():
+        return f"{_PETTINGZOO}{env_id}"
     match = _ENVPOOL_ATARI.fullmatch(env_id)
     if backend != ENVPOOL or match is None or _OF_MUJOCO.fullmatch(env_id):
         return env_id

@@ -39,6 +39,8 @@ class AlgoSchema:
     """Whether a resumed run goes on to the byte."""
     env_backend: str = "python"
     """What `auto` means among its backends."""
+    several_players: bool = False
+    """Whether it trains all players of a game, and not one agent."""
 
     def parameter(self, name: str) -> ParamSchema | None:
         """The parameter called `name`, or None; hyphens and underscores are the same."""

@@ -18,7 +18,7 @@ from cleanrl_worker.portable.probe import describe_environment
 from cleanrl_worker.schemas.environments import CATALOG_FILE
 from cleanrl_worker.tools import write_or_check
 
-PACKAGES = ("ale_py", "minigrid", "shimmy", "cleanrl_worker.kit.pixel_tasks")
+PACKAGES = ("ale_py", "minigrid", "shimmy", "cleanrl_worker.kit.pixel_tasks", "cleanrl_worker.kit.matches")
 SOURCES = (
     "gymnasium.envs.classic_control",
     "gymnasium.envs.toy_text",
