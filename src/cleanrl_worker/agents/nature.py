@@ -26,22 +26,24 @@ class NatureCNN(nn.Sequential):
     half of the time that torch's default layout does.
     """
 
-    def __init__(self, shape: Sequence[int]) -> None:
+    def __init__(self, shape: Sequence[int], orthogonal: bool = True) -> None:
+        """`orthogonal`: what its weights are to begin with; else they are as torch draws them."""
         first = shape[0] < min(shape[1:])
         height, width, channels = (*shape[1:], shape[0]) if first else shape
         if min(height, width) < _SHORTEST:
             raise ValueError(f"a picture of {height} × {width} is too small for this network")
         for kernel, stride in ((8, 4), (4, 2), (3, 1)):
             height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
+        begin = init_layer if orthogonal else _as_drawn
         super().__init__(
-            init_layer(nn.Conv2d(channels, 32, 8, stride=_STRIDE)),
+            begin(nn.Conv2d(channels, 32, 8, stride=_STRIDE)),
             nn.ReLU(inplace=True),
-            init_layer(nn.Conv2d(32, 64, 4, stride=2)),
+            begin(nn.Conv2d(32, 64, 4, stride=2)),
             nn.ReLU(inplace=True),
-            init_layer(nn.Conv2d(64, 64, 3)),
+            begin(nn.Conv2d(64, 64, 3)),
             nn.ReLU(inplace=True),
             nn.Flatten(),
-            init_layer(nn.Linear(64 * height * width, FEATURES)),
+            begin(nn.Linear(64 * height * width, FEATURES)),
             nn.ReLU(inplace=True),
         )
         self._first = first
@@ -63,6 +65,10 @@ class NatureCNN(nn.Sequential):
         for layer in layers:
             found = cast(Tensor, layer(found))
         return found
+
+
+def _as_drawn(layer: nn.Module) -> nn.Module:
+    return layer
 
 
 def _blocks(pictures: Tensor) -> Tensor:

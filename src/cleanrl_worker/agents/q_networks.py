@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import torch
 from torch import Tensor, nn
 
 from cleanrl_worker.agents.mlp import init_layer
+from cleanrl_worker.agents.nature import FEATURES, NatureCNN
 
 HIDDEN = (120, 84)
 
@@ -16,6 +19,20 @@ class QNetwork(nn.Module):
     def __init__(self, obs_size: int, num_actions: int) -> None:
         super().__init__()
         self.network = relu_layers(obs_size, num_actions)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """Values of the actions, a row for each observation."""
+        values: Tensor = self.network(obs)
+        return values
+
+
+class NatureQNetwork(nn.Module):
+    """A value for each action on the `NatureCNN` of pictures."""
+
+    def __init__(self, shape: Sequence[int], num_actions: int) -> None:
+        super().__init__()
+        self.network = NatureCNN(shape, orthogonal=False)
+        self.network.append(nn.Linear(FEATURES, num_actions))
 
     def forward(self, obs: Tensor) -> Tensor:
         """Values of the actions, a row for each observation."""

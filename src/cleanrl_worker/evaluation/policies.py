@@ -120,8 +120,8 @@ class RecurrentPolicy(CategoricalPolicy):
 class GreedyPolicy(TorchPolicy):
     """Takes the action of the highest value; else, in a share `epsilon` of all steps, any."""
 
-    def __init__(self, values: Network, action_space: Any, epsilon: float) -> None:
-        super().__init__()
+    def __init__(self, values: Network, action_space: Any, epsilon: float, images: bool = False) -> None:
+        super().__init__(images)
         self._values = values
         self._actions = DiscreteActions(action_space)
         self._epsilon = epsilon

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from cleanrl_worker.kit.backend import Backend
 from cleanrl_worker.kit.spec import Misfit, compare_weights
@@ -63,6 +64,10 @@ class TorchBackend(Backend):
     def decode_weights(content: Any) -> Any:
         return as_tensors(content)
 
+    @staticmethod
+    def unfilled() -> TorchFunctionMode:
+        return _Unfilled()
+
     def state(self) -> State:
         found = {**super().state(), "torch": torch.get_rng_state().numpy()}
         if torch.cuda.is_available():
@@ -77,6 +82,17 @@ class TorchBackend(Backend):
 
 
 BACKEND = TorchBackend
+
+
+class _Unfilled(TorchFunctionMode):
+    """Leaves out what initial weights cost: the random numbers, and what makes them orthogonal."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (Tensor.uniform_, Tensor.normal_, nn.init.uniform_, nn.init.kaiming_uniform_):
+            return args[0] if args else kwargs["tensor"]
+        if func is torch.linalg.qr:
+            return args[0], args[0].new_ones(args[0].shape[1], args[0].shape[1])
+        return func(*args, **(kwargs or {}))
 
 
 def keep_freed_memory() -> None:
