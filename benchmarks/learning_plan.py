@@ -115,6 +115,7 @@ PLAN = [
     Row("ppo", "mosaic/Corridor-v0", 150_000, most=0.6),
     Row("ppo_gru", "mosaic/Corridor-v0", 150_000, least=0.9),
     Row("a2c", "CartPole-v1", 500_000, least=450.0),
+    Row("ppo_pettingzoo_ma_atari", "mosaic/Rally-v0", 150_000, least=2.0, flags=CATCH),
     Row("dqn", "CartPole-v1", 500_000, (488.69, 16.11)),
     Row("dqn", "Acrobot-v1", 500_000, (-91.54, 7.20)),
     Row("dqn", "MountainCar-v0", 500_000, (-194.95, 8.48)),

@@ -39,6 +39,7 @@ STEPS = 256
 """Of each environment: enough for an episode of the environments that are tried first."""
 SMALL = {"num_steps": 64, "update_epochs": 1, "learning_starts": 64, "batch_size": 16, "buffer_size": 1000}
 """Values for a short training, of the parameters that an algorithm has among these."""
+TRIED = ("CartPole-v1", "Pendulum-v1", "mosaic/Rally-v0")
 SEED = 4
 SECONDS = 180
 
@@ -77,7 +78,7 @@ def short_values(algo: str, spec: AlgorithmSpec) -> tuple[str, int, dict[str, An
     # A single game of Atari does not end in so few steps.
     pictures = "mosaic/Catch-v0" if num_envs == 1 else str(fields["env_id"])
     # An environment without masks would be told of.
-    tried = (str(fields["env_id"]),) if spec.masks else ("CartPole-v1", "Pendulum-v1", pictures)
+    tried = (str(fields["env_id"]),) if spec.masks else (*TRIED, pictures)
     env_id = next(env_id for env_id in tried if not CATALOG.misfit(algo, env_id))
     small = {name: value for name, value in SMALL.items() if name in fields}
     steps = STEPS * num_envs

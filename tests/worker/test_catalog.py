@@ -42,6 +42,7 @@ def test_each_family_is_there() -> None:
         "dm_control",
         "mosaic",
         "procgen",
+        "pettingzoo",
     }
     assert len(CATALOG_FILE.read_text("utf-8").splitlines()) == len(load_environments()) + 2
 

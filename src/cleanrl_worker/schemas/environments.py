@@ -19,6 +19,7 @@ from mosaic.contract.errors import UserError, closest
 PROCGEN = "procgen"
 """The family of the games that only EnvPool has."""
 _OLD_ATARI = re.compile(r"(\w+)NoFrameskip-v[04]")
+_PETTINGZOO = "pettingzoo/"
 CATALOG_FILE = Path(__file__).with_name("environments.json")
 
 
@@ -34,6 +35,8 @@ class EnvironmentEntry:
     max_episode_steps: int | None
     draws: bool = True
     """Whether it says that it can give pictures, as all in the catalog do."""
+    players: int = 1
+    """How many agents it has; spaces are those of each."""
 
     @property
     def drawn_by(self) -> str | None:
@@ -51,7 +54,8 @@ def load_environments() -> Mapping[str, EnvironmentEntry]:
 def find_environment(env_id: str) -> EnvironmentEntry | None:
     """The catalog's entry, or None when the catalog does not have this id."""
     old = _OLD_ATARI.fullmatch(env_id)
-    entry = load_environments().get(f"ALE/{old[1]}-v5" if old else env_id)
+    known = load_environments()
+    entry = known.get(f"ALE/{old[1]}-v5" if old else env_id) or known.get(f"{_PETTINGZOO}{env_id}")
     return replace(entry, env_id=env_id) if entry is not None and old else entry
 
 
@@ -96,6 +100,29 @@ def check_fit(algo: str, entry: EnvironmentEntry) -> None:
                 f"{schema.name} takes {_either(allowed)} {role}s, but {entry.env_id} has {kind} {role}s"
                 f"{_MEANT.get(kind, '')}; {_advice(entry, kind)}."
             )
+    if not _has_its_players(schema, entry):
+        one = f"{schema.name} trains one agent, but {entry.env_id} is a game of {entry.players} players"
+        if schema.several_players:
+            one = f"{schema.name} trains all players of a game, but {entry.env_id} has one agent"
+        fitting = _fitting(entry)
+        raise UserError(f"{one}; {f'use {fitting} there' if fitting else 'choose another environment'}.")
+
+
+def _has_its_players(schema: AlgoSchema, entry: EnvironmentEntry) -> bool:
+    return schema.several_players == (entry.players > 1)
+
+
+def check_seats(num_envs: int, curriculum: bool, entry: EnvironmentEntry) -> None:
+    """Raise UserError when the players of so many games cannot be `num_envs`."""
+    if entry.players > 1 and num_envs % entry.players:
+        raise UserError(
+            f"num_envs is {num_envs}, but it counts the players, and {entry.env_id} has {entry.players}: "
+            f"give a multiple of {entry.players}."
+        )
+    if entry.players > 1 and curriculum:
+        raise UserError(
+            f"{entry.env_id} is a game of several players, which no curriculum takes: leave it out."
+        )
 
 
 def _roles(schema: AlgoSchema, entry: EnvironmentEntry) -> list[tuple[str, tuple[str, ...], str]]:
@@ -125,7 +152,8 @@ def _fitting(entry: EnvironmentEntry) -> str:
         schema = known_schema(algo)
         if schema is None or (schema.wraps and entry.family == PROCGEN):
             continue
-        if all(kind in allowed for _, allowed, kind in _roles(schema, entry)):
+        fits = all(kind in allowed for _, allowed, kind in _roles(schema, entry))
+        if fits and _has_its_players(schema, entry):
             return algo
     return ""
 
@@ -155,9 +183,11 @@ def choose_backend(asked: str, usual: str) -> str:
 
 def gymnasium_id(env_id: str, backend: str) -> str:
     """An environment by the id under which everything else knows it: EnvPool calls Atari games `Pong-v5`, and
-    scripts for Procgen call its easy games by their names alone."""
+    scripts for Procgen call its easy games by their names alone; PettingZoo calls one of its own `pong_v3`."""
     if backend == ENVPOOL and env_id in _PROCGEN_GAMES:
         return f"{env_id.title()}Easy-v0"
+    if f"{_PETTINGZOO}{env_id}" in load_environments():
+        return f"{_PETTINGZOO}{env_id}"
     match = _ENVPOOL_ATARI.fullmatch(env_id)
     if backend != ENVPOOL or match is None or _OF_MUJOCO.fullmatch(env_id):
         return env_id

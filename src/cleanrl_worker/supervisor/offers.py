@@ -190,7 +190,10 @@ class CleanRLCatalog:
         """Family, optional set and spaces of every environment."""
         return [
             EnvironmentFacts(
-                one.env_id, one.family, one.extra, describe_for_people(one.observation, one.action)
+                one.env_id,
+                one.family,
+                one.extra,
+                describe_for_people(one.observation, one.action, one.players),
             )
             for one in load_environments().values()
         ]

@@ -29,6 +29,7 @@ PACKAGES = (
     "shimmy",
     "cleanrl_worker.kit.pixel_tasks",
     "cleanrl_worker.kit.vector_tasks",
+    "cleanrl_worker.kit.matches",
 )
 SOURCES = (
     "gymnasium.envs.classic_control",

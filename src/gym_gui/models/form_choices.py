@@ -22,6 +22,7 @@ FAMILY_NAMES = {
     "minigrid": "MiniGrid",
     "mosaic": "MOSAIC",
     "mujoco": "MuJoCo",
+    "pettingzoo": "PettingZoo",
 }
 ALL_FAMILIES = ""
 NONE, OWN = "None", "Stages of your own"
