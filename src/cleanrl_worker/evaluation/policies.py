@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from cleanrl_worker.agents.continuous import Actor, QNetwork
 from cleanrl_worker.kit.box_actions import BoxActions
 from cleanrl_worker.kit.discrete_actions import Choices, DiscreteActions, choice_slices
 from cleanrl_worker.kit.policy import Floats, Policy, PolicyOutput, Spaces
+from cleanrl_worker.kit.spec import Misfit
 from cleanrl_worker.kit.torch_backend import load_weights
 
 Network = Callable[[Tensor], Tensor]
+ArgsT = TypeVar("ArgsT")
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
+_IN_MODEL = ("n_atoms", "v_min", "v_max", "end_e")
+"""The arguments in a model file that say how a distribution of returns is played."""
 
 
 class TorchPolicy(Policy):
@@ -207,3 +213,24 @@ def actor_policy(
         spaces.action_space,
         lambda obs: critic(obs, actor(obs)),
     )
+
+
+def open_distribution(
+    content: Any, args: ArgsT, make_network: Callable[[ArgsT], NetworkT]
+) -> tuple[NetworkT, ArgsT]:
+    """The network in a model file with weights and arguments, of which some say over which returns its
+    distributions spread, and `args` with those; Misfit when the file is of something else."""
+    if not isinstance(content, dict) or content.keys() != {"model_weights", "args"}:
+        raise Misfit("it has no model_weights and args")
+    if not all(isinstance(part, dict) for part in content.values()):
+        raise Misfit("its model_weights and args are not tables by name")
+    told = {name: content["args"][name] for name in _IN_MODEL if name in content["args"]}
+    known: Any = dataclasses.replace(args, **{name: told[name] for name in told if hasattr(args, name)})
+    try:
+        network = make_network(known)
+        float(told.get("end_e", 0.0))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise Misfit(f"its args say {told}, which does not describe a distribution of returns") from error
+    # Not every script stores the atoms, which follow from the arguments.
+    atoms = dict(network.named_buffers())
+    return load_weights(network, {**atoms, **content["model_weights"]}), known
