@@ -33,7 +33,16 @@ def test_catalog_is_fresh_and_keeps_entries_whose_package_is_missing() -> None:
 
 def test_each_family_is_there() -> None:
     families = {entry.family for entry in load_environments().values()}
-    assert families == {"gymnasium", "atari", "minigrid", "babyai", "mujoco", "dm_control", "mosaic"}
+    assert families == {
+        "gymnasium",
+        "atari",
+        "minigrid",
+        "babyai",
+        "mujoco",
+        "dm_control",
+        "mosaic",
+        "procgen",
+    }
     assert len(CATALOG_FILE.read_text("utf-8").splitlines()) == len(load_environments()) + 2
 
 

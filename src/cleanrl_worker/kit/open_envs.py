@@ -45,13 +45,14 @@ def open_envs(spec: AlgorithmSpec, args: CommonArgs) -> Envs:
             schedule,
             spec.flat_observations,
             spec.wrapper(args),
+            spec.masks,
         )
     atari = _prepare(spec, args, backend)
     warn(explain_backend(backend, args.env_id, atari is not None and atari.episodic_life))
     kwargs = probe.parse_kwargs(args.env_kwargs)
     if backend == ALE:
         return AleEnvs(args.env_id, num_envs, kwargs, atari or AtariOptions())
-    task = EnvPoolTask(args.env_id, kwargs, atari)
+    task = EnvPoolTask(args.env_id, {**spec.pool_options(args, False), **kwargs}, atari)
     clip = atari is not None and atari.clip_rewards
     return EnvPoolEnvs(args.env_id, num_envs, task, spec.flat_observations, clip)
 
@@ -82,11 +83,14 @@ def open_episodes(spec: AlgorithmSpec, args: CommonArgs, num_envs: int) -> Episo
     backend = choose_backend(args.env_backend, spec.env_backend)
     if backend == PYTHON or _is_pythons(args.env_id):
         wrap = spec.wrapper(args)
-        return make_envs(spec.name, args.env_id, num_envs, spec.env_kwargs(args), wrap=wrap)
+        return make_envs(
+            spec.name, args.env_id, num_envs, spec.env_kwargs(args), wrap=wrap, masked=spec.masks
+        )
     _prepare(spec, args, backend)
     if not is_unwatched():
         warn(f"{args.env_id} is played in {TITLES[backend]}, as Python does not have it.")
-    task = EnvPoolTask(args.env_id, probe.parse_kwargs(args.env_kwargs), None)
+    kwargs = {**spec.pool_options(args, True), **probe.parse_kwargs(args.env_kwargs)}
+    task = EnvPoolTask(args.env_id, kwargs, None)
     return EnvPoolEpisodes(num_envs, task, flat=False)
 
 

@@ -16,6 +16,8 @@ from cleanrl_worker.schemas.model import AlgoSchema, known_schema, shipped_algor
 from cleanrl_worker.schemas.spaces import action_kind, observation_kind
 from mosaic.contract.errors import UserError, closest
 
+PROCGEN = "procgen"
+"""The family of the games that only EnvPool has."""
 _OLD_ATARI = re.compile(r"(\w+)NoFrameskip-v[04]")
 CATALOG_FILE = Path(__file__).with_name("environments.json")
 
@@ -83,6 +85,11 @@ def check_fit(algo: str, entry: EnvironmentEntry) -> None:
     schema = known_schema(algo)
     if schema is None:
         return
+    if schema.wraps and entry.family == PROCGEN:
+        raise UserError(
+            f"{schema.name} prepares what environments show, which EnvPool does for Atari games only; "
+            f"{_advice(entry, 'image')}, as {entry.env_id} is EnvPool's."
+        )
     for role, allowed, kind in _roles(schema, entry):
         if kind not in allowed:
             raise UserError(
@@ -116,7 +123,9 @@ def _fitting(entry: EnvironmentEntry) -> str:
     """The first of our algorithms that can train on an environment; empty for none."""
     for algo in shipped_algorithms():
         schema = known_schema(algo)
-        if schema and all(kind in allowed for _, allowed, kind in _roles(schema, entry)):
+        if schema is None or (schema.wraps and entry.family == PROCGEN):
+            continue
+        if all(kind in allowed for _, allowed, kind in _roles(schema, entry)):
             return algo
     return ""
 
@@ -126,6 +135,12 @@ EXTRAS = {ENVPOOL: "envpool", ALE: "atari"}
 """The optional set of packages that each compiled backend is in."""
 TITLES = {ENVPOOL: "EnvPool", ALE: "ALE's vector"}
 
+_PROCGEN_GAMES = frozenset(
+    (
+        *("bigfish", "bossfight", "caveflyer", "chaser", "climber", "coinrun", "dodgeball", "fruitbot"),
+        *("heist", "jumper", "leaper", "maze", "miner", "ninja", "plunder", "starpilot"),
+    )
+)
 _ENVPOOL_ATARI = re.compile(r"([A-Z]\w+)-v5")
 _OF_MUJOCO = re.compile(
     r"(Ant|HalfCheetah|Hopper|Humanoid|HumanoidStandup|InvertedDoublePendulum|InvertedPendulum|Pusher|Reacher"
@@ -139,7 +154,10 @@ def choose_backend(asked: str, usual: str) -> str:
 
 
 def gymnasium_id(env_id: str, backend: str) -> str:
-    """An environment by the id under which everything else knows it: EnvPool calls Atari games `Pong-v5`."""
+    """An environment by the id under which everything else knows it: EnvPool calls Atari games `Pong-v5`, and
+    scripts for Procgen call its easy games by their names alone."""
+    if backend == ENVPOOL and env_id in _PROCGEN_GAMES:
+        return f"{env_id.title()}Easy-v0"
     match = _ENVPOOL_ATARI.fullmatch(env_id)
     if backend != ENVPOOL or match is None or _OF_MUJOCO.fullmatch(env_id):
         return env_id
@@ -149,6 +167,9 @@ def gymnasium_id(env_id: str, backend: str) -> str:
 def check_backend(backend: str, env_id: str, curriculum: bool, capture_video: bool) -> None:
     """Raise UserError when a backend cannot do what else a run asks for."""
     if backend == PYTHON:
+        entry = find_environment(env_id)
+        if entry is not None and entry.family == PROCGEN:
+            raise UserError(f"{env_id} is a game of EnvPool's: use env_backend envpool.")
         return
     what = ""
     if curriculum:

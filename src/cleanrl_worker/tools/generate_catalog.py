@@ -14,11 +14,22 @@ from typing import Any
 
 import gymnasium
 
-from cleanrl_worker.portable.probe import describe_environment
-from cleanrl_worker.schemas.environments import CATALOG_FILE
+from cleanrl_worker.portable.probe import (
+    ProbeError,
+    describe_environment,
+    describe_with,
+    import_backend,
+)
+from cleanrl_worker.schemas.environments import CATALOG_FILE, PROCGEN
 from cleanrl_worker.tools import write_or_check
 
-PACKAGES = ("ale_py", "minigrid", "shimmy", "cleanrl_worker.kit.pixel_tasks")
+PACKAGES = (
+    "ale_py",
+    "minigrid",
+    "shimmy",
+    "cleanrl_worker.kit.pixel_tasks",
+    "cleanrl_worker.kit.vector_tasks",
+)
 SOURCES = (
     "gymnasium.envs.classic_control",
     "gymnasium.envs.toy_text",
@@ -59,7 +70,17 @@ def describe_all(known: dict[str, Any]) -> dict[str, Any]:
             entry = (describe(env_id) or known.get(env_id)) if is_listed(env_id) else None
             if entry is not None:
                 entries[env_id] = entry
-    return entries
+    return dict(sorted((entries | describe_procgen(known)).items()))
+
+
+def describe_procgen(known: dict[str, Any]) -> dict[str, Any]:
+    """The entries of the games that only EnvPool has; those in `known` where it is not installed."""
+    try:
+        specs = import_backend("envpool").registration.registry.specs
+        names = [name for name, (module, *_) in specs.items() if module == f"envpool.{PROCGEN}"]
+        return {name: describe_with("envpool", name, {}) for name in names}
+    except ProbeError:
+        return {name: entry for name, entry in known.items() if entry["family"] == PROCGEN}
 
 
 def is_listed(env_id: str) -> bool:
