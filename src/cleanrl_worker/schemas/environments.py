@@ -182,8 +182,8 @@ def choose_backend(asked: str, usual: str) -> str:
 
 
 def gymnasium_id(env_id: str, backend: str) -> str:
-    """An environment by the id under which everything else knows it: EnvPool calls Atari games `Pong-v5`, and
-    scripts for Procgen call its easy games by their names alone; PettingZoo calls one of its own `pong_v3`."""
+    """An environment by the id under which everything else knows it: scripts for EnvPool call Atari games
+    `Pong-v5` and easy games of Procgen by their names alone, and PettingZoo calls one of its `pong_v3`."""
     if backend == ENVPOOL and env_id in _PROCGEN_GAMES:
         return f"{env_id.title()}Easy-v0"
     if f"{_PETTINGZOO}{env_id}" in load_environments():
