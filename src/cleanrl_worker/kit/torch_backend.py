@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from cleanrl_worker.kit.backend import Backend
 from cleanrl_worker.kit.spec import Misfit, compare_weights
@@ -22,6 +23,7 @@ from cleanrl_worker.kit.state import State, Stateful
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 BETA_1 = 0.9
 BETA_2 = 0.999
+RMS_DECAY = 0.99
 _LONGEST = 2.0 / (1.0 - BETA_2) - 1.0
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _LARGEST_BLOCK, _MOST_KEPT = 2**26, 2**29
@@ -63,6 +65,10 @@ class TorchBackend(Backend):
     def decode_weights(content: Any) -> Any:
         return as_tensors(content)
 
+    @staticmethod
+    def unfilled() -> TorchFunctionMode:
+        return _Unfilled()
+
     def state(self) -> State:
         found = {**super().state(), "torch": torch.get_rng_state().numpy()}
         if torch.cuda.is_available():
@@ -77,6 +83,17 @@ class TorchBackend(Backend):
 
 
 BACKEND = TorchBackend
+
+
+class _Unfilled(TorchFunctionMode):
+    """Leaves out what initial weights cost: the random numbers, and what makes them orthogonal."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (Tensor.uniform_, Tensor.normal_, nn.init.uniform_, nn.init.kaiming_uniform_):
+            return args[0] if args else kwargs["tensor"]
+        if func is torch.linalg.qr:
+            return args[0], args[0].new_ones(args[0].shape[1], args[0].shape[1])
+        return func(*args, **(kwargs or {}))
 
 
 def keep_freed_memory() -> None:
@@ -206,6 +223,15 @@ class RAdam(Adam):
         # Adam divides the spread by this and RAdam does not: so the step and eps are divided by it too.
         spread = math.sqrt(1.0 - BETA_2**step)
         super()._move(learning_rate * trust / spread, 1.0 / spread)
+
+
+class RMSProp(Adam):
+    """Divides the gradient by the root of its mean square, without momentum."""
+
+    def _move(self, learning_rate: float, eps_scale: float = 1.0) -> None:
+        self._second_moment.mul_(RMS_DECAY).addcmul_(self.gradient, self.gradient, value=1.0 - RMS_DECAY)
+        root = self._second_moment.sqrt().add_(self.eps * eps_scale)
+        self.weights.addcdiv_(self.gradient, root, value=-learning_rate)
 
 
 def rectification(step: float) -> float:
