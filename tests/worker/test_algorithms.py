@@ -37,7 +37,7 @@ from mosaic.fastlane.layout import FOLDER_VARIABLE
 
 STEPS = 256
 """Of each environment: enough for an episode of the environments that are tried first."""
-SMALL = {"num_steps": 64, "learning_starts": 64, "batch_size": 16, "buffer_size": 1000}
+SMALL = {"num_steps": 64, "update_epochs": 1, "learning_starts": 64, "batch_size": 16, "buffer_size": 1000}
 """Values for a short training, of the parameters that an algorithm has among these."""
 SEED = 4
 SECONDS = 180

@@ -85,6 +85,9 @@ class AlgorithmSpec:
     """Keyword arguments that it makes an environment with, by its id; those of the user override them."""
     atari: Callable[[Any], AtariOptions] | None = None
     """What `wrap` does to games of Atari, for backends that prepare their frames themselves."""
+    pool_options: Callable[[Any, bool], Mapping[str, Any]] = lambda args, evaluating: {}
+    """Keyword arguments for an environment of EnvPool's, given the arguments and whether a policy is played
+    in it; those of the user override them."""
     env_backend: Literal["python", "envpool", "ale"] = "python"
     """What `auto` means for it: what steps its environments."""
     model: ModelForm = "agent"

@@ -17,6 +17,8 @@ from cleanrl_worker.schemas.spaces import action_kind, observation_kind
 from mosaic.contract.capabilities import EnvironmentFamily
 from mosaic.contract.errors import UserError, closest
 
+PROCGEN = "procgen"
+"""The family of the games that only EnvPool has."""
 _OLD_ATARI = re.compile(r"(\w+)NoFrameskip-v[04]")
 CATALOG_FILE = Path(__file__).with_name("environments.json")
 PYTHON, ENVPOOL, ALE = "python", "envpool", "ale"
@@ -36,6 +38,7 @@ FAMILIES = {
         EnvironmentFamily("minigrid", "MiniGrid", "ppo", "MiniGrid-Empty-5x5-v0"),
         EnvironmentFamily("babyai", "BabyAI", "ppo", "BabyAI-GoToRedBallNoDists-v0"),
         EnvironmentFamily("atari", "Atari", "ppo_atari_envpool", "ALE/Pong-v5"),
+        EnvironmentFamily(PROCGEN, "Procgen", "ppo_procgen", "StarpilotEasy-v0"),
         EnvironmentFamily("mosaic", "Pixel tasks of MOSAIC", "ppo_atari", "mosaic/Catch-v0"),
     )
 }
@@ -107,6 +110,11 @@ def check_fit(algo: str, entry: EnvironmentEntry) -> None:
     schema = known_schema(algo)
     if schema is None:
         return
+    if schema.wraps and entry.family == PROCGEN:
+        raise UserError(
+            f"{schema.name} prepares what environments show, which EnvPool does for Atari games only; "
+            f"{_advice(entry, 'image')}, as {entry.env_id} is EnvPool's."
+        )
     for role, allowed, kind in _roles(schema, entry):
         if kind not in allowed:
             raise UserError(
@@ -125,6 +133,8 @@ def find_takers(algorithms: Iterable[str], entry: EnvironmentEntry) -> tuple[str
         and action in schema.action_spaces
         and observation in schema.observation_spaces
         and schema.env_backend in entry.backends
+        # What compiled backends show, they prepare for games of Atari only.
+        and (schema.env_backend == PYTHON or not schema.wraps or entry.family == "atari")
     )
 
 
@@ -154,6 +164,12 @@ def _fitting(entry: EnvironmentEntry) -> str:
     return next(iter(find_takers(shipped_algorithms(), entry)), "")
 
 
+_PROCGEN_GAMES = frozenset(
+    (
+        *("bigfish", "bossfight", "caveflyer", "chaser", "climber", "coinrun", "dodgeball", "fruitbot"),
+        *("heist", "jumper", "leaper", "maze", "miner", "ninja", "plunder", "starpilot"),
+    )
+)
 _ENVPOOL_ATARI = re.compile(r"([A-Z]\w+)-v5")
 _OF_MUJOCO = re.compile(
     r"(Ant|HalfCheetah|Hopper|Humanoid|HumanoidStandup|InvertedDoublePendulum|InvertedPendulum|Pusher|Reacher"
@@ -167,7 +183,10 @@ def choose_backend(asked: str, usual: str) -> str:
 
 
 def gymnasium_id(env_id: str, backend: str) -> str:
-    """An environment by the id under which everything else knows it: EnvPool calls Atari games `Pong-v5`."""
+    """An environment by the id under which everything else knows it: EnvPool calls Atari games `Pong-v5`, and
+    scripts for Procgen call its easy games by their names alone."""
+    if backend == ENVPOOL and env_id in _PROCGEN_GAMES:
+        return f"{env_id.title()}Easy-v0"
     match = _ENVPOOL_ATARI.fullmatch(env_id)
     if backend != ENVPOOL or match is None or _OF_MUJOCO.fullmatch(env_id):
         return env_id
@@ -177,6 +196,9 @@ def gymnasium_id(env_id: str, backend: str) -> str:
 def check_backend(backend: str, env_id: str, curriculum: bool, capture_video: bool) -> None:
     """Raise UserError when a backend cannot do what else a run asks for."""
     if backend == PYTHON:
+        entry = find_environment(env_id)
+        if entry is not None and entry.family == PROCGEN:
+            raise UserError(f"{env_id} is a game of EnvPool's: use env_backend envpool.")
         return
     what = ""
     if curriculum:

@@ -39,6 +39,8 @@ class AlgoSchema:
     """Whether a resumed run goes on to the byte."""
     env_backend: str = "python"
     """What `auto` means among its backends."""
+    wraps: bool = False
+    """Whether it prepares what environments show, which compiled backends do for Atari games only."""
 
     def parameter(self, name: str) -> ParamSchema | None:
         """The parameter called `name`, or None; hyphens and underscores are the same."""

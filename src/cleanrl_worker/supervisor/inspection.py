@@ -194,7 +194,7 @@ def _check_values(config: CleanRLWorkerConfig, origin: Origin | None, entry: Env
     values = {one.name: one.default for one in schema.parameters} if schema is not None else {}
     whole = with_origin(config, origin) if origin is not None else config
     values |= whole.extras.get("algo_params") or {}
-    values |= {"total_timesteps": config.total_timesteps}
+    values |= {"env_id": config.env_id, "total_timesteps": config.total_timesteps}
     check_together(values)
     check_memory(values, entry)
     return warn_together(values)

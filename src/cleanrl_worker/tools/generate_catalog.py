@@ -16,7 +16,7 @@ from typing import Any
 import gymnasium
 
 from cleanrl_worker.portable import probe
-from cleanrl_worker.schemas.environments import ALE, CATALOG_FILE, ENVPOOL, PYTHON
+from cleanrl_worker.schemas.environments import ALE, CATALOG_FILE, ENVPOOL, PROCGEN, PYTHON
 from cleanrl_worker.tools import write_or_check
 
 PACKAGES = ("ale_py", "minigrid", "shimmy", "cleanrl_worker.kit.pixel_tasks")
@@ -60,7 +60,17 @@ def describe_all(known: dict[str, Any]) -> dict[str, Any]:
             entry = (describe(env_id) or known.get(env_id)) if is_listed(env_id) else None
             if entry is not None:
                 entries[env_id] = {**entry, "backends": find_backends(env_id, known.get(env_id, {}))}
-    return entries
+    return dict(sorted((entries | describe_procgen(known)).items()))
+
+
+def describe_procgen(known: dict[str, Any]) -> dict[str, Any]:
+    """The entries of the games that only EnvPool has; those in `known` where it is not installed."""
+    try:
+        specs = probe.import_backend(ENVPOOL).registration.registry.specs
+        names = [name for name, (module, *_) in specs.items() if module == f"envpool.{PROCGEN}"]
+        return {name: {**probe.describe_with(ENVPOOL, name, {}), "backends": [ENVPOOL]} for name in names}
+    except probe.ProbeError:
+        return {name: entry for name, entry in known.items() if entry["family"] == PROCGEN}
 
 
 def find_backends(env_id: str, known: Mapping[str, Any]) -> list[str]:

@@ -35,7 +35,7 @@ PURPOSES = {
     "jax": "algorithms in JAX (`dqn_jax`)",
     "minigrid": "MiniGrid and BabyAI grid worlds",
     "mujoco": "MuJoCo robots (Ant, HalfCheetah, Walker2d, …)",
-    "procgen": "Procgen games, in EnvPool's build, in scripts of your own",
+    "procgen": "Procgen games (StarpilotEasy-v0, …), in EnvPool's build",
     "video": "videos of episodes while a run trains",
     "wandb": "tracking with Weights & Biases",
 }
