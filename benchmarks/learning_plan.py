@@ -111,6 +111,7 @@ PLAN = [
     Row("ppo_atari", "mosaic/Recall-v0", 100_000, most=0.35, flags=RECALL),
     Row("ppo_atari_lstm", "mosaic/Recall-v0", 100_000, least=0.9, flags=RECALL),
     Row("a2c", "CartPole-v1", 500_000, least=450.0),
+    Row("ppo_pettingzoo_ma_atari", "mosaic/Rally-v0", 150_000, least=2.0, flags=CATCH),
     Row("dqn", "CartPole-v1", 500_000, (488.69, 16.11)),
     Row("dqn", "Acrobot-v1", 500_000, (-91.54, 7.20)),
     Row("dqn", "MountainCar-v0", 500_000, (-194.95, 8.48)),

@@ -76,7 +76,7 @@ def short_values(algo: str, spec: AlgorithmSpec) -> tuple[str, int, dict[str, An
     num_envs = min(fields["num_envs"], 4)
     # A single game of Atari does not end in so few steps.
     pictures = "mosaic/Catch-v0" if num_envs == 1 else str(fields["env_id"])
-    tried = ("CartPole-v1", "Pendulum-v1", pictures)
+    tried = ("CartPole-v1", "Pendulum-v1", "mosaic/Rally-v0", pictures)
     env_id = next(env_id for env_id in tried if not CATALOG.misfit(algo, env_id))
     small = {name: value for name, value in SMALL.items() if name in fields}
     steps = STEPS * num_envs

@@ -101,6 +101,8 @@ class AlgorithmSpec:
     """Optional sets of packages that it needs, such as `atari`; asked for before anything starts."""
     exact: bool = True
     """Whether a resumed run goes on to the byte."""
+    several_players: bool = False
+    """Whether it trains all players of a game, each of which is a row of its; else one agent."""
     file: AlgorithmFile | None = None
     """The user's file that it was loaded from; filled in by whoever loads it."""
 

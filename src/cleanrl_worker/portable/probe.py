@@ -22,6 +22,7 @@ FAMILY_PACKAGES = (
     (r"ALE/|\w+NoFrameskip-v[04]$", "ale_py"),
     (r"MiniGrid-|BabyAI-", "minigrid"),
     (r"dm_control/", "shimmy"),
+    (r"mosaic/Rally-|pettingzoo/", "cleanrl_worker.kit.matches"),
     (r"mosaic/", "cleanrl_worker.kit.pixel_tasks"),
 )
 # What a class comes from, the family that it is of, and the extra that installs it.
@@ -33,6 +34,7 @@ FAMILIES = (
     ("gymnasium.envs", "gymnasium", None),
     ("ale_py", "atari", "atari"),
     ("minigrid", "minigrid", "minigrid"),
+    ("cleanrl_worker.kit.matches:AtariMatch", "pettingzoo", "pettingzoo"),
     ("cleanrl_worker.", "mosaic", None),
 )
 
@@ -119,6 +121,7 @@ def import_family(env_id: str) -> None:
     for pattern, package in FAMILY_PACKAGES:
         if re.match(pattern, env_id):
             import_package(package, f"Environment '{env_id}'")
+            return
 
 
 def is_atari(env_id: str) -> bool:
@@ -255,13 +258,18 @@ def grid_key(space: Any) -> str | None:
 def describe_environment(env_id: str, env: Any) -> dict[str, Any]:
     """The catalog's entry for an environment: family, extra, spaces, episode limit."""
     family, extra = family_of(env_id.rpartition(":")[2], env.spec)
+    # The players of a game see and do the same; the environment itself takes the actions of all at once.
+    players = len(getattr(env.unwrapped, "players", "1"))
+    action_space = env.unwrapped.seat_action_space if players > 1 else env.action_space
     entry = {
         "family": family,
         "extra": extra,
         "observation": describe_space(env.observation_space),
-        "action": describe_actions(env.action_space),
+        "action": describe_actions(action_space),
         "max_episode_steps": env.spec.max_episode_steps if env.spec else None,
     }
+    if players > 1:
+        entry["players"] = players
     if "rgb_array" not in (env.metadata or {}).get("render_modes", ()):
         entry["draws"] = False
     return entry

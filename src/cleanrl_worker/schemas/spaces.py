@@ -97,10 +97,11 @@ def describe_briefly(space: Description) -> str:
     return f"{kind}{'' if size is None else f' {size}'}{start}"
 
 
-def describe_for_people(observation: Description, action: Description) -> str:
+def describe_for_people(observation: Description, action: Description, players: int = 1) -> str:
     """What an agent sees and does, such as `4 numbers in, 2 actions`."""
     image = grid_of_dict(observation)
-    return f"{_seen_by_people(image or observation)} in, {_done_by_people(action)}"
+    several = f", {players} players" if players > 1 else ""
+    return f"{_seen_by_people(image or observation)} in, {_done_by_people(action)}{several}"
 
 
 def _seen_by_people(space: Description) -> str:

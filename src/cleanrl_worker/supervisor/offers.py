@@ -200,7 +200,7 @@ class CleanRLCatalog:
                 one.family,
                 FAMILIES[one.family].title,
                 one.extra,
-                describe_for_people(one.observation, one.action),
+                describe_for_people(one.observation, one.action, one.players),
                 one.max_episode_steps,
                 {backend: EXTRAS.get(backend) for backend in one.backends},
                 find_takers(algorithms, one),
