@@ -100,6 +100,16 @@ class Row:
 
 IMAGES = ("--num-envs=16", "--num-steps=64", "--update-epochs=3")
 CATCH = (*IMAGES, "--learning-rate=5e-4")
+CATCH_SAC = (
+    "--no-autotune",
+    "--alpha=0.01",
+    "--policy-lr=5e-4",
+    "--q-lr=5e-4",
+    "--learning-starts=2000",
+    "--target-network-frequency=500",
+    "--batch-size=32",
+    "--buffer-size=60000",
+)
 RECALL = (*IMAGES, "--learning-rate=1e-3", "--ent-coef=0.001")
 IN_PYTHON = "--env-backend=python"
 """The small tasks are Python's, also for algorithms that are named after EnvPool."""
@@ -115,6 +125,7 @@ PLAN = [
     Row("ppo", "CartPole-v1", 500_000, (490.04, 6.12)),
     Row("ppo", "Acrobot-v1", 500_000, (-86.36, 1.32)),
     Row("ppo_atari", "mosaic/Catch-v0", 150_000, least=0.9, flags=CATCH),
+    Row("sac_atari", "mosaic/Catch-v0", 60_000, least=0.8, flags=CATCH_SAC),
     Row("ppo_atari", "mosaic/Recall-v0", 100_000, most=0.35, flags=RECALL),
     Row("ppo_atari_lstm", "mosaic/Recall-v0", 100_000, least=0.9, flags=RECALL),
     Row("ppo", "mosaic/Dial-v0", 200_000, most=0.1),
