@@ -110,6 +110,8 @@ CATCH_SAC = (
     "--batch-size=32",
     "--buffer-size=60000",
 )
+CATCH_TOGETHER = ("--num-envs=8", *CATCH[1:])
+"""Of each of two processes: together they have the same rollouts and minibatches."""
 RECALL = (*IMAGES, "--learning-rate=1e-3", "--ent-coef=0.001")
 IN_PYTHON = "--env-backend=python"
 """The small tasks are Python's, also for algorithms that are named after EnvPool."""
@@ -132,8 +134,11 @@ PLAN = [
     Row("ppo_masked", "mosaic/Dial-v0", 200_000, least=0.85),
     Row("ppo", "mosaic/Corridor-v0", 150_000, most=0.6),
     Row("ppo_gru", "mosaic/Corridor-v0", 150_000, least=0.9),
+    Row("ppo_atari_multigpu", "mosaic/Catch-v0", 150_000, least=0.9, flags=CATCH_TOGETHER),
     Row("a2c", "CartPole-v1", 500_000, least=450.0),
     Row("ppo_pettingzoo_ma_atari", "mosaic/Rally-v0", 150_000, least=2.0, flags=CATCH),
+    Row("trpo", "CartPole-v1", 200_000, least=450.0),
+    Row("trpo", "InvertedPendulum-v5", 200_000, least=900.0),
     Row("dqn", "CartPole-v1", 500_000, (488.69, 16.11)),
     Row("dqn", "Acrobot-v1", 500_000, (-91.54, 7.20)),
     Row("dqn", "MountainCar-v0", 500_000, (-194.95, 8.48)),

@@ -17,7 +17,7 @@ from cleanrl_worker.evaluation.episodes import Evaluator
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.backend import Backend, find_backend
 from cleanrl_worker.kit.checkpoints import Checkpoints
-from cleanrl_worker.kit.envs import Envs, Step
+from cleanrl_worker.kit.envs import Envs, Episode, Step
 from cleanrl_worker.kit.open_envs import open_envs
 from cleanrl_worker.kit.parsing import make_args, parse_args
 from cleanrl_worker.kit.spec import AlgorithmSpec, Misfit, fill_model, split_model
@@ -92,6 +92,8 @@ class Run(Generic[ArgsT]):
         self._choices: dict[str, Any] = {}
         self.step_count = 0
         """How many steps all environments together have taken."""
+        self.ranks = 1
+        """How many processes take these steps together, each in as many environments."""
         for name, part in (("run", self._counters), ("envs", envs), ("returns", writer.recent_returns)):
             self.keep(name, part)
 
@@ -112,7 +114,7 @@ class Run(Generic[ArgsT]):
 
         Between two of them the run reports, evaluates, writes checkpoints and ends when it is asked to.
         """
-        args, num_envs, counters = self.args, self.envs.num_envs, self._counters.values
+        args, num_envs, counters = self.args, self._all_envs, self._counters.values
         self._begin()
         total, each = args.total_timesteps // num_envs, every // num_envs
         turns = -(-total // each)
@@ -138,7 +140,7 @@ class Run(Generic[ArgsT]):
         """
         self._watch.enter("env")
         step = self.envs.step(actions, out)
-        self.step_count += self.envs.num_envs
+        self.step_count += self._all_envs
         if step.episodes:
             self._writer.add_episodes(step.episodes, self.step_count)
         now = self._watch.enter(then)
@@ -147,6 +149,15 @@ class Run(Generic[ArgsT]):
             self._writer.flush()
             self._flush_time = now + FLUSH_SECONDS
         return step
+
+    @property
+    def _all_envs(self) -> int:
+        return self.envs.num_envs * self.ranks
+
+    def add_episodes(self, episodes: list[Episode], step: int) -> None:
+        """Record episodes that ended in other processes of the run."""
+        if episodes:
+            self._writer.add_episodes(episodes, step)
 
     def minibatches(self, size: int, parts: int) -> list[NDArray[np.int64]]:
         """All rows of a batch in a new random order, cut into `parts`."""
@@ -219,7 +230,7 @@ class Run(Generic[ArgsT]):
 
     def _plan(self) -> None:
         """When the next checkpoint or evaluation is due, or the end, and when to look at the clock again."""
-        steps = [self.args.total_timesteps // self.envs.num_envs * self.envs.num_envs]
+        steps = [self.args.total_timesteps // self._all_envs * self._all_envs]
         if self.args.checkpoint_every:
             steps.append(self._checkpoints.saved_at + self.args.checkpoint_every)
         if self._score_every:
