@@ -30,8 +30,19 @@ from mosaic.analytics.table import MetricTable
 
 STEPS = 256
 """Of each environment: enough for an episode of the environments that are tried first."""
-SMALL = {"num_steps": 64, "update_epochs": 1, "learning_starts": 64, "batch_size": 16, "buffer_size": 1000}
+SMALL = {
+    "num_steps": 64,
+    "update_epochs": 1,
+    "learning_starts": 64,
+    "batch_size": 16,
+    "buffer_size": 1000,
+    "n_iteration": 3,
+    "e_auxiliary": 1,
+    "num_iterations_obs_norm_init": 1,
+}
 """Values for a short training, of the parameters that an algorithm has among these."""
+QUICK = {"ALE/MontezumaRevenge-v5": "ALE/Breakout-v5"}
+"""What is played in place of a game whose episodes are longer than that."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,8 @@ class Trained:
 def short_values(algo: str, spec: AlgorithmSpec) -> dict[str, Any]:
     """Arguments of a training of a few hundred steps, on an environment that the algorithm can take."""
     fields = {field.name: field.default for field in dataclasses.fields(spec.args)}
-    tried = ("CartPole-v1", "Pendulum-v1", str(fields["env_id"]))
+    own = str(fields["env_id"])
+    tried = ("CartPole-v1", "Pendulum-v1", QUICK.get(own, own))
     num_envs = min(fields["num_envs"], 4)
     return {
         **{name: value for name, value in SMALL.items() if name in fields},
