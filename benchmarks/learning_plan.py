@@ -166,6 +166,13 @@ PLAN = [
         least=0.9,
         flags=(*IMAGES, "--learning-rate=1e-3", IN_PYTHON),
     ),
+    Row(
+        "ppo_rnd_envpool",
+        "mosaic/Catch-v0",
+        150_000,
+        least=0.9,
+        flags=(*CATCH, "--num-iterations-obs-norm-init=5", IN_PYTHON),
+    ),
     Row("ppo_continuous_action", "InvertedPendulum-v5", 1_000_000, (963.09, 22.20), "-v4", least=900.0),
     Row(
         "ppo_continuous_action", "HalfCheetah-v5", 1_000_000, (1442.64, 46.03), "-v4", peer="ppo", seeds=(1,)

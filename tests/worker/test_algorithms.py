@@ -37,11 +37,22 @@ from mosaic.fastlane.layout import FOLDER_VARIABLE
 
 STEPS = 256
 """Of each environment: enough for an episode of the environments that are tried first."""
-SMALL = {"num_steps": 64, "update_epochs": 1, "learning_starts": 64, "batch_size": 16, "buffer_size": 1000}
+SMALL = {
+    "num_steps": 64,
+    "update_epochs": 1,
+    "learning_starts": 64,
+    "batch_size": 16,
+    "buffer_size": 1000,
+    "n_iteration": 3,
+    "e_auxiliary": 1,
+    "num_iterations_obs_norm_init": 1,
+}
 """Values for a short training, of the parameters that an algorithm has among these."""
 TRIED = ("CartPole-v1", "Pendulum-v1", "mosaic/Rally-v0")
 SEED = 4
 SECONDS = 180
+QUICK = {"ALE/MontezumaRevenge-v5": "ALE/Breakout-v5"}
+"""What is played in place of a game whose episodes are longer than that."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +87,10 @@ def short_values(algo: str, spec: AlgorithmSpec) -> tuple[str, int, dict[str, An
     fields = {field.name: field.default for field in dataclasses.fields(spec.args)}
     num_envs = min(fields["num_envs"], 4)
     # A single game of Atari does not end in so few steps.
-    pictures = "mosaic/Catch-v0" if num_envs == 1 else str(fields["env_id"])
+    own = QUICK.get(fields["env_id"], str(fields["env_id"]))
+    pictures = "mosaic/Catch-v0" if num_envs == 1 else own
     # An environment without masks would be told of.
-    tried = (str(fields["env_id"]),) if spec.masks else (*TRIED, pictures)
+    tried = (own,) if spec.masks else (*TRIED, pictures)
     env_id = next(env_id for env_id in tried if not CATALOG.misfit(algo, env_id))
     small = {name: value for name, value in SMALL.items() if name in fields}
     steps = STEPS * num_envs

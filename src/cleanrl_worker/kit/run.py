@@ -165,6 +165,10 @@ class Run(Generic[ArgsT]):
         # Splitting evenly is a matter of shape, at a tenth of the time.
         return list(rows.reshape(parts, -1)) if size % parts == 0 else np.array_split(rows, min(parts, size))
 
+    def preparing(self) -> None:
+        """To be called now and then in long work before the loop, which ends here when the run is to stop."""
+        self._stop.check()
+
     def learning(self) -> None:
         """From here to the end of this update time counts as learning."""
         self._watch.enter("update")
