@@ -27,10 +27,19 @@ from cleanrl_worker.supervisor.offers import CATALOG
 from mosaic.analytics.eval_summary import EvalScores
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable
+from support.policies import save_catch
 
 STEPS = 256
 """Of each environment: enough for an episode of the environments that are tried first."""
-SMALL = {"num_steps": 64, "learning_starts": 64, "batch_size": 16, "buffer_size": 1000}
+SMALL = {
+    "num_steps": 64,
+    "learning_starts": 64,
+    "batch_size": 16,
+    "buffer_size": 1000,
+    "teacher_steps": 64,
+    "offline_steps": 64,
+    "teacher_eval_episodes": 2,
+}
 """Values for a short training, of the parameters that an algorithm has among these."""
 
 
@@ -86,6 +95,9 @@ def train(spec: AlgorithmSpec, values: dict[str, Any], folder: Path) -> Trained:
 def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
     spec = load_spec(request.param)
     values = short_values(request.param, spec)
+    if "teacher_policy" in {field.name for field in dataclasses.fields(spec.args)}:
+        values["env_id"] = "mosaic/Catch-v0"
+        values["teacher_policy"] = str(save_catch(tmp_path_factory.mktemp("teacher")))
     told = CATALOG.describe(config_of(request.param, values), None, Path.cwd(), ())
     if told["missing_extras"]:
         pytest.skip(f"{request.param} needs {told['missing_extras'][0]['name']}, which is not installed")
