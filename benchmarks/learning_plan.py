@@ -112,6 +112,8 @@ DAGGER = (
     *("--buffer-size=20000", "--target-network-frequency=500"),
 )
 RECALL = (*IMAGES, "--learning-rate=1e-3", "--ent-coef=0.001")
+IN_PYTHON = "--env-backend=python"
+"""The small tasks are Python's, also for algorithms that are named after EnvPool."""
 
 PLAN = [
     Row("ppo", "CartPole-v1", 500_000, (490.04, 6.12)),
@@ -120,6 +122,7 @@ PLAN = [
     Row("ppo_atari", "mosaic/Recall-v0", 100_000, most=0.35, flags=RECALL),
     Row("ppo_atari_lstm", "mosaic/Recall-v0", 100_000, least=0.9, flags=RECALL),
     Row("qdagger_dqn_atari_impalacnn", "mosaic/Catch-v0", 30_000, least=0.8, flags=DAGGER, teacher=CATCHER),
+    Row("a2c", "CartPole-v1", 500_000, least=450.0),
     Row("ppo_pettingzoo_ma_atari", "mosaic/Rally-v0", 150_000, least=2.0, flags=CATCH),
     Row("dqn", "CartPole-v1", 500_000, (488.69, 16.11)),
     Row("dqn", "Acrobot-v1", 500_000, (-91.54, 7.20)),
@@ -129,9 +132,23 @@ PLAN = [
     Row("c51", "CartPole-v1", 500_000, (481.20, 20.53)),
     Row("c51", "Acrobot-v1", 500_000, (-87.70, 5.52)),
     Row("c51", "MountainCar-v0", 500_000, (-166.38, 27.94)),
+    Row("qr_dqn", "CartPole-v1", 300_000, least=400.0),
+    Row("iqn", "CartPole-v1", 300_000, least=400.0),
+    Row("c51_jax", "CartPole-v1", 500_000, (491.07, 9.70)),
+    Row("c51_jax", "Acrobot-v1", 500_000, (-86.74, 2.19)),
+    Row("c51_jax", "MountainCar-v0", 500_000, (-174.30, 36.35)),
+    Row("sac_discrete", "CartPole-v1", 100_000, least=400.0),
     Row("pqn", "CartPole-v1", 500_000, (495.13, 6.89)),
     Row("pqn", "Acrobot-v1", 500_000, (-95.63, 5.73)),
     Row("pqn", "MountainCar-v0", 500_000, (-200.00, 0.00)),
+    Row("pqn_atari_envpool", "mosaic/Catch-v0", 150_000, least=0.9, flags=(*CATCH, IN_PYTHON)),
+    Row(
+        "pqn_atari_envpool_lstm",
+        "mosaic/Recall-v0",
+        100_000,
+        least=0.9,
+        flags=(*IMAGES, "--learning-rate=1e-3", IN_PYTHON),
+    ),
     Row("ppo_continuous_action", "InvertedPendulum-v5", 1_000_000, (963.09, 22.20), "-v4", least=900.0),
     Row(
         "ppo_continuous_action", "HalfCheetah-v5", 1_000_000, (1442.64, 46.03), "-v4", peer="ppo", seeds=(1,)
@@ -139,6 +156,8 @@ PLAN = [
     Row("rpo_continuous_action", "Pendulum-v1", 1_000_000, (-151.08, 3.73), "8,000,000 steps", least=-200.0),
     Row("ddpg_continuous_action", "Pendulum-v1", 50_000, least=-200.0),
     Row("td3_continuous_action", "Pendulum-v1", 50_000, least=-200.0),
+    Row("ddpg_continuous_action_jax", "Pendulum-v1", 50_000, least=-200.0),
+    Row("td3_continuous_action_jax", "Pendulum-v1", 50_000, least=-200.0),
     Row("sac_continuous_action", "Pendulum-v1", 40_000, least=-200.0),
     Row("sac_continuous_action", "HalfCheetah-v5", 40_000, peer="sac", seeds=(1,)),
 ]

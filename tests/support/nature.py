@@ -47,6 +47,19 @@ def softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     return out
 
 
+def spread(
+    chances: NDArray[np.float64], rewards: Any, discounts: Any, atoms: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Distributions over the atoms of reward and discounted return, atom by atom as in the paper."""
+    found, gap = np.zeros_like(chances), atoms[1] - atoms[0]
+    for row in range(len(chances)):
+        for chance, atom in zip(chances[row], atoms, strict=True):
+            moved = min(max(float(rewards[row]) + float(discounts[row]) * atom, atoms[0]), atoms[-1])
+            # Each atom gets a share as near as it is to where the return moved.
+            found[row] += chance * np.clip(1.0 - np.abs(moved - atoms) / gap, 0.0, 1.0)
+    return found
+
+
 def assert_slopes(
     module: nn.Module, loss: Callable[[Weights], float], each: int = 6, step: float = 1e-6
 ) -> None:

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from cleanrl_worker.agents.q_networks import NatureQNetwork
-from cleanrl_worker.algorithms import dqn_atari
+from cleanrl_worker.agents.q_networks import DistributionalQNetwork, NatureQNetwork
+from cleanrl_worker.algorithms import c51_atari, dqn_atari
 from cleanrl_worker.kit.accelerate import as_tensors
 from cleanrl_worker.kit.replay import FrameBuffer, Replay, Sample
 from cleanrl_worker.kit.run import Run, train
 from cleanrl_worker.kit.stopping import StopSignals
-from support.nature import assert_slopes, features, gradient_of, linear, weights_of
+from support.nature import assert_slopes, features, gradient_of, linear, softmax, spread, weights_of
 
 SHAPE, ACTIONS, ROWS = (36, 36, 4), 3, 6
 
@@ -49,6 +49,29 @@ def test_the_loss_of_dqn_is_that_of_its_formula() -> None:
     logged = gradient_of(network, dqn_atari.dqn_loss(network, target, args, as_tensors(batch, "cpu")))
     now = weights_of(network)
     mean = values(now, batch.obs)[np.arange(ROWS), batch.actions].mean()
+    np.testing.assert_allclose(logged, [loss(now), mean], rtol=1e-4, atol=1e-6)
+    assert_slopes(network, loss)
+
+
+def test_the_loss_of_c51_is_that_of_its_formula() -> None:
+    torch.manual_seed(1)
+    network, target = (DistributionalQNetwork(SHAPE, ACTIONS, 7, -1.0, 2.0) for _ in range(2))
+    args, batch = c51_atari.Args(gamma=0.9, n_atoms=7, v_min=-1.0, v_max=2.0), sample()
+    old, atoms, each = weights_of(target), np.linspace(-1.0, 2.0, 7), np.arange(ROWS)
+
+    def chances(weights: Any, obs: Any) -> Any:
+        return softmax(linear(weights, "network.9", features(weights, obs)).reshape(ROWS, ACTIONS, 7))
+
+    def loss(weights: Any) -> float:
+        following = chances(old, batch.next_obs)
+        best = (following @ atoms).argmax(axis=1)
+        discounts = 0.9 * (1.0 - batch.dones)
+        wanted = spread(following[each, best], batch.rewards, discounts, atoms)
+        return float(-(wanted * np.log(chances(weights, batch.obs)[each, batch.actions])).sum(axis=1).mean())
+
+    logged = gradient_of(network, c51_atari.c51_loss(network, target, args, as_tensors(batch, "cpu")))
+    now = weights_of(network)
+    mean = (chances(now, batch.obs)[each, batch.actions] @ atoms).mean()
     np.testing.assert_allclose(logged, [loss(now), mean], rtol=1e-4, atol=1e-6)
     assert_slopes(network, loss)
 

@@ -20,8 +20,8 @@ from support.policies import save_catch
 
 
 def config(algo: str, steps: Any = 1000, seed: Any = 1, **params: Any) -> dict[str, Any]:
-    env = "Pendulum-v1" if "continuous" in algo else "mosaic/Catch-v0" if "atari" in algo else "CartPole-v1"
-    env = "mosaic/Rally-v0" if "pettingzoo" in algo else env
+    tried = ("CartPole-v1", "Pendulum-v1", "mosaic/Catch-v0", "mosaic/Rally-v0")
+    env = next(one for one in tried if not CATALOG.misfit(algo, one))
     fields = {"run_id": "r", "algo": algo, "env_id": env, "total_timesteps": steps, "seed": seed}
     return {**fields, "extras": {"algo_params": params}}
 

@@ -23,29 +23,27 @@ class NatureCNN(nn.Sequential):
     """512 features of pictures of bytes: (row, height, width, channels), or with the channels first.
 
     Channels come last in memory, in the activations and in the filters, which on a CPU takes little more than
-    half of the time that torch's default layout does.
+    half of the time that torch's default layout does. With `normed` each layer is normalised before its relu,
+    which keeps values in bounds without a target network. Layers that are appended read the features.
     """
 
-    def __init__(self, shape: Sequence[int], orthogonal: bool = True) -> None:
+    def __init__(self, shape: Sequence[int], orthogonal: bool = True, normed: bool = False) -> None:
         """`orthogonal`: what its weights are to begin with; else they are as torch draws them."""
         first = shape[0] < min(shape[1:])
         height, width, channels = (*shape[1:], shape[0]) if first else shape
         if min(height, width) < _SHORTEST:
             raise ValueError(f"a picture of {height} × {width} is too small for this network")
-        for kernel, stride in ((8, 4), (4, 2), (3, 1)):
-            height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
         begin = init_layer if orthogonal else _as_drawn
-        super().__init__(
-            begin(nn.Conv2d(channels, 32, 8, stride=_STRIDE)),
-            nn.ReLU(inplace=True),
-            begin(nn.Conv2d(32, 64, 4, stride=2)),
-            nn.ReLU(inplace=True),
-            begin(nn.Conv2d(64, 64, 3)),
-            nn.ReLU(inplace=True),
-            nn.Flatten(),
-            begin(nn.Linear(64 * height * width, FEATURES)),
-            nn.ReLU(inplace=True),
-        )
+        layers: list[nn.Module] = []
+        for filters, kernel, stride in ((32, 8, _STRIDE), (64, 4, 2), (64, 3, 1)):
+            height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
+            layers.append(begin(nn.Conv2d(channels, filters, kernel, stride=stride)))
+            layers += [nn.LayerNorm((filters, height, width))] if normed else []
+            layers.append(nn.ReLU(inplace=True))
+            channels = filters
+        layers += [nn.Flatten(), begin(nn.Linear(channels * height * width, FEATURES))]
+        layers += [nn.LayerNorm(FEATURES)] if normed else []
+        super().__init__(*layers, nn.ReLU(inplace=True))
         self._first = first
         for layer in self:
             if isinstance(layer, nn.Conv2d):
@@ -63,12 +61,19 @@ class NatureCNN(nn.Sequential):
         else:
             found = nn.functional.conv2d(_blocks(pictures), _block_filters(filters), convolution.bias)
         for layer in layers:
+            if isinstance(layer, nn.Flatten) and found.requires_grad:
+                # Its gradient comes with the channels first; the relu before it would take it so, slowly.
+                found.register_hook(_channels_last)
             found = cast(Tensor, layer(found))
         return found
 
 
 def _as_drawn(layer: nn.Module) -> nn.Module:
     return layer
+
+
+def _channels_last(grad: Tensor) -> Tensor:
+    return grad.contiguous(memory_format=torch.channels_last)
 
 
 def _blocks(pictures: Tensor) -> Tensor:
@@ -109,34 +114,40 @@ class NatureAgent(ActorCritic):
         return features
 
 
-class NatureLSTMAgent(nn.Module):
-    """As `NatureAgent`, with an LSTM between the features and the outputs.
+class NormedNatureQNetwork(nn.Module):
+    """A value for each action, on one `NatureCNN` with normalised layers."""
+
+    def __init__(self, shape: Sequence[int], num_actions: int) -> None:
+        super().__init__()
+        self.network = NatureCNN(shape, normed=True)
+        self.network.append(init_layer(nn.Linear(FEATURES, num_actions)))
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """Values of the actions, a row for each observation."""
+        values: Tensor = self.network(obs)
+        return values
+
+
+class NatureLSTM(nn.Module):
+    """A `NatureCNN` with an LSTM behind it.
 
     The memory of an environment is one row: hidden state, then cell state, zero at the start of an episode.
     """
 
     memory_size = 2 * MEMORY
 
-    def __init__(self, shape: Sequence[int], num_actions: int | Sequence[int]) -> None:
+    def __init__(self, shape: Sequence[int], normed: bool = False) -> None:
         super().__init__()
-        self.nvec = (num_actions,) if isinstance(num_actions, int) else tuple(num_actions)
-        self.network = NatureCNN(shape)
+        self.network = NatureCNN(shape, normed=normed)
         self.lstm = nn.LSTM(FEATURES, MEMORY)
         for name, parameter in self.lstm.named_parameters():
             if "bias" in name:
                 nn.init.zeros_(parameter)
             else:
                 nn.init.orthogonal_(parameter, 1.0)
-        self.actor = init_layer(nn.Linear(MEMORY, sum(self.nvec)), gain=0.01)
-        self.critic = init_layer(nn.Linear(MEMORY, 1), gain=1.0)
 
-    def step(self, obs: Tensor, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits, values and the next memory for one observation of each environment."""
-        logits, values, memory = self(obs[None], memory, torch.zeros(1, len(obs)))
-        return logits[0], values[0], memory
-
-    def forward(self, obs: Tensor, memory: Tensor, starts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits and values of sequences (step, environment, …), and the memory after them.
+    def remember(self, obs: Tensor, memory: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """What the LSTM gives for sequences (step, environment, …), and the memory after them.
 
         Where `starts` is 1 an episode begins, and with it the memory. Between such steps the LSTM runs
         through all of them at once.
@@ -153,5 +164,42 @@ class NatureLSTMAgent(nn.Module):
             found, (hidden, cell) = self.lstm(features[begin:end], (hidden.contiguous(), cell.contiguous()))
             outputs.append(found)
             memory = torch.cat((hidden[0], cell[0]), dim=1)
-        seen = torch.cat(outputs)
+        return torch.cat(outputs), memory
+
+
+class NatureLSTMAgent(NatureLSTM):
+    """As `NatureAgent`, with an LSTM between the features and the outputs."""
+
+    def __init__(self, shape: Sequence[int], num_actions: int | Sequence[int]) -> None:
+        super().__init__(shape)
+        self.nvec = (num_actions,) if isinstance(num_actions, int) else tuple(num_actions)
+        self.actor = init_layer(nn.Linear(MEMORY, sum(self.nvec)), gain=0.01)
+        self.critic = init_layer(nn.Linear(MEMORY, 1), gain=1.0)
+
+    def step(self, obs: Tensor, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits, values and the next memory for one observation of each environment."""
+        logits, values, memory = self(obs[None], memory, torch.zeros(1, len(obs)))
+        return logits[0], values[0], memory
+
+    def forward(self, obs: Tensor, memory: Tensor, starts: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits and values of sequences (step, environment, …), and the memory after them."""
+        seen, memory = self.remember(obs, memory, starts)
         return self.actor(seen), torch.squeeze(self.critic(seen), -1), memory
+
+
+class NatureLSTMQNetwork(NatureLSTM):
+    """As `NormedNatureQNetwork`, with an LSTM between the features and the values."""
+
+    def __init__(self, shape: Sequence[int], num_actions: int) -> None:
+        super().__init__(shape, normed=True)
+        self.q_func = init_layer(nn.Linear(MEMORY, num_actions))
+
+    def step(self, obs: Tensor, memory: Tensor) -> tuple[Tensor, Tensor]:
+        """Values of the actions and the next memory for one observation of each environment."""
+        values, memory = self(obs[None], memory, torch.zeros(1, len(obs)))
+        return values[0], memory
+
+    def forward(self, obs: Tensor, memory: Tensor, starts: Tensor) -> tuple[Tensor, Tensor]:
+        """Values of sequences (step, environment, …), and the memory after them."""
+        seen, memory = self.remember(obs, memory, starts)
+        return self.q_func(seen), memory

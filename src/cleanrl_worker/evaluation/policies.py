@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from cleanrl_worker.agents.continuous import Actor, QNetwork
 from cleanrl_worker.kit.box_actions import BoxActions
-from cleanrl_worker.kit.discrete_actions import DiscreteActions, choice_slices
+from cleanrl_worker.kit.discrete_actions import Choices, DiscreteActions, choice_slices
 from cleanrl_worker.kit.policy import Floats, Policy, PolicyOutput, Spaces
+from cleanrl_worker.kit.spec import Misfit
 from cleanrl_worker.kit.torch_backend import load_weights
 
 Network = Callable[[Tensor], Tensor]
+ArgsT = TypeVar("ArgsT")
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
+_IN_MODEL = ("n_atoms", "v_min", "v_max", "end_e")
+"""The arguments in a model file that say how a distribution of returns is played."""
 
 
 class TorchPolicy(Policy):
@@ -56,7 +62,9 @@ class TorchPolicy(Policy):
 class CategoricalPolicy(TorchPolicy):
     """Draws each choice from probabilities; the best is the likeliest."""
 
-    def __init__(self, logits: Network, value: Network, action_space: Any, images: bool = False) -> None:
+    def __init__(
+        self, logits: Network, value: Network | None, action_space: Any, images: bool = False
+    ) -> None:
         super().__init__(images)
         self._logits = logits
         self._value = value
@@ -74,11 +82,12 @@ class CategoricalPolicy(TorchPolicy):
         return self._actions.for_envs(choices.numpy())
 
     def _judge(self, obs: Tensor) -> PolicyOutput:
-        return self._tell(self._logits(obs), self._value(obs))
+        return self._tell(self._logits(obs), None if self._value is None else self._value(obs))
 
-    def _tell(self, logits: Tensor, values: Tensor) -> PolicyOutput:
+    def _tell(self, logits: Tensor, values: Tensor | None) -> PolicyOutput:
         chances = torch.cat([logits[:, part].softmax(dim=1) for part in self._slices], dim=1)
-        return PolicyOutput(values=values.numpy(), probabilities=chances.numpy())
+        known = None if values is None else values.numpy()
+        return PolicyOutput(values=known, probabilities=chances.numpy())
 
 
 class RecurrentPolicy(CategoricalPolicy):
@@ -127,17 +136,50 @@ class GreedyPolicy(TorchPolicy):
         self._epsilon = epsilon
 
     def _choose(self, obs: Tensor, deterministic: bool) -> list[Any]:
-        values = self._values(obs)
-        choices = values.argmax(dim=1)
-        if not deterministic:
-            random = torch.randint(values.shape[1], choices.shape, generator=self._generator)
-            explore = torch.rand(choices.shape, generator=self._generator) < self._epsilon
-            choices = torch.where(explore, random, choices)
-        return self._actions.for_envs(choices.unsqueeze(1).numpy())
+        epsilon = 0.0 if deterministic else self._epsilon
+        return self._actions.for_envs(_explore(self._values(obs), epsilon, self._generator))
 
     def _judge(self, obs: Tensor) -> PolicyOutput:
         values = self._values(obs)
         return PolicyOutput(values=values.amax(dim=1).numpy(), action_values=values.numpy())
+
+
+class RecurrentGreedyPolicy(RecurrentPolicy):
+    """As `GreedyPolicy`, with values that depend on what it has seen in the episode."""
+
+    def __init__(
+        self,
+        network: Callable[[Tensor, Tensor], tuple[Tensor, Tensor]],
+        memory_size: int,
+        action_space: Any,
+        epsilon: float,
+    ) -> None:
+        """`network` gives values of actions and the next memory for observations and the memory before."""
+
+        def look(obs: Tensor, memory: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            # The values of the actions take the place of logits.
+            values, after = network(obs, memory)
+            return values, values.amax(dim=1), after
+
+        super().__init__(look, memory_size, action_space)
+        self._epsilon = epsilon
+
+    def _choose_among(self, logits: Tensor, deterministic: bool) -> list[Any]:
+        epsilon = 0.0 if deterministic else self._epsilon
+        return self._actions.for_envs(_explore(logits, epsilon, self._generator))
+
+    def _tell(self, logits: Tensor, values: Tensor) -> PolicyOutput:
+        return PolicyOutput(values=values.numpy(), action_values=logits.numpy())
+
+
+def _explore(values: Tensor, epsilon: float, generator: torch.Generator) -> Choices:
+    """The actions of the highest values, in a share `epsilon` of the rows any."""
+    choices = values.argmax(dim=1)
+    if epsilon > 0.0:
+        random = torch.randint(values.shape[1], choices.shape, generator=generator)
+        choices = torch.where(torch.rand(choices.shape, generator=generator) < epsilon, random, choices)
+    chosen: Choices = choices.unsqueeze(1).numpy()
+    return chosen
 
 
 class BoxPolicy(TorchPolicy):
@@ -174,3 +216,24 @@ def actor_policy(
         spaces.action_space,
         lambda obs: critic(obs, actor(obs)),
     )
+
+
+def open_distribution(
+    content: Any, args: ArgsT, make_network: Callable[[ArgsT], NetworkT]
+) -> tuple[NetworkT, ArgsT]:
+    """The network in a model file with weights and arguments, of which some say over which returns its
+    distributions spread, and `args` with those; Misfit when the file is of something else."""
+    if not isinstance(content, dict) or content.keys() != {"model_weights", "args"}:
+        raise Misfit("it has no model_weights and args")
+    if not all(isinstance(part, dict) for part in content.values()):
+        raise Misfit("its model_weights and args are not tables by name")
+    told = {name: content["args"][name] for name in _IN_MODEL if name in content["args"]}
+    known: Any = dataclasses.replace(args, **{name: told[name] for name in told if hasattr(args, name)})
+    try:
+        network = make_network(known)
+        float(told.get("end_e", 0.0))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise Misfit(f"its args say {told}, which does not describe a distribution of returns") from error
+    # Not every script stores the atoms, which follow from the arguments.
+    atoms = dict(network.named_buffers())
+    return load_weights(network, {**atoms, **content["model_weights"]}), known

@@ -38,6 +38,8 @@ def describe_algorithm(spec: AlgorithmSpec) -> dict[str, Any]:
         described["env_backend"] = spec.env_backend
     if not spec.exact:
         described["exact"] = False
+    if spec.wrap is not None:
+        described["wraps"] = True
     if spec.several_players:
         described["several_players"] = True
     return described
@@ -53,6 +55,7 @@ def schema_of(spec: AlgorithmSpec) -> AlgoSchema:
         parameters=parameters_of(spec.args),
         requires=tuple(spec.requires),
         exact=spec.exact,
+        wraps=spec.wrap is not None,
         several_players=spec.several_players,
     )
 

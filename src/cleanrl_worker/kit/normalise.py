@@ -1,4 +1,4 @@
-"""Running normalisation of observations and rewards: part of the model, which is blind without it."""
+"""Running normalisation of observations, part of the model, which is blind without it, and of rewards."""
 
 from __future__ import annotations
 
@@ -51,15 +51,45 @@ class RunningMoments:
         self.mean, self.var, self.count = state["mean"], state["var"], state["count"]
 
 
-class Normaliser:
-    """Observations to mean 0 and variance 1, rewards to returns of variance 1, both cut at ±`clip`."""
+class RewardScaler:
+    """Rewards over the deviation of the discounted return so far, cut at ±`clip`."""
 
-    def __init__(self, obs_size: int, num_envs: int, gamma: float, clip: float = 10.0) -> None:
-        self._obs = RunningMoments(np.zeros(obs_size), np.ones(obs_size))
+    def __init__(self, num_envs: int, gamma: float, clip: float = 10.0) -> None:
         self._returns = RunningMoments(0.0, 1.0)
         self._running = np.zeros(num_envs)
         self._gamma = gamma
         self._clip = clip
+
+    def scale(self, rewards: Floats, dones: Floats) -> Floats:
+        """A rollout's rewards, (step, environment), made smaller or larger."""
+        running = np.empty(rewards.shape)
+        now = self._running
+        for step, (reward, going_on) in enumerate(zip(rewards, 1.0 - dones, strict=True)):
+            np.add(now * self._gamma, reward, out=running[step])
+            now = running[step] * going_on
+        self._running = now
+        deviations, returns, number = [], self._returns, rewards.shape[1]
+        means, spreads = running.mean(axis=1).tolist(), running.var(axis=1).tolist()
+        for mean, spread in zip(means, spreads, strict=True):
+            returns.merge(mean, spread, number)
+            deviations.append(math.sqrt(returns.var + _EPS))
+        scaled: Floats = (rewards / np.array(deviations)[:, None]).clip(-self._clip, self._clip)
+        return scaled.astype(np.float32)
+
+    def state(self) -> State:
+        return {"returns": self._returns.state(), "running": self._running}
+
+    def load(self, state: State) -> None:
+        self._returns.load(state["returns"])
+        self._running = state["running"]
+
+
+class Normaliser(RewardScaler):
+    """Observations to mean 0 and variance 1, rewards to returns of variance 1, both cut at ±`clip`."""
+
+    def __init__(self, obs_size: int, num_envs: int, gamma: float, clip: float = 10.0) -> None:
+        super().__init__(num_envs, gamma, clip)
+        self._obs = RunningMoments(np.zeros(obs_size), np.ones(obs_size))
 
     def observe(self, obs: Floats, out: Floats) -> None:
         """Learn from new observations and write them normalised to `out`."""
@@ -81,29 +111,12 @@ class Normaliser:
         self._obs.var = np.array(statistics["var"], dtype=np.float64)
         self._obs.count = float(statistics["count"])
 
-    def scale(self, rewards: Floats, dones: Floats) -> Floats:
-        """A rollout's rewards, (step, environment), over the deviation of the discounted return so far."""
-        running = np.empty(rewards.shape)
-        now = self._running
-        for step, (reward, going_on) in enumerate(zip(rewards, 1.0 - dones, strict=True)):
-            np.add(now * self._gamma, reward, out=running[step])
-            now = running[step] * going_on
-        self._running = now
-        deviations, returns, number = [], self._returns, rewards.shape[1]
-        means, spreads = running.mean(axis=1).tolist(), running.var(axis=1).tolist()
-        for mean, spread in zip(means, spreads, strict=True):
-            returns.merge(mean, spread, number)
-            deviations.append(math.sqrt(returns.var + _EPS))
-        scaled: Floats = (rewards / np.array(deviations)[:, None]).clip(-self._clip, self._clip)
-        return scaled.astype(np.float32)
-
     def state(self) -> State:
-        return {"obs": self._obs.state(), "returns": self._returns.state(), "running": self._running}
+        return {"obs": self._obs.state(), **super().state()}
 
     def load(self, state: State) -> None:
         self._obs.load(state["obs"])
-        self._returns.load(state["returns"])
-        self._running = state["running"]
+        super().load(state)
 
 
 def statistics_in(state: State) -> dict[str, Any]:

@@ -54,7 +54,7 @@ def open_envs(spec: AlgorithmSpec, args: CommonArgs) -> Envs:
     kwargs = probe.parse_kwargs(args.env_kwargs)
     if backend == ALE:
         return AleEnvs(args.env_id, num_envs, kwargs, atari or AtariOptions())
-    task = EnvPoolTask(args.env_id, kwargs, atari)
+    task = EnvPoolTask(args.env_id, {**spec.pool_options(args, False), **kwargs}, atari)
     clip = atari is not None and atari.clip_rewards
     return EnvPoolEnvs(args.env_id, num_envs, task, spec.flat_observations, clip)
 
@@ -89,7 +89,8 @@ def open_episodes(spec: AlgorithmSpec, args: CommonArgs, num_envs: int) -> Episo
     _prepare(spec, args, backend)
     if not is_unwatched():
         warn(f"{args.env_id} is played in {TITLES[backend]}, as Python does not have it.")
-    task = EnvPoolTask(args.env_id, probe.parse_kwargs(args.env_kwargs), None)
+    kwargs = {**spec.pool_options(args, True), **probe.parse_kwargs(args.env_kwargs)}
+    task = EnvPoolTask(args.env_id, kwargs, None)
     return EnvPoolEpisodes(num_envs, task, flat=False)
 
 

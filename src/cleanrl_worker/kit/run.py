@@ -345,11 +345,11 @@ def note_provenance(fields: Mapping[str, Any]) -> None:
 @contextlib.contextmanager
 def open_run(spec: AlgorithmSpec, args: Any, stop: StopSignals) -> Iterator[Run[Any]]:
     """A run of an algorithm with everything around it."""
+    args.env_id = gymnasium_id(args.env_id, choose_backend(args.env_backend, spec.env_backend))
     check_together(vars(args))
     spec.check(args)
     if warning := warn_together(vars(args)):
         warn(warning)
-    args.env_id = gymnasium_id(args.env_id, choose_backend(args.env_backend, spec.env_backend))
     backend = find_backend(spec.backend)(args.seed, args.torch_deterministic, args.cuda)
     checkpoints = Checkpoints(spec.name, args, spec.file)
     with contextlib.ExitStack() as opened:

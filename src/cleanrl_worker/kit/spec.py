@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from cleanrl_worker.config.registry import AlgorithmFile
 from cleanrl_worker.kit.args import CommonArgs
@@ -15,6 +17,8 @@ from mosaic.contract.outside import parse_json
 if TYPE_CHECKING:
     from cleanrl_worker.kit.policy import Policy, Spaces
     from cleanrl_worker.kit.run import Run
+
+ArgsT = TypeVar("ArgsT", bound=CommonArgs)
 
 ARGS: Final = object()
 """Stands for the run's arguments in the form of a model file."""
@@ -81,6 +85,9 @@ class AlgorithmSpec:
     """Keyword arguments that it makes an environment with, by its id; those of the user override them."""
     atari: Callable[[Any], AtariOptions] | None = None
     """What `wrap` does to games of Atari, for backends that prepare their frames themselves."""
+    pool_options: Callable[[Any, bool], Mapping[str, Any]] = lambda args, evaluating: {}
+    """Keyword arguments for an environment of EnvPool's, given the arguments and whether a policy is played
+    in it; those of the user override them."""
     env_backend: Literal["python", "envpool", "ale"] = "python"
     """What `auto` means for it: what steps its environments."""
     model: ModelForm = "agent"
@@ -126,6 +133,8 @@ def fill_model(form: ModelForm, parts: Callable[[str], Any], args: Mapping[str, 
     weights = parts(name)
     if not inner:
         return weights
+    if inner in weights:
+        return weights[inner]
     return {key[len(inner) + 1 :]: value for key, value in weights.items() if key.startswith(f"{inner}.")}
 
 
@@ -156,3 +165,17 @@ def _split(form: ModelForm, content: Any, found: dict[str, dict[str, Any]]) -> N
             raise Misfit("it does not hold the weights of one network by their names")
         prefix = f"{inner}." if inner else ""
         found.setdefault(name, {}).update({f"{prefix}{key}": value for key, value in content.items()})
+
+
+def told_args(content: Any, args: ArgsT, names: Iterable[str]) -> ArgsT:
+    """Arguments in which those of these names, all of them numbers, are as a model file says; Misfit when
+    it says something else of them."""
+    if not isinstance(content, Mapping):
+        raise Misfit("its args are not a table by name")
+    told = {name: content[name] for name in names if name in content}
+    for name, value in told.items():
+        whole = isinstance(getattr(type(args), name), int)
+        kind = int if whole else int | float
+        if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
+            raise Misfit(f"its args say that {name} is {value!r}")
+    return dataclasses.replace(args, **told)

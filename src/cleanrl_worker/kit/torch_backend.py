@@ -23,6 +23,7 @@ from cleanrl_worker.kit.state import State, Stateful
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 BETA_1 = 0.9
 BETA_2 = 0.999
+RMS_DECAY = 0.99
 _LONGEST = 2.0 / (1.0 - BETA_2) - 1.0
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _LARGEST_BLOCK, _MOST_KEPT = 2**26, 2**29
@@ -222,6 +223,15 @@ class RAdam(Adam):
         # Adam divides the spread by this and RAdam does not: so the step and eps are divided by it too.
         spread = math.sqrt(1.0 - BETA_2**step)
         super()._move(learning_rate * trust / spread, 1.0 / spread)
+
+
+class RMSProp(Adam):
+    """Divides the gradient by the root of its mean square, without momentum."""
+
+    def _move(self, learning_rate: float, eps_scale: float = 1.0) -> None:
+        self._second_moment.mul_(RMS_DECAY).addcmul_(self.gradient, self.gradient, value=1.0 - RMS_DECAY)
+        root = self._second_moment.sqrt().add_(self.eps * eps_scale)
+        self.weights.addcdiv_(self.gradient, root, value=-learning_rate)
 
 
 def rectification(step: float) -> float:

@@ -27,7 +27,9 @@ FAMILY_PACKAGES = (
 )
 # What a class comes from, the family that it is of, and the extra that installs it.
 FAMILIES = (
-    ("gymnasium.envs.box2d", "gymnasium", "box2d"),
+    ("gymnasium.envs.classic_control", "classic", None),
+    ("gymnasium.envs.toy_text", "toy_text", None),
+    ("gymnasium.envs.box2d", "box2d", "box2d"),
     ("gymnasium.envs.mujoco", "mujoco", "mujoco"),
     ("gymnasium.envs", "gymnasium", None),
     ("ale_py", "atari", "atari"),
@@ -49,6 +51,9 @@ OF_THE_BACKEND = frozenset(
 """What a backend is told by us."""
 GAME_OPTIONS = ("repeat_action_probability", "full_action_space", "mode", "difficulty", "max_episode_steps")
 ALE_OPTIONS = ("repeat_action_probability", "full_action_space", "max_num_frames_per_episode")
+LEVELS = ("num_levels", "start_level")
+"""Options of Procgen's games, which take what is below 0 for all levels, without a word."""
+PROCGEN_LIBRARY = "libQt5Gui.so.5: run `apt-get install libqt5gui5` (on Debian and Ubuntu)"
 SHOWN_OTHERWISE = frozenset(["Blackjack-v1", "tabular/Blackjack-v0"])
 """What EnvPool shows in other numbers than Gymnasium: not the same task."""
 
@@ -145,6 +150,17 @@ def lacking(backend: str, env_id: str) -> ProbeError:
     return ProbeError(f"{title} does not have the environment '{env_id}': use env_backend python.")
 
 
+def name_in_envpool(env_id: str) -> str:
+    """The name by which EnvPool has an environment; ProbeError when it does not."""
+    match = ATARI.fullmatch(env_id)
+    name = env_id
+    if match is not None:
+        name = f"{match[1] or match[2]}-v5".replace("TicTacToe3D", "TicTacToe3d")
+    if name not in import_backend("envpool").registration.registry.specs or env_id in SHOWN_OTHERWISE:
+        raise lacking("envpool", env_id)
+    return name
+
+
 def find_envpool(
     env_id: str, kwargs: dict[str, Any], prepared: dict[str, Any] | None = None
 ) -> tuple[Any, str, dict[str, Any]]:
@@ -153,19 +169,19 @@ def find_envpool(
     `kwargs` are the user's; `prepared` says how an algorithm wants the frames of a game.
     """
     envpool = import_backend("envpool")
-    match = ATARI.fullmatch(env_id)
-    name, options = env_id, {**(prepared or {}), **with_secrets(kwargs)}
-    if match is not None:
-        name = f"{match[1] or match[2]}-v5".replace("TicTacToe3D", "TicTacToe3d")
-    specs = envpool.registration.registry.specs
-    if name not in specs or env_id in SHOWN_OTHERWISE:
-        raise lacking("envpool", env_id)
+    name, options = name_in_envpool(env_id), {**(prepared or {}), **with_secrets(kwargs)}
     try:
         known = envpool.make_spec(name).config._asdict()
     except Exception as error:
-        raise ProbeError(f"EnvPool cannot make '{env_id}': {named(error)}.") from error
+        reason = named(error)
+        if isinstance(error, ImportError) and envpool_family(name) == "envpool.procgen":
+            reason = f"the games of Procgen are drawn with a library of the system, {PROCGEN_LIBRARY}"
+        raise ProbeError(f"EnvPool cannot make '{env_id}': {reason}.") from error
     taken = [one for one in known if one not in OF_THE_BACKEND]
-    check_options("envpool", env_id, kwargs, taken if match is None else GAME_OPTIONS)
+    check_options("envpool", env_id, kwargs, GAME_OPTIONS if is_atari(env_id) else taken)
+    for option in LEVELS:
+        if isinstance(options.get(option), int) and options[option] < 0:
+            raise ProbeError(f"'{env_id}' is asked for with {option} {options[option]}: give 0 or more.")
     try:
         spec = envpool.make_spec(name, **options)
     except Exception as error:
@@ -217,13 +233,16 @@ def describe_with(backend: str, env_id: str, kwargs: dict[str, Any]) -> dict[str
     if backend != "envpool":
         with contextlib.closing(make_environment(env_id, kwargs)) as env:
             return describe_environment(env_id, env)
-    spec, _, _ = find_envpool(env_id, kwargs)
+    spec, name, _ = find_envpool(env_id, kwargs)
     space, actions = envpool_spaces(spec)
     key = grid_key(space)
     limit = int(spec.config.max_episode_steps)
+    # Its games of Procgen are a set of their own, as they need a library of the system too.
+    named = ("atari", "procgen")
+    family = next((one for one in named if envpool_family(name) == f"envpool.{one}"), "envpool")
     return {
-        "family": "atari" if is_atari(env_id) else "envpool",
-        "extra": "atari" if is_atari(env_id) else None,
+        "family": family,
+        "extra": family if family in named else None,
         "observation": describe_space(space if key is None else space[key]),
         "action": describe_actions(actions),
         "max_episode_steps": limit if 0 < limit < 2**31 - 1 else None,

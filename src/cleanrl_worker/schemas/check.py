@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
+from cleanrl_worker.schemas.environments import PROCGEN, find_environment
 from cleanrl_worker.schemas.model import load_schema
 from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError, closest
@@ -17,6 +18,8 @@ Value = bool | int | float | str | None
 KINDS = {"bool": "true or false", "int": "a whole number", "float": "a number", "str": "text"}
 GREATEST_SEED = 2**31 - 1
 """Seeds of environments and evaluations are counted on from here, and some generators take no more bits."""
+GREATEST_LEVEL = 2**31 - 1
+"""Levels of Procgen are numbers below this."""
 LIMITS = {"int": 10.0**15, "float": 1e30}
 """What no parameter is beyond, with whatever sign: more steps than a life has, more than networks hold."""
 
@@ -149,8 +152,28 @@ def check_together(values: Mapping[str, Any]) -> None:
     low, high = values.get("v_min", 0.0), values.get("v_max", 1.0)
     if not low < high:
         raise UserError(f"v_min is {low}, which is not less than v_max, {high}; lower it.")
+    _check_levels(values)
     if len(values["exp_name"]) > LONGEST_NAME:
         raise UserError(f"exp_name has {len(values['exp_name'])} characters; {LONGEST_NAME} are the most.")
+
+
+def _check_levels(values: Mapping[str, Any]) -> None:
+    """Raise UserError for levels of Procgen that there are none of."""
+    number, first = values.get("num_levels", 0), values.get("start_level", 0)
+    if first and not number:
+        raise UserError(
+            f"start_level is {first}, but num_levels is 0, which means all levels; raise num_levels."
+        )
+    if first + number > GREATEST_LEVEL:
+        raise UserError(
+            f"start_level plus num_levels is {first + number}, but levels end at {GREATEST_LEVEL}; lower one."
+        )
+    entry = find_environment(values["env_id"]) if number else None
+    if number and (entry is None or entry.family != PROCGEN):
+        raise UserError(
+            f"num_levels is {number}, but {values['env_id']} is not a game of Procgen, which have levels; "
+            "leave it out."
+        )
 
 
 def warn_together(values: Mapping[str, Any]) -> str:

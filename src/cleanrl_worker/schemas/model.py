@@ -39,6 +39,8 @@ class AlgoSchema:
     """Whether a resumed run goes on to the byte."""
     env_backend: str = "python"
     """What `auto` means among its backends."""
+    wraps: bool = False
+    """Whether it prepares what environments show, which compiled backends do for Atari games only."""
     several_players: bool = False
     """Whether it trains all players of a game, and not one agent."""
 

@@ -110,9 +110,10 @@ def _seen_by_people(space: Description) -> str:
         return f"{shape} picture"
     if is_grid(space):
         return f"{shape} grid"
-    if space["kind"] == "discrete":
-        return f"one of {space['n']} states"
-    numbers = sum(math.prod(part.get("shape", ())) for part in _leaves(space))
+    parts = list(_leaves(space))
+    if parts and all(part["kind"] == "discrete" for part in parts):
+        return f"one of {' × '.join(str(part['n']) for part in parts)} states"
+    numbers = sum(math.prod(part.get("shape", ())) for part in parts)
     return "1 number" if numbers == 1 else f"{numbers} numbers"
 
 

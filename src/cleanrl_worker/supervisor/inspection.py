@@ -225,7 +225,7 @@ def _values_of(config: CleanRLWorkerConfig, origin: Origin | None) -> dict[str, 
     values = {one.name: one.default for one in schema.parameters} if schema is not None else {}
     whole = with_origin(config, origin) if origin is not None else config
     values |= whole.extras.get("algo_params") or {}
-    return values | {"total_timesteps": config.total_timesteps}
+    return values | {"env_id": config.env_id, "total_timesteps": config.total_timesteps}
 
 
 def _find_origin(config: CleanRLWorkerConfig) -> Origin | None:

@@ -36,7 +36,7 @@ PURPOSES = {
     "minigrid": "MiniGrid and BabyAI grid worlds",
     "mujoco": "MuJoCo robots (Ant, HalfCheetah, Walker2d, …)",
     "pettingzoo": "Atari games of several players (pettingzoo/pong_v3, …)",
-    "procgen": "Procgen games, in EnvPool's build, in scripts of your own",
+    "procgen": "Procgen games (StarpilotEasy-v0, …), in EnvPool's build",
     "video": "videos of episodes while a run trains",
     "wandb": "tracking with Weights & Biases",
 }

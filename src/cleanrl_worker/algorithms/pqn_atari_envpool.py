@@ -1,0 +1,150 @@
+"""Q-learning from fresh rollouts for pictures, as of Atari games that EnvPool steps in parallel threads."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cleanrl_worker.agents.nature import NormedNatureQNetwork
+from cleanrl_worker.evaluation.policies import GreedyPolicy
+from cleanrl_worker.kit.accelerate import Forward, Gradient, take
+from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, PositiveInt
+from cleanrl_worker.kit.discrete_actions import epsilon_greedy, linear_schedule
+from cleanrl_worker.kit.policy import Policy, Spaces
+from cleanrl_worker.kit.rollout import Rollout, flat, gae_of_values
+from cleanrl_worker.kit.run import Run, run_algorithm
+from cleanrl_worker.kit.spec import AlgorithmSpec
+from cleanrl_worker.kit.torch_backend import RAdam, keep_freed_memory, load_weights
+from cleanrl_worker.wrappers.atari import atari_defaults, atari_options, wrap_atari
+
+LOGGED = ("td_loss", "q_values")
+
+
+@dataclass
+class Args(CommonArgs):
+    """Q-learning from fresh rollouts for discrete actions and images of Atari games that EnvPool steps."""
+
+    exp_name: str = "pqn_atari_envpool"
+    """the name of this experiment, part of the results folder's name"""
+    env_id: str = "ALE/Breakout-v5"
+    """the environment: an id, or `module:EnvId` to import a module that registers it first"""
+    total_timesteps: PositiveInt = 10_000_000
+    """how many environment steps to train for, over all environments together"""
+    learning_rate: NonNegative = 2.5e-4
+    """the learning rate of RAdam"""
+    num_envs: PositiveInt = 8
+    """how many environments are stepped together"""
+    num_steps: PositiveInt = 128
+    """how many steps each environment takes between two updates"""
+    num_minibatches: PositiveInt = 4
+    """into how many minibatches a rollout is cut"""
+    update_epochs: PositiveInt = 4
+    """how often each rollout is learned from"""
+    anneal_lr: bool = True
+    """let the learning rate fall to zero over the run"""
+    gamma: Fraction = 0.99
+    """the discount factor"""
+    start_e: Fraction = 1.0
+    """the exploration rate at the start: the share of random actions"""
+    end_e: Fraction = 0.01
+    """the exploration rate once exploration has ended"""
+    exploration_fraction: Fraction = 0.1
+    """over which part of the run the exploration rate falls"""
+    max_grad_norm: NonNegative = 10.0
+    """the greatest norm of the gradient"""
+    q_lambda: Fraction = 0.65
+    """lambda of Q(lambda): 0 looks one step ahead, 1 to the end of the rollout"""
+    frame_stack: PositiveInt = 4
+    """how many of the newest frames an observation has"""
+    episodic_life: bool = True
+    """let a lost life end an episode of the learner in games of Atari; returns are those of whole games"""
+    clip_rewards: bool = True
+    """learn from the sign of rewards in games of Atari; returns are those of the game"""
+
+
+class Batch(NamedTuple):
+    """Steps in rows: arrays, or tensors in the loss."""
+
+    obs: Any
+    actions: Any
+    returns: Any
+
+
+def pqn_loss(network: NormedNatureQNetwork, batch: Batch) -> tuple[Tensor, Tensor]:
+    """The loss of a minibatch, and what is logged of it in the order of `LOGGED`."""
+    values = network(batch.obs).gather(1, batch.actions.unsqueeze(1)).squeeze(1)
+    loss = (values - batch.returns).square().mean()
+    return loss, torch.stack([loss, values.mean()])
+
+
+def train(run: Run[Args]) -> None:
+    """Rollout and update in turn until the step budget is used; the last rollout may be shorter."""
+    keep_freed_memory()
+    args, envs = run.args, run.envs
+    num_actions, first_action = int(envs.action_space.n), int(envs.action_space.start)
+    network = NormedNatureQNetwork(envs.observation_space.shape, num_actions)
+    network = run.keep("network", network.to(run.device))
+    optimizer = run.keep("optimizer", RAdam(network))
+    rollout = run.keep("rollout", Rollout(run, args.num_steps))
+    values_of = Forward(network, run.device)
+    gradient = run.keep("loss", Gradient(functools.partial(pqn_loss, network), network, optimizer))
+
+    for update in run.updates(every=args.num_envs * args.num_steps):
+        learning_rate = args.learning_rate * (1.0 - update.progress if args.anneal_lr else 1.0)
+        exploring = args.exploration_fraction * args.total_timesteps
+        for t, obs in enumerate(rollout.collect(update)):
+            step = update.first_step + t * args.num_envs
+            epsilon = linear_schedule(args.start_e, args.end_e, exploring, step)
+            seen = values_of(obs)
+            actions = epsilon_greedy(np.asarray, seen, epsilon, num_actions)
+            rollout.step(
+                [action + first_action for action in actions], actions=actions, values=seen.max(axis=1)
+            )
+
+        # Q(lambda) mixes what was earned at each step with the best value known of where it led.
+        last = values_of(rollout.all_obs[-1]).max(axis=1)
+        final = [obs for _, _, obs in rollout.final_obs]
+        final_values = values_of(np.stack(final)).max(axis=1) if final else None
+        values = np.concatenate((rollout["values"], last[None]))
+        gains = gae_of_values(rollout, values, final_values, args.gamma, args.q_lambda)
+        batch = Batch(flat(rollout.obs), flat(rollout["actions"]), (values[:-1] + gains).reshape(-1))
+        for _ in range(args.update_epochs):
+            logged = []
+            for rows in run.minibatches(len(batch.obs), args.num_minibatches):
+                logged.append(gradient(take(batch, rows)))
+                optimizer.step(learning_rate, args.max_grad_norm)
+        losses = dict(zip(LOGGED, np.mean(logged, axis=0).tolist(), strict=True))
+        run.log(update.last_step, losses, learning_rate=learning_rate, epsilon=epsilon)
+
+
+def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
+    """The policy in a model file."""
+    network = NormedNatureQNetwork(spaces.observation_space.shape, int(spaces.action_space.n))
+    return GreedyPolicy(load_weights(network, weights), spaces.action_space, args.end_e, images=True)
+
+
+SPEC = AlgorithmSpec(
+    name="pqn_atari_envpool",
+    args=Args,
+    train=train,
+    load_policy=load_policy,
+    action_spaces=("discrete",),
+    observation_spaces=("image",),
+    flat_observations=False,
+    wrap=lambda env, args: wrap_atari(env, args, args.frame_stack),
+    env_defaults=atari_defaults,
+    atari=lambda args: atari_options(args, args.frame_stack),
+    env_backend="envpool",
+    model="network",
+    exact=False,
+)
+main = functools.partial(run_algorithm, SPEC)
+
+if __name__ == "__main__":
+    sys.exit(main())
