@@ -185,6 +185,9 @@ class _Game:
         """The policy's action in each environment at play."""
         everyone = len(self.playing) == len(self._obs)
         obs = self._obs if everyone else self._obs[self.playing]
+        masks = self.envs.masks
+        if masks is not None:
+            self.policy.allowed = masks if everyone else masks[self.playing]
         if self._memory is None:
             return self.policy.act(obs, deterministic)
         memory = self._memory[self.playing]

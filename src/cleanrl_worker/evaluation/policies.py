@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from cleanrl_worker.agents.continuous import Actor, QNetwork
+from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.box_actions import BoxActions
 from cleanrl_worker.kit.discrete_actions import Choices, DiscreteActions, choice_slices
 from cleanrl_worker.kit.policy import Floats, Policy, PolicyOutput, Spaces
@@ -21,7 +22,7 @@ from cleanrl_worker.kit.spec import Misfit
 from cleanrl_worker.kit.torch_backend import load_weights
 
 Network = Callable[[Tensor], Tensor]
-ArgsT = TypeVar("ArgsT")
+ArgsT = TypeVar("ArgsT", bound=CommonArgs)
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 _IN_MODEL = ("n_atoms", "v_min", "v_max", "end_e")
 """The arguments in a model file that say how a distribution of returns is played."""
@@ -75,6 +76,7 @@ class CategoricalPolicy(TorchPolicy):
         return self._choose_among(self._logits(obs), deterministic)
 
     def _choose_among(self, logits: Tensor, deterministic: bool) -> list[Any]:
+        logits = self._permit(logits)
         if not deterministic:
             # The greatest of logits plus Gumbel noise is a sample of their distribution.
             logits = logits - torch.empty_like(logits).exponential_(generator=self._generator).log_()
@@ -84,23 +86,33 @@ class CategoricalPolicy(TorchPolicy):
     def _judge(self, obs: Tensor) -> PolicyOutput:
         return self._tell(self._logits(obs), None if self._value is None else self._value(obs))
 
+    def _permit(self, logits: Tensor) -> Tensor:
+        """Logits in which what is not allowed has no chance."""
+        return (
+            logits if self.allowed is None else logits.masked_fill(~torch.from_numpy(self.allowed), -math.inf)
+        )
+
     def _tell(self, logits: Tensor, values: Tensor | None) -> PolicyOutput:
+        logits = self._permit(logits)
         chances = torch.cat([logits[:, part].softmax(dim=1) for part in self._slices], dim=1)
         known = None if values is None else values.numpy()
         return PolicyOutput(values=known, probabilities=chances.numpy())
 
 
 class RecurrentPolicy(CategoricalPolicy):
-    """A policy over images whose probabilities depend on what it has seen in the episode."""
+    """A policy whose probabilities depend on what it has seen in the episode."""
 
     def __init__(
         self,
         network: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
         memory_size: int,
         action_space: Any,
+        images: bool = True,
     ) -> None:
         """`network` gives logits, values and the next memory for observations and the memory before."""
-        super().__init__(lambda obs: self._start(obs)[0], lambda obs: self._start(obs)[1], action_space, True)
+        super().__init__(
+            lambda obs: self._start(obs)[0], lambda obs: self._start(obs)[1], action_space, images
+        )
         self._network = network
         self._memory_size = memory_size
 
@@ -142,6 +154,23 @@ class GreedyPolicy(TorchPolicy):
     def _judge(self, obs: Tensor) -> PolicyOutput:
         values = self._values(obs)
         return PolicyOutput(values=values.amax(dim=1).numpy(), action_values=values.numpy())
+
+
+class NoisyPolicy(GreedyPolicy):
+    """Takes the action of the highest value by the mean weights; else by weights with noise."""
+
+    def __init__(
+        self, values: Network, noisy_values: Callable[[Tensor, torch.Generator], Tensor], action_space: Any
+    ) -> None:
+        """`noisy_values` draws its noise, for each observation another, from the generator."""
+        super().__init__(values, action_space, 0.0, images=True)
+        self._noisy_values = noisy_values
+
+    def _choose(self, obs: Tensor, deterministic: bool) -> list[Any]:
+        if deterministic:
+            return super()._choose(obs, deterministic)
+        choices = self._noisy_values(obs, self._generator).argmax(dim=1)
+        return self._actions.for_envs(choices.unsqueeze(1).numpy())
 
 
 class RecurrentGreedyPolicy(RecurrentPolicy):

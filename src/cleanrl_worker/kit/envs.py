@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from cleanrl_worker.kit.state import State
@@ -49,6 +50,9 @@ class EnvRow(ABC):
     action_space: Any
     obs_dtype: Any
     """Of the arrays that are filled with observations."""
+    masks: NDArray[np.bool_] | None = None
+    """What each environment allows to be done next, a row for each; None where the algorithm does not ask.
+    A row has a flag for each value of each choice."""
 
     @abstractmethod
     def render(self, index: int) -> Any:

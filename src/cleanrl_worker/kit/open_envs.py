@@ -48,6 +48,7 @@ def open_envs(spec: AlgorithmSpec, args: CommonArgs) -> Envs:
             schedule,
             spec.flat_observations,
             spec.wrapper(args),
+            spec.masks,
         )
     atari = _prepare(spec, args, backend)
     warn(explain_backend(backend, args.env_id, atari is not None and atari.episodic_life))
@@ -85,7 +86,9 @@ def open_episodes(spec: AlgorithmSpec, args: CommonArgs, num_envs: int) -> Episo
     backend = choose_backend(args.env_backend, spec.env_backend)
     if backend == PYTHON or _is_pythons(args.env_id):
         wrap = spec.wrapper(args)
-        return make_envs(spec.name, args.env_id, num_envs, spec.env_kwargs(args), wrap=wrap)
+        return make_envs(
+            spec.name, args.env_id, num_envs, spec.env_kwargs(args), wrap=wrap, masked=spec.masks
+        )
     _prepare(spec, args, backend)
     if not is_unwatched():
         warn(f"{args.env_id} is played in {TITLES[backend]}, as Python does not have it.")

@@ -59,7 +59,7 @@ class ReplayBuffer:
     ) -> None:
         """`ends`: remember where episodes ended, in whatever way, for returns of several steps."""
         self.capacity = capacity
-        self._random = np.random.default_rng(seed)
+        self.random = np.random.default_rng(seed)
         self._columns: dict[str, NDArray[Any]] = {
             **self._observation_columns(obs_shape, obs_dtype),
             "actions": np.zeros((capacity, *action_shape), action_dtype),
@@ -115,7 +115,7 @@ class ReplayBuffer:
 
     def sample(self, size: int) -> Sample:
         """Transitions drawn with replacement."""
-        rows = self._random.integers(0, len(self), size)
+        rows = self.random.integers(0, len(self), size)
         if self._forgotten:
             rows = (rows + self._window()[0]) % self.capacity
         taken = {name: self._columns[name].take(rows, axis=0) for name in ("actions", "rewards", "dones")}
@@ -173,7 +173,7 @@ class ReplayBuffer:
             "total": self.total,
             "forgotten": self._forgotten,
             "chunks": [_chunk_name(number) for number in self._full_chunks()],
-            "random": dict(self._random.bit_generator.state),
+            "random": dict(self.random.bit_generator.state),
             "tail": self._content(self._tail()),
         }
 
@@ -194,7 +194,7 @@ class ReplayBuffer:
         first, last = self._window()
         numbers = np.arange(max(first, last // self._chunk * self._chunk), last)
         self._fill(numbers, state["tail"], np.arange(len(numbers)))
-        self._random.bit_generator.state = state["random"]
+        self.random.bit_generator.state = state["random"]
 
     def _content(self, rows: Rows) -> State:
         """Some rows as a file holds them."""

@@ -90,6 +90,8 @@ class AlgorithmSpec:
     in it; those of the user override them."""
     env_backend: Literal["python", "envpool", "ale"] = "python"
     """What `auto` means for it: what steps its environments."""
+    masks: bool = False
+    """Whether it asks which actions are allowed, and takes no others."""
     model: ModelForm = "agent"
     """What a model file holds, by the names of kept parts."""
     normalises: bool = False

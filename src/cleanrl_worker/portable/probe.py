@@ -23,6 +23,7 @@ FAMILY_PACKAGES = (
     (r"MiniGrid-|BabyAI-", "minigrid"),
     (r"dm_control/", "shimmy"),
     (r"mosaic/Rally-|pettingzoo/", "cleanrl_worker.kit.matches"),
+    (r"mosaic/(Dial|Corridor)-", "cleanrl_worker.kit.vector_tasks"),
     (r"mosaic/", "cleanrl_worker.kit.pixel_tasks"),
 )
 # What a class comes from, the family that it is of, and the extra that installs it.

@@ -19,7 +19,14 @@ from cleanrl_worker.portable import probe
 from cleanrl_worker.schemas.environments import ALE, CATALOG_FILE, ENVPOOL, PROCGEN, PYTHON
 from cleanrl_worker.tools import write_or_check
 
-PACKAGES = ("ale_py", "minigrid", "shimmy", "cleanrl_worker.kit.pixel_tasks", "cleanrl_worker.kit.matches")
+PACKAGES = (
+    "ale_py",
+    "minigrid",
+    "shimmy",
+    "cleanrl_worker.kit.pixel_tasks",
+    "cleanrl_worker.kit.vector_tasks",
+    "cleanrl_worker.kit.matches",
+)
 SOURCES = (
     "gymnasium.envs.classic_control",
     "gymnasium.envs.toy_text",
