@@ -114,6 +114,13 @@ DAGGER = (
 RECALL = (*IMAGES, "--learning-rate=1e-3", "--ent-coef=0.001")
 IN_PYTHON = "--env-backend=python"
 """The small tasks are Python's, also for algorithms that are named after EnvPool."""
+CATCH_Q = (
+    "--learning-starts=2000",
+    "--buffer-size=20000",
+    "--exploration-fraction=0.3",
+    "--target-network-frequency=500",
+)
+"""The same for algorithms with a replay buffer."""
 
 PLAN = [
     Row("ppo", "CartPole-v1", 500_000, (490.04, 6.12)),
@@ -142,6 +149,8 @@ PLAN = [
     Row("c51_jax", "Acrobot-v1", 500_000, (-86.74, 2.19)),
     Row("c51_jax", "MountainCar-v0", 500_000, (-174.30, 36.35)),
     Row("sac_discrete", "CartPole-v1", 100_000, least=400.0),
+    Row("dqn_atari_jax", "mosaic/Catch-v0", 100_000, least=0.9, flags=CATCH_Q),
+    Row("c51_atari_jax", "mosaic/Catch-v0", 100_000, least=0.9, flags=CATCH_Q),
     Row("pqn", "CartPole-v1", 500_000, (495.13, 6.89)),
     Row("pqn", "Acrobot-v1", 500_000, (-95.63, 5.73)),
     Row("pqn", "MountainCar-v0", 500_000, (-200.00, 0.00)),

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cleanrl_worker.kit.policy import Policy, Spaces
     from cleanrl_worker.kit.run import Run
 
-ArgsT = TypeVar("ArgsT", bound=CommonArgs)
+ArgsT = TypeVar("ArgsT")
 
 ARGS: Final = object()
 """Stands for the run's arguments in the form of a model file."""
@@ -180,4 +180,6 @@ def told_args(content: Any, args: ArgsT, names: Iterable[str]) -> ArgsT:
         kind = int if whole else int | float
         if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
             raise Misfit(f"its args say that {name} is {value!r}")
-    return dataclasses.replace(args, **told)
+    known: Any = args
+    changed: ArgsT = dataclasses.replace(known, **told)
+    return changed
