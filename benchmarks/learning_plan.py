@@ -19,6 +19,8 @@ class Job:
     seed: int
     steps: int
     flags: tuple[str, ...] = ()
+    teacher: Job | None = None
+    """The run whose policy it learns from, which is trained before."""
 
     @property
     def folder(self) -> str:
@@ -45,6 +47,8 @@ class Row:
     peer: str | None = None
     """The algorithm of Stable-Baselines3 that is trained beside it."""
     seeds: tuple[int, ...] = SEEDS
+    teacher: Job | None = None
+    """The run whose policy all seeds learn from."""
 
     @property
     def bound(self) -> float | None:
@@ -92,7 +96,9 @@ class Row:
         return max(self.published[1], 0.05 * (high - low))
 
     def jobs(self) -> list[Job]:
-        return [Job(self.algo, self.env_id, seed, self.steps, self.flags) for seed in self.seeds]
+        return [
+            Job(self.algo, self.env_id, seed, self.steps, self.flags, self.teacher) for seed in self.seeds
+        ]
 
     def peer_job(self) -> Job | None:
         return Job(f"sb3_{self.peer}", self.env_id, self.seeds[0], self.steps) if self.peer else None
@@ -112,6 +118,11 @@ CATCH_SAC = (
 )
 CATCH_TOGETHER = ("--num-envs=8", *CATCH[1:])
 """Of each of two processes: together they have the same rollouts and minibatches."""
+CATCHER = Job("ppo_atari", "mosaic/Catch-v0", 1, 150_000, CATCH)
+DAGGER = (
+    *("--teacher-steps=10000", "--offline-steps=8000", "--learning-rate=5e-4"),
+    *("--buffer-size=20000", "--target-network-frequency=500"),
+)
 RECALL = (*IMAGES, "--learning-rate=1e-3", "--ent-coef=0.001")
 IN_PYTHON = "--env-backend=python"
 """The small tasks are Python's, also for algorithms that are named after EnvPool."""
@@ -130,6 +141,7 @@ PLAN = [
     Row("sac_atari", "mosaic/Catch-v0", 60_000, least=0.8, flags=CATCH_SAC),
     Row("ppo_atari", "mosaic/Recall-v0", 100_000, most=0.35, flags=RECALL),
     Row("ppo_atari_lstm", "mosaic/Recall-v0", 100_000, least=0.9, flags=RECALL),
+    Row("qdagger_dqn_atari_impalacnn", "mosaic/Catch-v0", 30_000, least=0.8, flags=DAGGER, teacher=CATCHER),
     Row("ppo", "mosaic/Dial-v0", 200_000, most=0.1),
     Row("ppo_masked", "mosaic/Dial-v0", 200_000, least=0.85),
     Row("ppo", "mosaic/Corridor-v0", 150_000, most=0.6),

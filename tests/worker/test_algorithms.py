@@ -34,6 +34,7 @@ from mosaic.client.playing import PlaySession
 from mosaic.contract.paths import RunPaths, VarPaths
 from mosaic.fastlane.grid import LiveGrid
 from mosaic.fastlane.layout import FOLDER_VARIABLE
+from support.policies import save_catch
 
 STEPS = 256
 """Of each environment: enough for an episode of the environments that are tried first."""
@@ -46,6 +47,9 @@ SMALL = {
     "n_iteration": 3,
     "e_auxiliary": 1,
     "num_iterations_obs_norm_init": 1,
+    "teacher_steps": 64,
+    "offline_steps": 32,
+    "teacher_eval_episodes": 2,
 }
 """Values for a short training, of the parameters that an algorithm has among these."""
 TRIED = ("CartPole-v1", "Pendulum-v1", "mosaic/Rally-v0")
@@ -112,10 +116,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     scope="module",
     params=[pytest.param(algo, marks=pytest.mark.xdist_group(algo)) for algo in shipped_algorithms()],
 )
-def trained(request: pytest.FixtureRequest, home: Path) -> Iterator[Trained]:
+def trained(
+    request: pytest.FixtureRequest, home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Trained]:
     algo = request.param
     spec = load_spec(algo)
     env_id, steps, params = short_values(algo, spec)
+    if "teacher_policy" in {field.name for field in dataclasses.fields(spec.args)}:
+        params["teacher_policy"] = str(save_catch(tmp_path_factory.mktemp("teacher")))
     config = train_config(algo, env_id, total_timesteps=steps, seed=SEED, params=params)
     with Client.connect(home) as client:
         run = client.submit(config)

@@ -143,6 +143,12 @@ def check_together(values: Mapping[str, Any]) -> None:
         raise UserError(f"batch_size is {size}, but the replay buffer holds only {buffer}; lower it.")
     if values["eval_every"] and not values["eval_episodes"]:
         raise UserError("eval_every asks for evaluations of no episodes; raise eval_episodes.")
+    before = values.get("teacher_steps", 0) + values.get("offline_steps", 0)
+    if before >= total:
+        raise UserError(
+            f"total_timesteps is {total}, but the teacher's steps and the offline ones count too, {before} "
+            "together: raise it, or lower teacher_steps or offline_steps."
+        )
     low, high = values.get("v_min", 0.0), values.get("v_max", 1.0)
     if not low < high:
         raise UserError(f"v_min is {low}, which is not less than v_max, {high}; lower it.")
