@@ -19,7 +19,7 @@ from mosaic.contract.errors import UserError
 
 
 def config(algo: str, steps: Any = 1000, seed: Any = 1, **params: Any) -> dict[str, Any]:
-    tried = ("CartPole-v1", "Pendulum-v1", "mosaic/Catch-v0")
+    tried = ("CartPole-v1", "Pendulum-v1", "mosaic/Catch-v0", "mosaic/Rally-v0")
     env = next(one for one in tried if not CATALOG.misfit(algo, one))
     fields = {"run_id": "r", "algo": algo, "env_id": env, "total_timesteps": steps, "seed": seed}
     return {**fields, "extras": {"algo_params": params}}
@@ -88,7 +88,7 @@ def test_what_every_run_has_is_bounded_too(changes: dict[str, Any], said: str) -
 
 def test_a_run_that_needs_more_memory_than_there_is_is_refused() -> None:
     with pytest.raises(UserError, match=r"would need about [\d,]+ MB .*; lower buffer_size\."):
-        CATALOG.check(config("dqn", buffer_size=10**12), None, None)
+        CATALOG.check(config("dqn", 10**13, buffer_size=10**12), None, None)
     with pytest.raises(UserError, match=r"this machine has [\d,]+ MB; lower num_envs or num_steps\."):
         CATALOG.check(config("ppo", 10**14, num_envs=10**11), None, None)
     # No longer than the budget, a rollout is no larger either.
