@@ -89,7 +89,7 @@ def test_what_every_run_has_is_bounded_too(changes: dict[str, Any], said: str) -
 
 def test_a_run_that_needs_more_memory_than_there_is_is_refused() -> None:
     with pytest.raises(UserError, match=r"would need about [\d,]+ MB .*; lower buffer_size\."):
-        CATALOG.check(config("dqn", buffer_size=10**12), None, None)
+        CATALOG.check(config("dqn", 10**13, buffer_size=10**12), None, None)
     with pytest.raises(UserError, match=r"this machine has [\d,]+ MB; lower num_envs or num_steps\."):
         CATALOG.check(config("ppo", 10**14, num_envs=10**11), None, None)
     # No longer than the budget, a rollout is no larger either.
