@@ -132,7 +132,7 @@ class Adam:
     parameter at a time, and its first use imports 800 modules, which takes as long as `import torch`.
     """
 
-    def __init__(self, module: nn.Module, eps: float = 1e-8) -> None:
+    def __init__(self, module: nn.Module, eps: float = 1e-8, beta_1: float = BETA_1) -> None:
         self._layouts = {name: Layout(parameter) for name, parameter in module.named_parameters()}
         parameters = dict(module.named_parameters())
         self.weights = torch.cat(
@@ -145,7 +145,7 @@ class Adam:
         on_cpu = self.weights.device.type == "cpu"
         # For so few numbers numpy takes a fraction of the time that torch does.
         self._counted: Any = self.steps.numpy() if on_cpu else self.steps
-        self.eps = eps
+        self.eps, self.beta_1 = eps, beta_1
         self._array = self.gradient.numpy() if on_cpu else None
         share_memory(module, self.weights, self.gradient)
 
@@ -180,7 +180,7 @@ class Adam:
             [],
             [self.steps],
             lr=learning_rate,
-            beta1=BETA_1,
+            beta1=self.beta_1,
             beta2=BETA_2,
             weight_decay=0.0,
             eps=self.eps * eps_scale,
@@ -216,9 +216,9 @@ class RAdam(Adam):
         step = float(self._counted)
         trust = rectification(step)
         if trust <= 0.0:
-            self._first_moment.lerp_(self.gradient, 1.0 - BETA_1)
+            self._first_moment.lerp_(self.gradient, 1.0 - self.beta_1)
             self._second_moment.mul_(BETA_2).addcmul_(self.gradient, self.gradient, value=1.0 - BETA_2)
-            self.weights.add_(self._first_moment, alpha=-learning_rate / (1.0 - BETA_1**step))
+            self.weights.add_(self._first_moment, alpha=-learning_rate / (1.0 - self.beta_1**step))
             return
         # Adam divides the spread by this and RAdam does not: so the step and eps are divided by it too.
         spread = math.sqrt(1.0 - BETA_2**step)
