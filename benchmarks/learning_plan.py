@@ -133,12 +133,22 @@ CATCH_Q = (
     "--target-network-frequency=500",
 )
 """The same for algorithms with a replay buffer."""
+CATCH_REPLAY = (
+    *("--num-envs=4", "--gamma=0.97", "--learning-rate=2.5e-4", "--learning-starts=2000"),
+    *("--buffer-size=50000", "--target-network-frequency=500"),
+)
+EXPLORES = ("--exploration-fraction=0.3", "--end-e=0.02")
+UP_TO_ONE = ("--v-min=-1", "--v-max=1")
+"""The returns of a catch."""
 
 PLAN = [
     Row("ppo", "CartPole-v1", 500_000, (490.04, 6.12)),
     Row("ppo", "Acrobot-v1", 500_000, (-86.36, 1.32)),
     Row("ppo_atari", "mosaic/Catch-v0", 150_000, least=0.9, flags=CATCH),
     Row("sac_atari", "mosaic/Catch-v0", 60_000, least=0.8, flags=CATCH_SAC),
+    Row("dqn_atari", "mosaic/Catch-v0", 50_000, least=0.9, flags=(*CATCH_REPLAY, *EXPLORES)),
+    Row("c51_atari", "mosaic/Catch-v0", 50_000, least=0.9, flags=(*CATCH_REPLAY, *EXPLORES, *UP_TO_ONE)),
+    Row("rainbow_atari", "mosaic/Catch-v0", 25_000, least=0.9, flags=(*CATCH_REPLAY, *UP_TO_ONE)),
     Row("ppo_atari", "mosaic/Recall-v0", 100_000, most=0.35, flags=RECALL),
     Row("ppo_atari_lstm", "mosaic/Recall-v0", 100_000, least=0.9, flags=RECALL),
     Row("qdagger_dqn_atari_impalacnn", "mosaic/Catch-v0", 30_000, least=0.8, flags=DAGGER, teacher=CATCHER),
