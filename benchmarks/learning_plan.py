@@ -100,6 +100,11 @@ class Row:
 
 IMAGES = ("--num-envs=16", "--num-steps=64", "--update-epochs=3")
 CATCH = (*IMAGES, "--learning-rate=5e-4")
+SMALL_TRXL = (
+    *("--num-envs=8", "--num-steps=128", "--trxl-dim=64", "--trxl-num-layers=2", "--trxl-memory-length=16"),
+    *("--init-lr=1e-3", "--final-lr=1e-4", "--max-grad-norm=0.5"),
+    *("--init-ent-coef=0.01", "--final-ent-coef=0.001"),
+)
 CATCH_TOGETHER = ("--num-envs=8", *CATCH[1:])
 """Of each of two processes: together they have the same rollouts and minibatches."""
 RECALL = (*IMAGES, "--learning-rate=1e-3", "--ent-coef=0.001")
@@ -115,6 +120,7 @@ PLAN = [
     Row("ppo", "mosaic/Corridor-v0", 150_000, most=0.6),
     Row("ppo_gru", "mosaic/Corridor-v0", 150_000, least=0.9),
     Row("ppo_atari_multigpu", "mosaic/Catch-v0", 150_000, least=0.9, flags=CATCH_TOGETHER),
+    Row("ppo_trxl", "mosaic/Corridor-v0", 150_000, least=0.9, flags=SMALL_TRXL),
     Row("a2c", "CartPole-v1", 500_000, least=450.0),
     Row("trpo", "CartPole-v1", 200_000, least=450.0),
     Row("trpo", "InvertedPendulum-v5", 200_000, least=900.0),

@@ -30,7 +30,14 @@ from mosaic.analytics.table import MetricTable
 
 STEPS = 256
 """Of each environment: enough for an episode of the environments that are tried first."""
-SMALL = {"num_steps": 64, "learning_starts": 64, "batch_size": 16, "buffer_size": 1000}
+SMALL = {
+    "num_steps": 64,
+    "learning_starts": 64,
+    "batch_size": 16,
+    "buffer_size": 1000,
+    "trxl_dim": 32,
+    "trxl_memory_length": 8,
+}
 """Values for a short training, of the parameters that an algorithm has among these."""
 
 

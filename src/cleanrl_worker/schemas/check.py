@@ -143,6 +143,11 @@ def check_together(values: Mapping[str, Any]) -> None:
     low, high = values.get("v_min", 0.0), values.get("v_max", 1.0)
     if not low < high:
         raise UserError(f"v_min is {low}, which is not less than v_max, {high}; lower it.")
+    width, heads = values.get("trxl_dim", 1), values.get("trxl_num_heads", 1)
+    if width % heads:
+        raise UserError(
+            f"trxl_dim is {width}, which is not a multiple of trxl_num_heads, {heads}; change one."
+        )
     if len(values["exp_name"]) > LONGEST_NAME:
         raise UserError(f"exp_name has {len(values['exp_name'])} characters; {LONGEST_NAME} are the most.")
 
