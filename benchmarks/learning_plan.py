@@ -115,6 +115,7 @@ CATCH_SAC = (
     "--target-network-frequency=500",
     "--batch-size=32",
     "--buffer-size=60000",
+)
 SMALL_TRXL = (
     *("--num-envs=8", "--num-steps=128", "--trxl-dim=64", "--trxl-num-layers=2", "--trxl-memory-length=16"),
     *("--init-lr=1e-3", "--final-lr=1e-4", "--max-grad-norm=0.5"),
