@@ -116,6 +116,11 @@ CATCH_SAC = (
     "--batch-size=32",
     "--buffer-size=60000",
 )
+SMALL_TRXL = (
+    *("--num-envs=8", "--num-steps=128", "--trxl-dim=64", "--trxl-num-layers=2", "--trxl-memory-length=16"),
+    *("--init-lr=1e-3", "--final-lr=1e-4", "--max-grad-norm=0.5"),
+    *("--init-ent-coef=0.01", "--final-ent-coef=0.001"),
+)
 CATCH_TOGETHER = ("--num-envs=8", *CATCH[1:])
 """Of each of two processes: together they have the same rollouts and minibatches."""
 CATCHER = Job("ppo_atari", "mosaic/Catch-v0", 1, 150_000, CATCH)
@@ -157,6 +162,7 @@ PLAN = [
     Row("ppo", "mosaic/Corridor-v0", 150_000, most=0.6),
     Row("ppo_gru", "mosaic/Corridor-v0", 150_000, least=0.9),
     Row("ppo_atari_multigpu", "mosaic/Catch-v0", 150_000, least=0.9, flags=CATCH_TOGETHER),
+    Row("ppo_trxl", "mosaic/Corridor-v0", 150_000, least=0.9, flags=SMALL_TRXL),
     Row("a2c", "CartPole-v1", 500_000, least=450.0),
     Row("ppo_pettingzoo_ma_atari", "mosaic/Rally-v0", 150_000, least=2.0, flags=CATCH),
     Row("trpo", "CartPole-v1", 200_000, least=450.0),

@@ -50,6 +50,8 @@ SMALL = {
     "teacher_steps": 64,
     "offline_steps": 32,
     "teacher_eval_episodes": 2,
+    "trxl_dim": 32,
+    "trxl_memory_length": 8,
 }
 """Values for a short training, of the parameters that an algorithm has among these."""
 TRIED = ("CartPole-v1", "Pendulum-v1", "mosaic/Rally-v0")

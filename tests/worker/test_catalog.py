@@ -16,7 +16,7 @@ from cleanrl_worker.schemas.environments import (
     find_environment,
     load_environments,
 )
-from cleanrl_worker.tools.generate_catalog import describe_all, load_json, to_text
+from cleanrl_worker.tools.generate_catalog import PAGE, describe_all, generate_page, load_json, to_text
 from mosaic.contract.errors import UserError
 
 OWN = EnvironmentEntry("mine:Own-v0", "custom", None, {"kind": "box"}, {"kind": "discrete", "n": 2}, None)
@@ -30,6 +30,10 @@ def test_catalog_is_fresh_and_keeps_entries_whose_package_is_missing() -> None:
         del gymnasium.registry["Needy-v0"]
     assert fresh.pop("Needy-v0") == {"family": "minigrid"}
     assert to_text(fresh) == CATALOG_FILE.read_text("utf-8")
+
+
+def test_the_page_about_environments_is_fresh() -> None:
+    assert PAGE.read_text("utf-8") == generate_page()
 
 
 def test_each_family_is_there() -> None:

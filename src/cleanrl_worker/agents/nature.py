@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -73,7 +73,7 @@ class NatureCNN(nn.Sequential):
         for layer in layers:
             if isinstance(layer, nn.Flatten) and found.requires_grad:
                 # Its gradient comes with the channels first; the relu before it would take it so, slowly.
-                found.register_hook(_channels_last)
+                cast(Any, found).register_hook(_channels_last)
             found = cast(Tensor, layer(found))
         return found
 

@@ -157,6 +157,11 @@ def check_together(values: Mapping[str, Any]) -> None:
         raise UserError(
             f"top_quantiles_to_drop is {dropped}, but a critic has only {quantiles} quantiles; lower it."
         )
+    width, heads = values.get("trxl_dim", 1), values.get("trxl_num_heads", 1)
+    if width % heads:
+        raise UserError(
+            f"trxl_dim is {width}, which is not a multiple of trxl_num_heads, {heads}; change one."
+        )
     _check_levels(values)
     if len(values["exp_name"]) > LONGEST_NAME:
         raise UserError(f"exp_name has {len(values['exp_name'])} characters; {LONGEST_NAME} are the most.")

@@ -38,7 +38,7 @@ FAMILIES = {
         ),
         EnvironmentFamily("minigrid", "MiniGrid", "ppo", "MiniGrid-Empty-5x5-v0"),
         EnvironmentFamily("babyai", "BabyAI", "ppo", "BabyAI-GoToRedBallNoDists-v0"),
-        EnvironmentFamily("atari", "Atari", "ppo_atari_envpool", "ALE/Pong-v5"),
+        EnvironmentFamily("atari", "Atari", "ppo_atari", "ALE/Pong-v5"),
         EnvironmentFamily(
             "pettingzoo", "PettingZoo's Atari", "ppo_pettingzoo_ma_atari", "pettingzoo/pong_v3"
         ),

@@ -1,4 +1,5 @@
-"""Writes environments.json from what gymnasium has registered in this interpreter.
+"""Writes environments.json from what gymnasium has registered in this interpreter, and the table of
+docs/environments.md from it.
 
 `python -m cleanrl_worker.tools.generate_catalog [--check]`
 """
@@ -11,12 +12,21 @@ import json
 import sys
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 
 from cleanrl_worker.portable import probe
-from cleanrl_worker.schemas.environments import ALE, CATALOG_FILE, ENVPOOL, PROCGEN, PYTHON
+from cleanrl_worker.schemas.environments import (
+    ALE,
+    CATALOG_FILE,
+    ENVPOOL,
+    FAMILIES,
+    PROCGEN,
+    PYTHON,
+    load_environments,
+)
 from cleanrl_worker.tools import write_or_check
 
 PACKAGES = (
@@ -34,6 +44,8 @@ SOURCES = (
     "minigrid",
     "cleanrl_worker",
 )
+PAGE = Path(__file__).parents[3] / "docs" / "environments.md"
+BEGIN, END = "<!-- families: written by cleanrl_worker.tools.generate_catalog -->", "<!-- end of families -->"
 # Published results are of version 4, so it stays beside its successor.
 KEPT_VERSIONS = {"gymnasium.envs.mujoco": (4, 5)}
 
@@ -125,5 +137,27 @@ def describe(env_id: str) -> dict[str, Any] | None:
         return probe.describe_environment(env_id, env)
 
 
+def generate_page() -> str:
+    """The text of docs/environments.md with the families as the catalog has them."""
+    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    rows = [
+        "| family | what installs it | environments | stepped by | an example |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for family in FAMILIES.values():
+        members = [entry for entry in load_environments().values() if entry.family == family.name]
+        extras = dict.fromkeys(
+            f"`./mosaic extras install {one.extra}`" if one.extra else "always there" for one in members
+        )
+        installs = ", ".join(extras)
+        backends = dict.fromkeys(backend for one in members for backend in one.backends)
+        example = f"`./mosaic train {family.algo} {family.env_id}`"
+        about = f"{family.title} (`{family.name}`) | {installs} | {len(members)}"
+        rows.append(f"| {about} | {', '.join(backends)} | {example} |")
+    return f"{before}{BEGIN}\n" + "\n".join(rows) + f"\n{END}{rest.partition(END)[2]}"
+
+
 if __name__ == "__main__":
-    sys.exit(write_or_check(CATALOG_FILE, generate, "generate_catalog", __doc__))
+    module = "generate_catalog"
+    old = write_or_check(CATALOG_FILE, generate, module, __doc__)
+    sys.exit(old or write_or_check(PAGE, generate_page, module, __doc__))
