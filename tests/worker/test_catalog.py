@@ -9,13 +9,14 @@ import pytest
 
 from cleanrl_worker.schemas.environments import (
     CATALOG_FILE,
+    FAMILIES,
     EnvironmentEntry,
     check_environment,
     check_fit,
     find_environment,
     load_environments,
 )
-from cleanrl_worker.tools.generate_catalog import describe_all, load_json, to_text
+from cleanrl_worker.tools.generate_catalog import PAGE, describe_all, generate_page, load_json, to_text
 from mosaic.contract.errors import UserError
 
 OWN = EnvironmentEntry("mine:Own-v0", "custom", None, {"kind": "box"}, {"kind": "discrete", "n": 2}, None)
@@ -31,25 +32,19 @@ def test_catalog_is_fresh_and_keeps_entries_whose_package_is_missing() -> None:
     assert to_text(fresh) == CATALOG_FILE.read_text("utf-8")
 
 
+def test_the_page_about_environments_is_fresh() -> None:
+    assert PAGE.read_text("utf-8") == generate_page()
+
+
 def test_each_family_is_there() -> None:
-    families = {entry.family for entry in load_environments().values()}
-    assert families == {
-        "gymnasium",
-        "atari",
-        "minigrid",
-        "babyai",
-        "mujoco",
-        "dm_control",
-        "mosaic",
-        "procgen",
-    }
+    assert {entry.family for entry in load_environments().values()} == set(FAMILIES)
     assert len(CATALOG_FILE.read_text("utf-8").splitlines()) == len(load_environments()) + 2
 
 
 def test_an_entry_tells_spaces_and_limits() -> None:
     cartpole = find_environment("CartPole-v1")
     assert cartpole is not None
-    assert (cartpole.family, cartpole.extra, cartpole.max_episode_steps) == ("gymnasium", None, 500)
+    assert (cartpole.family, cartpole.extra, cartpole.max_episode_steps) == ("classic", None, 500)
     assert cartpole.observation == {"kind": "box", "shape": [4], "dtype": "float32"}
     assert cartpole.action == {"kind": "discrete", "n": 2}
     ant = find_environment("Ant-v5")

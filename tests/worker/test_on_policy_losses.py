@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cleanrl_worker.agents.memory import GRUAgent
 from cleanrl_worker.agents.mlp import MLPAgent
-from cleanrl_worker.algorithms import a2c
+from cleanrl_worker.algorithms import a2c, ppo_gru, trpo
 from cleanrl_worker.kit.accelerate import Gradient
-from cleanrl_worker.kit.torch_backend import RMSProp
+from cleanrl_worker.kit.torch_backend import Adam, RMSProp
 
 Weights = dict[str, NDArray[np.float64]]
 ROWS, OBS, NVEC = 12, 5, (3, 2)
@@ -27,12 +30,14 @@ def stack(weights: Weights, net: str, x: NDArray[np.float64]) -> NDArray[np.floa
     """Two tanh layers and a linear one, by their names."""
     for layer in (0, 2):
         x = np.tanh(x @ weights[f"{net}.{layer}.weight"].T + weights[f"{net}.{layer}.bias"])
-    return x @ weights[f"{net}.4.weight"].T + weights[f"{net}.4.bias"]
+    outputs: NDArray[np.float64] = x @ weights[f"{net}.4.weight"].T + weights[f"{net}.4.bias"]
+    return outputs
 
 
 def log_softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
     shifted = logits - logits.max(axis=-1, keepdims=True)
-    return shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    found: NDArray[np.float64] = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return found
 
 
 def choices(logits: NDArray[np.float64], actions: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -80,7 +85,7 @@ def test_a2c_descends_the_formula_of_its_page(norm_adv: bool) -> None:
     agent = MLPAgent(OBS, NVEC)
     args = a2c.Args(ent_coef=0.3, norm_adv=norm_adv)
     given = drawn_batch(np.random.default_rng(2))
-    gradient = Gradient(lambda batch: a2c.a2c_loss(agent, args, batch), agent, RMSProp(agent))
+    gradient = Gradient(functools.partial(a2c.a2c_loss, agent, args), agent, RMSProp(agent))
     logged = gradient(a2c.Batch(**given))
 
     def parts(weights: Weights) -> tuple[float, float, float]:
@@ -114,3 +119,154 @@ def test_rmsprop_steps_as_torchs_own() -> None:
         expected.step()
     for one, other in zip(ours.parameters(), theirs.parameters(), strict=True):
         torch.testing.assert_close(one, other, rtol=1e-5, atol=1e-7)
+
+
+def gru_outputs(weights: Weights, obs: Any, memory: Any, starts: Any) -> tuple[Any, Any]:
+    """Logits and values of sequences, step by step, by the equations of the gated recurrent unit."""
+    hidden, found = memory.astype(float), []
+    for seen, begins in zip(obs.astype(float), starts, strict=True):
+        hidden = hidden * (1.0 - begins)[:, None]
+        features = np.tanh(seen @ weights["network.0.weight"].T + weights["network.0.bias"])
+        given = features @ weights["gru.weight_ih_l0"].T + weights["gru.bias_ih_l0"]
+        kept = hidden @ weights["gru.weight_hh_l0"].T + weights["gru.bias_hh_l0"]
+        (reset_in, update_in, new_in), (reset_kept, update_kept, new_kept) = (
+            np.split(part, 3, axis=1) for part in (given, kept)
+        )
+        reset, update = (
+            1.0 / (1.0 + np.exp(-gate)) for gate in (reset_in + reset_kept, update_in + update_kept)
+        )
+        hidden = (1.0 - update) * np.tanh(new_in + reset * new_kept) + update * hidden
+        found.append(hidden)
+    outputs = np.stack(found)
+    logits = outputs @ weights["actor.weight"].T + weights["actor.bias"]
+    return logits, (outputs @ weights["critic.weight"].T + weights["critic.bias"])[..., 0]
+
+
+def test_ppo_gru_descends_the_formula_of_its_page_through_ends_of_episodes() -> None:
+    torch.manual_seed(1)
+    own, steps, envs = np.random.default_rng(2), 6, 2
+    agent = GRUAgent(OBS, NVEC, hidden=8)
+    for parameter in agent.parameters():
+        parameter.data += 0.2 * torch.randn_like(parameter)
+    args = ppo_gru.Args(ent_coef=0.3)
+    batch = ppo_gru.Batch(
+        memory=own.standard_normal((envs, 8)).astype(np.float32),
+        starts=np.array([[0, 1], [0, 0], [0, 0], [1, 0], [0, 0], [1, 0]], np.float32),
+        obs=own.standard_normal((steps, envs, OBS)).astype(np.float32),
+        actions=np.stack([own.integers(0, size, (steps, envs)) for size in NVEC], axis=2),
+        log_probs=own.uniform(-2.5, -1.0, (steps, envs)).astype(np.float32),
+        advantages=own.standard_normal((steps, envs)).astype(np.float32),
+        returns=own.standard_normal((steps, envs)).astype(np.float32),
+        values=own.standard_normal((steps, envs)).astype(np.float32),
+    )
+    gradient = Gradient(functools.partial(ppo_gru.ppo_loss, agent, args), agent, Adam(agent))
+    gradient(batch)
+
+    def whole(weights: Weights) -> float:
+        logits, values = gru_outputs(weights, batch.obs, batch.memory, batch.starts)
+        log_probs, entropy = choices(logits.reshape(steps * envs, -1), batch.actions.reshape(-1, len(NVEC)))
+        return ppo_formula(
+            log_probs - batch.log_probs.reshape(-1),
+            values.reshape(-1),
+            entropy,
+            batch,
+            clip=0.2,
+            ent_coef=0.3,
+        )
+
+    assert_gradients(agent, whole)
+
+
+def ppo_formula(log_ratio: Any, values: Any, entropy: Any, batch: Any, clip: float, ent_coef: float) -> float:
+    """PPO's clipped loss with normalised advantages and clipped values."""
+    advantages, returns, before = (
+        np.asarray(part, float).reshape(-1) for part in (batch.advantages, batch.returns, batch.values)
+    )
+    advantages = (advantages - advantages.mean()) / (advantages.std(ddof=1) + 1e-8)
+    ratio = np.exp(log_ratio)
+    gains = np.minimum(advantages * ratio, advantages * np.clip(ratio, 1 - clip, 1 + clip))
+    near = before + np.clip(values - before, -clip, clip)
+    errors = np.maximum((values - returns) ** 2, (near - returns) ** 2)
+    return float(-gains.mean() - ent_coef * entropy.mean() + 0.5 * 0.5 * errors.mean())
+
+
+def trpo_case(continuous: bool) -> tuple[trpo.Agent, trpo.Batch]:
+    torch.manual_seed(1)
+    own = np.random.default_rng(2)
+    space = spaces.Box(-1.0, 1.0, (2,)) if continuous else spaces.MultiDiscrete(list(NVEC))
+    agent = trpo.Agent(OBS, space, -0.5)
+    agent.policy.get_parameter("4.weight").data.mul_(60.0)
+    given = drawn_batch(own)
+    if continuous:
+        given["actions"] = own.standard_normal((ROWS, 2)).astype(np.float32)
+    return agent, trpo.Batch(*(torch.from_numpy(given[name]) for name in trpo.Batch._fields))
+
+
+def trpo_parts(agent: trpo.Agent, batch: trpo.Batch) -> tuple[Any, Any]:
+    """Surrogate and divergence of weights from those that the agent has now, in float64."""
+    obs, actions, begun = batch.obs.double().numpy(), batch.actions.numpy(), weights_of(agent)
+
+    def tell(weights: Weights) -> tuple[Any, Any, Any]:
+        outputs = stack(weights, "policy", obs)
+        if "log_std" not in weights:
+            return choices(outputs, actions)[0], outputs, None
+        spread = weights["log_std"]
+        log_probs = -((actions - outputs) ** 2) / (2 * np.exp(2 * spread)) - spread - 0.5 * np.log(2 * np.pi)
+        return log_probs.sum(axis=1), outputs, spread
+
+    log_probs, before, spread = tell(begun)
+
+    def surrogate(weights: Weights) -> float:
+        return float((np.exp(tell(weights)[0] - log_probs) * batch.advantages.numpy()).mean())
+
+    def divergence(weights: Weights) -> float:
+        _, outputs, now = tell(weights)
+        if now is not None:
+            gap = (np.exp(2 * spread) + (before - outputs) ** 2) / (2 * np.exp(2 * now))
+            return float((now - spread + gap - 0.5).sum(axis=1).mean())
+        total, start = 0.0, 0
+        for size in NVEC:
+            old, new = (log_softmax(part[:, start : start + size]) for part in (before, outputs))
+            total += (np.exp(old) * (old - new)).sum(axis=1).mean()
+            start += size
+        return float(total)
+
+    return surrogate, divergence
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_trpo_steps_to_the_edge_of_the_trust_region_of_its_formula(continuous: bool) -> None:
+    agent, batch = trpo_case(continuous)
+    surrogate, divergence = trpo_parts(agent, batch)
+    log_probs = agent.log_probs(agent.policy(batch.obs), batch.actions).detach()
+    torch.autograd.backward(trpo.surrogate(agent, batch, log_probs))
+    agent.value.zero_grad(set_to_none=False)
+    for parameter in agent.value.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    assert_gradients(agent, surrogate)
+
+    gained = surrogate(weights_of(agent))
+    told = trpo.improve_policy(agent, trpo.Args(target_kl=0.002, cg_damping=0.0), batch)
+    moved = weights_of(agent)
+    assert told["kl"] == pytest.approx(divergence(moved), rel=1e-2)
+    assert told["policy_loss"] == pytest.approx(-surrogate(moved), rel=1e-3, abs=1e-5)
+    # To second order the whole length is what the divergence allows, and the objective rises along it.
+    assert 0.3 * 0.002 < told["kl"] <= 0.002
+    assert surrogate(moved) > gained
+
+
+def test_trpo_solves_for_the_natural_gradient() -> None:
+    torch.manual_seed(3)
+    root = torch.randn(20, 20, dtype=torch.float64)
+    matrix, target = root @ root.T + torch.eye(20), torch.randn(20, dtype=torch.float64)
+    found = trpo.conjugate_gradient(lambda vector: matrix @ vector, target, 60)
+    torch.testing.assert_close(found, torch.linalg.solve(matrix, target), rtol=1e-3, atol=1e-5)
+
+
+def test_trpo_stays_where_no_step_is_good() -> None:
+    agent, batch = trpo_case(False)
+    before = weights_of(agent)
+    told = trpo.improve_policy(agent, trpo.Args(), batch._replace(advantages=torch.zeros(ROWS)))
+    assert (told["kl"], told["step_length"]) == (0.0, 0.0)
+    for name, weights in weights_of(agent).items():
+        np.testing.assert_array_equal(weights, before[name])

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cleanrl_worker.kit.discrete_actions import DiscreteActions, choice_slices
 from cleanrl_worker.kit.policy import Floats, Policy, PolicyOutput
+from cleanrl_worker.kit.spec import ARGS, Misfit, split_model, told_args
+
+ArgsT = TypeVar("ArgsT")
 
 Network = Callable[[Any], Any]
 """What is computed for observations, a row for each of them; it may be compiled."""
+DISTRIBUTION = {"model_weights": "network", "args": ARGS}
+"""The form of a model file of distributions of returns."""
+MIN_ATOMS = 2
 
 
 class JaxPolicy(Policy):
@@ -105,6 +111,16 @@ class ActorPolicy(JaxPolicy):
 
     def judge(self, obs: NDArray[Any], memory: Floats | None = None) -> PolicyOutput:
         return PolicyOutput(values=self._compute(self._actor_critic, obs)[1])
+
+
+def open_distribution(content: Any, args: ArgsT) -> tuple[Any, ArgsT]:
+    """The weights in a model file of distributions, and the arguments that say over which returns they
+    spread: those in the file, where it has them."""
+    split_model(DISTRIBUTION, content)
+    known: Any = told_args(content["args"], args, ("n_atoms", "v_min", "v_max", "end_e"))
+    if known.n_atoms < MIN_ATOMS or known.v_min >= known.v_max:
+        raise Misfit("its args do not describe a distribution of returns")
+    return content["model_weights"], known
 
 
 def _softmax(logits: Floats) -> Floats:

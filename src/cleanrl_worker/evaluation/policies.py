@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from cleanrl_worker.agents.continuous import Actor, QNetwork
+from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.box_actions import BoxActions
 from cleanrl_worker.kit.discrete_actions import Choices, DiscreteActions, choice_slices
 from cleanrl_worker.kit.policy import Floats, Policy, PolicyOutput, Spaces
@@ -21,7 +22,7 @@ from cleanrl_worker.kit.spec import Misfit
 from cleanrl_worker.kit.torch_backend import load_weights
 
 Network = Callable[[Tensor], Tensor]
-ArgsT = TypeVar("ArgsT")
+ArgsT = TypeVar("ArgsT", bound=CommonArgs)
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 _IN_MODEL = ("n_atoms", "v_min", "v_max", "end_e")
 """The arguments in a model file that say how a distribution of returns is played."""
@@ -153,6 +154,23 @@ class GreedyPolicy(TorchPolicy):
     def _judge(self, obs: Tensor) -> PolicyOutput:
         values = self._values(obs)
         return PolicyOutput(values=values.amax(dim=1).numpy(), action_values=values.numpy())
+
+
+class NoisyPolicy(GreedyPolicy):
+    """Takes the action of the highest value by the mean weights; else by weights with noise."""
+
+    def __init__(
+        self, values: Network, noisy_values: Callable[[Tensor, torch.Generator], Tensor], action_space: Any
+    ) -> None:
+        """`noisy_values` draws its noise, for each observation another, from the generator."""
+        super().__init__(values, action_space, 0.0, images=True)
+        self._noisy_values = noisy_values
+
+    def _choose(self, obs: Tensor, deterministic: bool) -> list[Any]:
+        if deterministic:
+            return super()._choose(obs, deterministic)
+        choices = self._noisy_values(obs, self._generator).argmax(dim=1)
+        return self._actions.for_envs(choices.unsqueeze(1).numpy())
 
 
 class RecurrentGreedyPolicy(RecurrentPolicy):

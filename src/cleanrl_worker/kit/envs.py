@@ -24,6 +24,8 @@ class Episode:
     length: int
     stage: StageNote | None = None
     """What its end says of the curriculum that it is part of."""
+    player: str = ""
+    """Whose it is, in a game of several players."""
 
 
 class Step(NamedTuple):
@@ -111,6 +113,10 @@ class EpisodeEnvs(EnvRow):
 
     went_on: Sequence[int] = ()
     """Where with the last step an episode ended for the learner, but not the game, as after a lost life."""
+
+    def player_returns(self, index: int) -> Mapping[str, float]:
+        """What each player of a game of several has earned in it; empty where there is one agent."""
+        return {}
 
     @abstractmethod
     def restart(self, index: int, seed: int, out: NDArray[Any]) -> None:

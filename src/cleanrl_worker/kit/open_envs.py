@@ -8,6 +8,7 @@ from cleanrl_worker.curriculum.schedule import parse_schedule
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.envs import AtariOptions, Envs, EpisodeEnvs
 from cleanrl_worker.kit.pools import AleEnvs, EnvPoolEnvs, EnvPoolEpisodes, EnvPoolTask
+from cleanrl_worker.kit.seats import open_seats
 from cleanrl_worker.kit.spec import AlgorithmSpec
 from cleanrl_worker.kit.vector_env import make_envs
 from cleanrl_worker.kit.video import warn
@@ -35,6 +36,8 @@ def open_envs(spec: AlgorithmSpec, args: CommonArgs) -> Envs:
     schedule = parse_schedule(args.curriculum)
     check_backend(backend, args.env_id, schedule is not None, args.capture_video)
     num_envs: int = vars(args)["num_envs"]
+    if spec.several_players:
+        return open_seats(spec, args)
     if backend == PYTHON:
         return make_envs(
             spec.name,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cleanrl_worker.kit.policy import Policy, Spaces
     from cleanrl_worker.kit.run import Run
 
-ArgsT = TypeVar("ArgsT", bound=CommonArgs)
+ArgsT = TypeVar("ArgsT")
 
 ARGS: Final = object()
 """Stands for the run's arguments in the form of a model file."""
@@ -103,6 +103,8 @@ class AlgorithmSpec:
     """Optional sets of packages that it needs, such as `atari`; asked for before anything starts."""
     exact: bool = True
     """Whether a resumed run goes on to the byte."""
+    several_players: bool = False
+    """Whether it trains all players of a game, each of which is a row of its; else one agent."""
     file: AlgorithmFile | None = None
     """The user's file that it was loaded from; filled in by whoever loads it."""
 
@@ -157,6 +159,8 @@ def _split(form: ModelForm, content: Any, found: dict[str, dict[str, Any]]) -> N
     elif isinstance(form, Mapping):
         if not isinstance(content, Mapping) or not content.keys() >= form.keys():
             raise Misfit(f"it does not have {' and '.join(form)}")
+        if len(content) != len(form):
+            raise Misfit(f"it has {len(content)} parts where {len(form)} are needed")
         for name, part in form.items():
             _split(part, content[name], found)
     else:
@@ -178,4 +182,6 @@ def told_args(content: Any, args: ArgsT, names: Iterable[str]) -> ArgsT:
         kind = int if whole else int | float
         if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
             raise Misfit(f"its args say that {name} is {value!r}")
-    return dataclasses.replace(args, **told)
+    known: Any = args
+    changed: ArgsT = dataclasses.replace(known, **told)
+    return changed

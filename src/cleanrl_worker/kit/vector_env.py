@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -104,6 +104,7 @@ class VectorEnv(Envs, EpisodeEnvs):
         self._told_masks = False
         self._returns = [0.0] * len(envs)
         self._lengths = [0] * len(envs)
+        self._agents = sum(len(getattr(env.unwrapped, "players", "1")) for env in envs)
         self._tapes = [EpisodeTape() for _ in envs]
         self._recorder = RecordedEnv(self._envs[0], self._tapes[0], len(envs)) if record else None
         if self._recorder is not None:
@@ -152,7 +153,7 @@ class VectorEnv(Envs, EpisodeEnvs):
                     else:
                         out[index] = self._go_on(index)
         if self._taps is not None:
-            self._taps.after_step(rewards, self._returns)
+            self._taps.after_step(rewards, self._returns, self._agents)
         return Step(rewards, terminated, truncated, final_obs, episodes)
 
     def advance(
@@ -255,6 +256,14 @@ class VectorEnv(Envs, EpisodeEnvs):
         if self.num_envs > 1:
             when += f" (environment {index + 1} of {self.num_envs})"
         return Blame(spec.id if spec else type(self._envs[index].unwrapped).__name__, when, action)
+
+    def bare(self, index: int) -> Any:
+        """One environment without any wrapper."""
+        return self._whole[index].unwrapped
+
+    def player_returns(self, index: int) -> Mapping[str, float]:
+        match = self.bare(index)
+        return dict(zip(match.players, match.totals, strict=True)) if hasattr(match, "players") else {}
 
     def render(self, index: int) -> Any:
         return self._envs[index].render()

@@ -1,4 +1,5 @@
-"""Writes environments.json from what gymnasium has registered in this interpreter.
+"""Writes environments.json from what gymnasium has registered in this interpreter, and the table of
+docs/environments.md from it.
 
 `python -m cleanrl_worker.tools.generate_catalog [--check]`
 """
@@ -6,21 +7,26 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
+import importlib.util
 import json
 import sys
 import warnings
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import gymnasium
 
-from cleanrl_worker.portable.probe import (
-    ProbeError,
-    describe_environment,
-    describe_with,
-    import_backend,
+from cleanrl_worker.portable import probe
+from cleanrl_worker.schemas.environments import (
+    ALE,
+    CATALOG_FILE,
+    ENVPOOL,
+    FAMILIES,
+    PROCGEN,
+    PYTHON,
+    load_environments,
 )
-from cleanrl_worker.schemas.environments import CATALOG_FILE, PROCGEN
 from cleanrl_worker.tools import write_or_check
 
 PACKAGES = (
@@ -29,6 +35,7 @@ PACKAGES = (
     "shimmy",
     "cleanrl_worker.kit.pixel_tasks",
     "cleanrl_worker.kit.vector_tasks",
+    "cleanrl_worker.kit.matches",
 )
 SOURCES = (
     "gymnasium.envs.classic_control",
@@ -37,6 +44,8 @@ SOURCES = (
     "minigrid",
     "cleanrl_worker",
 )
+PAGE = Path(__file__).parents[3] / "docs" / "environments.md"
+BEGIN, END = "<!-- families: written by cleanrl_worker.tools.generate_catalog -->", "<!-- end of families -->"
 # Published results are of version 4, so it stays beside its successor.
 KEPT_VERSIONS = {"gymnasium.envs.mujoco": (4, 5)}
 
@@ -69,18 +78,31 @@ def describe_all(known: dict[str, Any]) -> dict[str, Any]:
         for env_id in sorted(gymnasium.registry):
             entry = (describe(env_id) or known.get(env_id)) if is_listed(env_id) else None
             if entry is not None:
-                entries[env_id] = entry
+                entries[env_id] = {**entry, "backends": find_backends(env_id, known.get(env_id, {}))}
     return dict(sorted((entries | describe_procgen(known)).items()))
 
 
 def describe_procgen(known: dict[str, Any]) -> dict[str, Any]:
     """The entries of the games that only EnvPool has; those in `known` where it is not installed."""
     try:
-        specs = import_backend("envpool").registration.registry.specs
+        specs = probe.import_backend(ENVPOOL).registration.registry.specs
         names = [name for name, (module, *_) in specs.items() if module == f"envpool.{PROCGEN}"]
-        return {name: describe_with("envpool", name, {}) for name in names}
-    except ProbeError:
+        return {name: {**probe.describe_with(ENVPOOL, name, {}), "backends": [ENVPOOL]} for name in names}
+    except probe.ProbeError:
         return {name: entry for name, entry in known.items() if entry["family"] == PROCGEN}
+
+
+def find_backends(env_id: str, known: Mapping[str, Any]) -> list[str]:
+    """What can step an environment that Python has; what lacks its package here is as in `known`."""
+    found = [PYTHON]
+    for backend, find in ((ENVPOOL, probe.name_in_envpool), (ALE, lambda name: probe.find_ale(name, {}))):
+        if importlib.util.find_spec(probe.BACKEND_PACKAGES[backend]) is None:
+            found += [backend] if backend in known.get("backends", ()) else []
+            continue
+        with contextlib.suppress(probe.ProbeError):
+            find(env_id)
+            found.append(backend)
+    return found
 
 
 def is_listed(env_id: str) -> bool:
@@ -112,8 +134,30 @@ def describe(env_id: str) -> dict[str, Any] | None:
     except (gymnasium.error.DependencyNotInstalled, ImportError):
         return None
     with contextlib.closing(env):
-        return describe_environment(env_id, env)
+        return probe.describe_environment(env_id, env)
+
+
+def generate_page() -> str:
+    """The text of docs/environments.md with the families as the catalog has them."""
+    before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
+    rows = [
+        "| family | what installs it | environments | stepped by | an example |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for family in FAMILIES.values():
+        members = [entry for entry in load_environments().values() if entry.family == family.name]
+        extras = dict.fromkeys(
+            f"`./mosaic extras install {one.extra}`" if one.extra else "always there" for one in members
+        )
+        installs = ", ".join(extras)
+        backends = dict.fromkeys(backend for one in members for backend in one.backends)
+        example = f"`./mosaic train {family.algo} {family.env_id}`"
+        about = f"{family.title} (`{family.name}`) | {installs} | {len(members)}"
+        rows.append(f"| {about} | {', '.join(backends)} | {example} |")
+    return f"{before}{BEGIN}\n" + "\n".join(rows) + f"\n{END}{rest.partition(END)[2]}"
 
 
 if __name__ == "__main__":
-    sys.exit(write_or_check(CATALOG_FILE, generate, "generate_catalog", __doc__))
+    module = "generate_catalog"
+    old = write_or_check(CATALOG_FILE, generate, module, __doc__)
+    sys.exit(old or write_or_check(PAGE, generate_page, module, __doc__))

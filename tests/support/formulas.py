@@ -1,0 +1,102 @@
+"""Networks in float64 numpy, and gradients from finite differences: a second source for losses in torch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+Floats = NDArray[np.float64]
+Weights = Mapping[str, Floats]
+T = TypeVar("T", bound=tuple[Any, ...])
+
+STEP = 1e-6
+"""How far a weight is moved to each side."""
+LARGEST, ANY = 4, 6
+"""How many numbers of each parameter are moved: those with the largest gradients, and any."""
+
+
+def relu(x: Floats) -> Floats:
+    return np.maximum(x, 0.0)
+
+
+def linear(weights: Weights, name: str, x: Floats) -> Floats:
+    found: Floats = x @ weights[f"{name}.weight"].T + weights[f"{name}.bias"]
+    return found
+
+
+def layers(weights: Weights, names: Sequence[str], x: Floats, act: Callable[[Floats], Floats]) -> Floats:
+    """Linear layers with `act` between them."""
+    for name in names[:-1]:
+        x = act(linear(weights, name, x))
+    return linear(weights, names[-1], x)
+
+
+def log_softmax(logits: Floats) -> Floats:
+    shifted = logits - logits.max(axis=-1, keepdims=True)
+    found: Floats = shifted - np.log(np.exp(shifted).sum(axis=-1, keepdims=True))
+    return found
+
+
+def weights_of(module: nn.Module) -> dict[str, Floats]:
+    return {name: value.detach().double().numpy().copy() for name, value in module.named_parameters()}
+
+
+def scattered(module: nn.Module, seed: int = 0) -> nn.Module:
+    """The module in float64, with weights of its seed alone: biases too are not zero."""
+    own = torch.Generator().manual_seed(seed)
+    module.double()
+    for parameter in module.parameters():
+        scale = parameter.shape[-1] ** -0.5 if parameter.dim() > 1 else 0.3
+        parameter.data = scale * torch.randn(parameter.shape, generator=own, dtype=torch.float64)
+    return module
+
+
+def tensors(batch: T) -> T:
+    """A batch of arrays as tensors."""
+    return type(batch)(*(torch.from_numpy(np.asarray(part)) for part in batch))
+
+
+def assert_same(
+    module: nn.Module, compute: Callable[[], tuple[Tensor, Tensor]], formula: Callable[[Weights], float]
+) -> None:
+    """A loss in torch and its gradients are those of a formula of the module's weights, each parameter's own.
+
+    Of every parameter some numbers are moved one by one, then all together in a random direction.
+    """
+    module.zero_grad()
+    loss, _ = compute()
+    loss.backward()  # type: ignore[no-untyped-call]
+    weights, own = weights_of(module), np.random.default_rng(5)
+    value = formula(weights)
+    assert loss.item() == pytest.approx(value, rel=1e-9, abs=1e-12)
+    # What differences of a float64 lose to rounding.
+    rounding = 1e-8 * max(1.0, abs(value))
+
+    def slope(moved: Floats, direction: Floats) -> float:
+        was, both = moved.copy(), []
+        for side in (STEP, -STEP):
+            moved[...] = was + side * direction
+            both.append(formula(weights))
+        moved[...] = was
+        return (both[0] - both[1]) / (2 * STEP)
+
+    for name, parameter in module.named_parameters():
+        assert parameter.grad is not None, name
+        grad = parameter.grad.numpy()
+        assert np.abs(grad).max() > 0.0, f"nothing moves {name}"
+        flat = grad.reshape(-1)
+        picked = {*np.argsort(-np.abs(flat))[:LARGEST], *own.integers(0, flat.size, ANY)}
+        for at in sorted(picked):
+            one = np.zeros(flat.size)
+            one[at] = 1.0
+            expected = slope(weights[name], one.reshape(grad.shape))
+            assert flat[at] == pytest.approx(expected, rel=1e-5, abs=rounding), (name, int(at))
+        direction = own.standard_normal(grad.shape)
+        expected = slope(weights[name], direction)
+        assert float((grad * direction).sum()) == pytest.approx(expected, rel=1e-5, abs=rounding), name

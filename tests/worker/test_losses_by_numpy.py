@@ -1,0 +1,278 @@
+"""Losses for discrete actions beside their papers' formulas in float64 numpy, gradient by gradient."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from cleanrl_worker.agents.mlp import MLPAgent
+from cleanrl_worker.agents.q_networks import (
+    DistributionalQNetwork,
+    NormedQNetwork,
+    QNetwork,
+    QuantileNetwork,
+)
+from cleanrl_worker.algorithms import c51, dqn, ppo, pqn, qr_dqn
+from cleanrl_worker.kit.replay import Sample
+from cleanrl_worker.kit.rollout import advantages
+from support.formulas import (
+    Floats,
+    Weights,
+    assert_same,
+    layers,
+    linear,
+    log_softmax,
+    relu,
+    scattered,
+    tensors,
+    weights_of,
+)
+
+ROWS, OBS, NVEC, ACTIONS = 24, 5, (3, 2), 4
+RELU_LAYERS = ("network.0", "network.2", "network.4")
+
+
+def steps_of_two_choices(agent: MLPAgent) -> ppo.Batch:
+    """Steps whose ratios lie inside and outside of what is clipped, with advantages of both signs."""
+    own = np.random.default_rng(1)
+    obs = own.standard_normal((ROWS, OBS))
+    actions = np.stack([own.integers(0, size, ROWS) for size in NVEC], axis=1)
+    logits = layers(weights_of(agent), ("actor.0", "actor.2", "actor.4"), obs, np.tanh)
+    return ppo.Batch(
+        obs=obs,
+        actions=actions,
+        log_probs=log_probs_and_entropies(logits, actions)[0] - own.uniform(-0.4, 0.4, ROWS),
+        advantages=own.standard_normal(ROWS),
+        returns=own.standard_normal(ROWS),
+        values=0.5 * own.standard_normal(ROWS),
+        rows=np.arange(ROWS),
+    )
+
+
+def log_probs_and_entropies(logits: Floats, actions: Any) -> tuple[Floats, Floats]:
+    """Those of choices made at once, of which each row of logits holds one after the other."""
+    log_prob, entropy, start = np.zeros(len(logits)), np.zeros(len(logits)), 0
+    for column, size in enumerate(NVEC):
+        part = log_softmax(logits[:, start : start + size])
+        log_prob += part[np.arange(len(part)), actions[:, column]]
+        entropy -= (np.exp(part) * part).sum(axis=1)
+        start += size
+    return log_prob, entropy
+
+
+@pytest.mark.parametrize("clip_vloss", [True, False])
+@pytest.mark.parametrize("norm_adv", [True, False])
+def test_ppo_clips_ratios_and_values_and_adds_the_entropy(clip_vloss: bool, norm_adv: bool) -> None:
+    agent = scattered(MLPAgent(OBS, NVEC))
+    assert isinstance(agent, MLPAgent)
+    batch = steps_of_two_choices(agent)
+    args = ppo.Args(clip_vloss=clip_vloss, norm_adv=norm_adv, ent_coef=0.07, vf_coef=0.3, clip_coef=0.15)
+    seen: list[Floats] = []
+
+    def formula(weights: Weights) -> float:
+        gains = batch.advantages
+        if norm_adv:
+            spread = np.sqrt(((gains - gains.mean()) ** 2).sum() / (ROWS - 1))
+            gains = (gains - gains.mean()) / (spread + 1e-8)
+        logits = layers(weights, ("actor.0", "actor.2", "actor.4"), batch.obs, np.tanh)
+        log_probs, entropy = log_probs_and_entropies(logits, batch.actions)
+        ratio = np.exp(log_probs - batch.log_probs)
+        seen.append(ratio)
+        surrogate = [min(r * a, min(max(r, 0.85), 1.15) * a) for r, a in zip(ratio, gains, strict=True)]
+        values = layers(weights, ("critic.0", "critic.2", "critic.4"), batch.obs, np.tanh)[:, 0]
+        errors = (values - batch.returns) ** 2
+        if clip_vloss:
+            near = batch.values + np.minimum(np.maximum(values - batch.values, -0.15), 0.15)
+            errors = np.where((near - batch.returns) ** 2 > errors, (near - batch.returns) ** 2, errors)
+        return float(-np.mean(surrogate) - 0.07 * entropy.mean() + 0.3 * errors.mean() / 2)
+
+    assert_same(agent, lambda: ppo.ppo_loss(agent, args, tensors(batch)), formula)
+    ratio, gains = seen[0], batch.advantages
+    for side in (ratio > 1.15, ratio < 0.85, (ratio > 0.85) & (ratio < 1.15)):
+        assert (side & (gains > 0)).any() and (side & (gains < 0)).any(), "every branch is taken"
+
+
+def test_what_ppo_logs_is_what_the_names_say() -> None:
+    agent = scattered(MLPAgent(OBS, NVEC))
+    assert isinstance(agent, MLPAgent)
+    batch = steps_of_two_choices(agent)
+    _, logged = ppo.ppo_loss(agent, ppo.Args(), tensors(batch))
+    told = dict(zip(ppo.LOGGED, logged.tolist(), strict=True))
+    logits = layers(weights_of(agent), ("actor.0", "actor.2", "actor.4"), batch.obs, np.tanh)
+    log_probs, entropy = log_probs_and_entropies(logits, batch.actions)
+    log_ratio = log_probs - batch.log_probs
+    assert told["entropy"] == pytest.approx(entropy.mean())
+    assert told["old_approx_kl"] == pytest.approx(-log_ratio.mean())
+    assert told["approx_kl"] == pytest.approx((np.exp(log_ratio) - 1 - log_ratio).mean())
+    assert told["clipfrac"] == pytest.approx((np.abs(np.exp(log_ratio) - 1) > 0.2).mean())
+
+
+def transitions(seed: int = 2) -> Sample:
+    """Transitions of which some end their episode."""
+    own = np.random.default_rng(seed)
+    return Sample(
+        obs=own.standard_normal((ROWS, OBS)),
+        next_obs=own.standard_normal((ROWS, OBS)),
+        actions=own.integers(0, ACTIONS, ROWS),
+        rewards=3.0 * own.standard_normal(ROWS),
+        dones=(own.random(ROWS) < 0.3).astype(float),
+    )
+
+
+def test_dqn_learns_the_reward_and_the_best_value_of_the_target() -> None:
+    network, target = scattered(QNetwork(OBS, ACTIONS), 1), scattered(QNetwork(OBS, ACTIONS), 2)
+    assert isinstance(network, QNetwork) and isinstance(target, QNetwork)
+    batch, args, behind = transitions(), dqn.Args(gamma=0.9), weights_of(target)
+
+    def formula(weights: Weights) -> float:
+        squares = []
+        next_values = layers(behind, RELU_LAYERS, batch.next_obs, relu)
+        values = layers(weights, RELU_LAYERS, batch.obs, relu)
+        for row in range(ROWS):
+            future = 0.0 if batch.dones[row] else 0.9 * next_values[row].max()
+            squares.append((batch.rewards[row] + future - values[row, batch.actions[row]]) ** 2)
+        return float(np.mean(squares))
+
+    assert_same(network, lambda: dqn.dqn_loss(network, target, args, tensors(batch)), formula)
+    assert all(parameter.grad is None for parameter in target.parameters())
+
+
+def projected(probs: Floats, reward: float, discount: float, atoms: Floats) -> Floats:
+    """One distribution after a step, atom by atom: each moves, and gives its share to its two neighbours."""
+    spacing, found = atoms[1] - atoms[0], np.zeros(len(atoms))
+    for prob, atom in zip(probs, atoms, strict=True):
+        place = (min(max(reward + discount * atom, atoms[0]), atoms[-1]) - atoms[0]) / spacing
+        lower, upper = int(np.floor(place)), int(np.ceil(place))
+        if lower == upper:
+            found[lower] += prob
+        else:
+            found[lower] += prob * (upper - place)
+            found[upper] += prob * (place - lower)
+    return found
+
+
+def test_c51_projects_each_atom_and_learns_by_cross_entropy() -> None:
+    args = c51.Args(n_atoms=11, v_min=-4.0, v_max=6.0, gamma=0.9)
+    made = [DistributionalQNetwork(OBS, ACTIONS, 11, -4.0, 6.0) for _ in range(2)]
+    network, target = (scattered(one, seed) for seed, one in enumerate(made))
+    assert isinstance(network, DistributionalQNetwork) and isinstance(target, DistributionalQNetwork)
+    batch, behind, atoms = transitions(), weights_of(target), np.linspace(-4.0, 6.0, 11)
+
+    def formula(weights: Weights) -> float:
+        shape = (ROWS, ACTIONS, 11)
+        next_probs = np.exp(log_softmax(layers(behind, RELU_LAYERS, batch.next_obs, relu).reshape(shape)))
+        log_probs = log_softmax(layers(weights, RELU_LAYERS, batch.obs, relu).reshape(shape))
+        entropies = []
+        for row in range(ROWS):
+            best = int(np.argmax([float(probs @ atoms) for probs in next_probs[row]]))
+            discount = 0.9 * (1.0 - batch.dones[row])
+            wanted = projected(next_probs[row, best], batch.rewards[row], discount, atoms)
+            assert wanted.sum() == pytest.approx(1.0)
+            entropies.append(-(wanted * log_probs[row, batch.actions[row]]).sum())
+        return float(np.mean(entropies))
+
+    assert_same(network, lambda: c51.c51_loss(network, target, args, tensors(batch)), formula)
+    beyond = (np.abs(batch.rewards - 1.0) > 5.0).any()
+    assert beyond, "some returns lie beyond the atoms"
+
+
+def test_a_return_on_an_atom_keeps_its_whole_probability() -> None:
+    args = c51.Args(n_atoms=5, v_min=-2.0, v_max=2.0, gamma=1.0)
+    atoms = torch.linspace(-2.0, 2.0, 5, dtype=torch.float64)
+    probs = torch.tensor([[0.1, 0.2, 0.3, 0.25, 0.15]] * 3, dtype=torch.float64)
+    rewards = torch.tensor([1.0, 0.0, 9.0], dtype=torch.float64)
+    found = c51.project(probs, rewards, torch.tensor([0.0, 1.0, 0.0], dtype=torch.float64), atoms, args)
+    expected = [[0, 0.1, 0.2, 0.3, 0.4], [0, 0, 1, 0, 0], [0, 0, 0, 0, 1]]
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-12)
+
+
+def normed(weights: Weights, x: Floats) -> Floats:
+    """Layer normalisation between the linear layer and the relu, by its definition."""
+    for number in (0, 3):
+        x = linear(weights, f"network.{number}", x)
+        centred = x - x.mean(axis=1, keepdims=True)
+        x = centred / np.sqrt((centred**2).mean(axis=1, keepdims=True) + 1e-5)
+        x = relu(x * weights[f"network.{number + 1}.weight"] + weights[f"network.{number + 1}.bias"])
+    return linear(weights, "network.6", x)
+
+
+def test_pqn_learns_the_returns_through_normalised_layers() -> None:
+    network = scattered(NormedQNetwork(OBS, ACTIONS))
+    assert isinstance(network, NormedQNetwork)
+    own = np.random.default_rng(3)
+    batch = pqn.Batch(
+        own.standard_normal((ROWS, OBS)), own.integers(0, ACTIONS, ROWS), own.standard_normal(ROWS)
+    )
+
+    def formula(weights: Weights) -> float:
+        values = normed(weights, batch.obs)[np.arange(ROWS), batch.actions]
+        return float(((values - batch.returns) ** 2).mean())
+
+    assert_same(network, lambda: pqn.pqn_loss(network, tensors(batch)), formula)
+
+
+@pytest.mark.parametrize("kappa", [1.0, 0.3])
+def test_qr_dqn_weighs_each_pair_by_its_quantile(kappa: float) -> None:
+    number = 8  # Their middles are exact in single precision, as the network keeps them.
+    made = [QuantileNetwork(OBS, ACTIONS, number) for _ in range(2)]
+    network, target = (scattered(one, seed) for seed, one in enumerate(made))
+    assert isinstance(network, QuantileNetwork) and isinstance(target, QuantileNetwork)
+    batch, behind = transitions(), weights_of(target)
+    args = dataclasses.replace(qr_dqn.Args(), gamma=0.9, kappa=kappa)
+
+    def formula(weights: Weights) -> float:
+        shape, total = (ROWS, ACTIONS, number), 0.0
+        next_quantiles = layers(behind, RELU_LAYERS, batch.next_obs, relu).reshape(shape)
+        quantiles = layers(weights, RELU_LAYERS, batch.obs, relu).reshape(shape)
+        for row in range(ROWS):
+            best = int(np.argmax(next_quantiles[row].mean(axis=1)))
+            for index, own in enumerate(quantiles[row, batch.actions[row]]):
+                middle = (index + 0.5) / number
+                for future in next_quantiles[row, best]:
+                    error = batch.rewards[row] + 0.9 * (1.0 - batch.dones[row]) * future - own
+                    near = abs(error) <= kappa
+                    huber = error**2 / 2 if near else kappa * (abs(error) - kappa / 2)
+                    total += abs(middle - float(error < 0)) * huber / kappa / number
+        return total / ROWS
+
+    assert_same(network, lambda: qr_dqn.qr_dqn_loss(network, target, args, tensors(batch)), formula)
+
+
+def test_advantages_are_the_sums_of_the_discounted_errors() -> None:
+    """By the definition: for each step a sum over what follows in its episode, not a recursion."""
+    own, steps, envs, gamma, lam = np.random.default_rng(4), 12, 3, 0.93, 0.8
+    rewards, values, next_values = own.standard_normal((3, steps, envs))
+    dones = (own.random((steps, envs)) < 0.25).astype(float)
+    found = advantages(rewards, dones, values, next_values, gamma, lam)
+    for env in range(envs):
+        for start in range(steps):
+            total, weight = 0.0, 1.0
+            for t in range(start, steps):
+                total += weight * (rewards[t, env] + gamma * next_values[t, env] - values[t, env])
+                weight *= gamma * lam
+                if dones[t, env]:
+                    break
+            assert found[start, env] == pytest.approx(total, rel=1e-9)
+    assert dones.any()
+
+
+def test_advantages_and_best_values_together_are_q_lambda() -> None:
+    """Peng's Q(lambda), backwards: what was earned, and a mix of the best value and of what followed."""
+    own, steps, gamma, lam = np.random.default_rng(5), 12, 0.93, 0.65
+    rewards, best, next_best = own.standard_normal((3, steps, 1))
+    next_best[:-1] = best[1:]
+    dones = (own.random((steps, 1)) < 0.25).astype(float)
+    next_best *= 1.0 - dones
+    found = best + advantages(rewards, dones, best, next_best, gamma, lam)
+    following = next_best[-1, 0]
+    for t in reversed(range(steps)):
+        if dones[t, 0]:
+            expected = rewards[t, 0]
+        else:
+            expected = rewards[t, 0] + gamma * ((1 - lam) * next_best[t, 0] + lam * following)
+        assert found[t, 0] == pytest.approx(expected, rel=1e-9)
+        following = expected
