@@ -180,7 +180,7 @@ PLAN = [
     Row("c51_jax", "CartPole-v1", 500_000, (491.07, 9.70)),
     Row("c51_jax", "Acrobot-v1", 500_000, (-86.74, 2.19)),
     Row("c51_jax", "MountainCar-v0", 500_000, (-174.30, 36.35)),
-    Row("sac_discrete", "CartPole-v1", 100_000, least=400.0),
+    Row("sac_discrete", "CartPole-v1", 300_000, least=400.0),
     Row("dqn_atari_jax", "mosaic/Catch-v0", 100_000, least=0.9, flags=CATCH_Q),
     Row("c51_atari_jax", "mosaic/Catch-v0", 100_000, least=0.9, flags=CATCH_Q),
     Row("pqn", "CartPole-v1", 500_000, (495.13, 6.89)),
