@@ -103,6 +103,13 @@ CATCH = (*IMAGES, "--learning-rate=5e-4")
 RECALL = (*IMAGES, "--learning-rate=1e-3", "--ent-coef=0.001")
 IN_PYTHON = "--env-backend=python"
 """The small tasks are Python's, also for algorithms that are named after EnvPool."""
+CATCH_Q = (
+    "--learning-starts=2000",
+    "--buffer-size=20000",
+    "--exploration-fraction=0.3",
+    "--target-network-frequency=500",
+)
+"""The same for algorithms with a replay buffer."""
 
 PLAN = [
     Row("ppo", "CartPole-v1", 500_000, (490.04, 6.12)),
@@ -110,6 +117,12 @@ PLAN = [
     Row("ppo_atari", "mosaic/Catch-v0", 150_000, least=0.9, flags=CATCH),
     Row("ppo_atari", "mosaic/Recall-v0", 100_000, most=0.35, flags=RECALL),
     Row("ppo_atari_lstm", "mosaic/Recall-v0", 100_000, least=0.9, flags=RECALL),
+    Row("ppo", "mosaic/Dial-v0", 200_000, most=0.1),
+    Row("ppo_masked", "mosaic/Dial-v0", 200_000, least=0.85),
+    Row("ppo", "mosaic/Corridor-v0", 150_000, most=0.6),
+    Row("ppo_gru", "mosaic/Corridor-v0", 150_000, least=0.9),
+    Row("a2c", "CartPole-v1", 500_000, least=450.0),
+    Row("ppo_pettingzoo_ma_atari", "mosaic/Rally-v0", 150_000, least=2.0, flags=CATCH),
     Row("dqn", "CartPole-v1", 500_000, (488.69, 16.11)),
     Row("dqn", "Acrobot-v1", 500_000, (-91.54, 7.20)),
     Row("dqn", "MountainCar-v0", 500_000, (-194.95, 8.48)),
@@ -118,6 +131,14 @@ PLAN = [
     Row("c51", "CartPole-v1", 500_000, (481.20, 20.53)),
     Row("c51", "Acrobot-v1", 500_000, (-87.70, 5.52)),
     Row("c51", "MountainCar-v0", 500_000, (-166.38, 27.94)),
+    Row("qr_dqn", "CartPole-v1", 300_000, least=400.0),
+    Row("iqn", "CartPole-v1", 300_000, least=400.0),
+    Row("c51_jax", "CartPole-v1", 500_000, (491.07, 9.70)),
+    Row("c51_jax", "Acrobot-v1", 500_000, (-86.74, 2.19)),
+    Row("c51_jax", "MountainCar-v0", 500_000, (-174.30, 36.35)),
+    Row("sac_discrete", "CartPole-v1", 100_000, least=400.0),
+    Row("dqn_atari_jax", "mosaic/Catch-v0", 100_000, least=0.9, flags=CATCH_Q),
+    Row("c51_atari_jax", "mosaic/Catch-v0", 100_000, least=0.9, flags=CATCH_Q),
     Row("pqn", "CartPole-v1", 500_000, (495.13, 6.89)),
     Row("pqn", "Acrobot-v1", 500_000, (-95.63, 5.73)),
     Row("pqn", "MountainCar-v0", 500_000, (-200.00, 0.00)),
@@ -143,6 +164,10 @@ PLAN = [
     Row("rpo_continuous_action", "Pendulum-v1", 1_000_000, (-151.08, 3.73), "8,000,000 steps", least=-200.0),
     Row("ddpg_continuous_action", "Pendulum-v1", 50_000, least=-200.0),
     Row("td3_continuous_action", "Pendulum-v1", 50_000, least=-200.0),
+    Row("ddpg_continuous_action_jax", "Pendulum-v1", 50_000, least=-200.0),
+    Row("td3_continuous_action_jax", "Pendulum-v1", 50_000, least=-200.0),
     Row("sac_continuous_action", "Pendulum-v1", 40_000, least=-200.0),
+    Row("tqc", "Pendulum-v1", 40_000, least=-200.0),
+    Row("crossq", "Pendulum-v1", 40_000, least=-200.0),
     Row("sac_continuous_action", "HalfCheetah-v5", 40_000, peer="sac", seeds=(1,)),
 ]

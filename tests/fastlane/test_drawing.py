@@ -13,7 +13,7 @@ import pytest
 
 from cleanrl_worker.portable.fastlane.drawing import as_picture, choose_drawing
 
-CHOICES = ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY", "PYOPENGL_PLATFORM")
+CHOICES = ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY", "PYOPENGL_PLATFORM", "SDL_VIDEODRIVER")
 
 
 def has_egl() -> bool:
@@ -73,6 +73,22 @@ def test_a_line_of_one_pixel_stays_in_a_picture_of_half_the_size(at: int) -> Non
     assert picture.shape == (200, 300, 3)
     assert picture[at // 2, 10, 0] == 127 == picture[10, at // 2, 0], "as dark as its share of the pixel"
     assert (picture == 255).mean() > 0.98
+
+
+def test_a_first_picture_without_a_screen_is_drawn_without_a_word() -> None:
+    hidden = {*CHOICES, "XDG_RUNTIME_DIR"}
+    script = (
+        "from cleanrl_worker.portable.fastlane.drawing import choose_drawing\n"
+        "import gymnasium, warnings\n"
+        "warnings.simplefilter('ignore')\n"
+        "choose_drawing()\n"
+        "env = gymnasium.make('CartPole-v1', render_mode='rgb_array')\n"
+        "env.reset()\n"
+        "assert env.render() is not None"
+    )
+    environment = {name: value for name, value in os.environ.items() if name not in hidden}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.parametrize(

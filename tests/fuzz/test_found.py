@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import grpc
 import numpy as np
 import pytest
 
+from cleanrl_worker.config.checkpoint_files import find_origin
 from cleanrl_worker.config.worker_config import load_worker_config, parse_worker_config
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.state import decode, encode
@@ -190,6 +192,18 @@ def test_a_checkpoint_without_parts_is_refused(tmp_path: Path) -> None:
             decode(path)
     path.write_bytes(encode({"a": np.arange(3)}))
     assert list(decode(path)) == ["a"]
+
+
+@pytest.mark.parametrize("place", [b"PK\x03\x04", b"PK\x01\x02"], ids=["head", "directory"])
+def test_a_model_whose_archive_has_broken_names_is_refused(place: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "x.cleanrl_model"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("é", b"")
+    data = path.read_bytes()
+    at = data.index(place) + data[data.index(place) :].index("é".encode())
+    path.write_bytes(data[:at] + b"\xff" + data[at + 1 :])
+    with pytest.raises(UserError, match="is not a PyTorch file of plain weights"):
+        find_origin(path)
 
 
 def test_a_model_that_is_one_tensor_is_refused(tmp_path: Path) -> None:

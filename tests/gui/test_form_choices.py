@@ -55,7 +55,7 @@ def test_what_is_offered_first_is_drawn_by_what_comes_with_the_window(catalog: F
     nothing = dict.fromkeys(packages, False)
     for algo in catalog.algorithms():
         first = choices(catalog, algo, **nothing).matching()[0]
-        assert first.family in ("gymnasium", "mosaic"), (
+        assert first.family in ("classic", "mosaic"), (
             "'classic' draws classic control, pixel tasks themselves"
         )
         assert not first.missing
@@ -78,7 +78,7 @@ def test_an_environment_tells_what_it_is_or_what_is_in_the_way(catalog: FormCata
     found = choices(catalog, "ppo", minigrid=False)
     cartpole, pendulum = found.find("CartPole-v1"), found.find("Pendulum-v1")
     door = found.find("MiniGrid-DoorKey-5x5-v0")
-    assert cartpole and cartpole.about == "Gymnasium · 4 numbers in, 2 actions"
+    assert cartpole and cartpole.about == "Classic control · 4 numbers in, 2 actions"
     assert pendulum and "ppo takes" in pendulum.about and pendulum.row.aside == "does not fit"
     assert door and door.about.endswith("needs 'minigrid'") and door.row.aside == "needs minigrid"
     assert found.find("Mine-v0") is None
@@ -91,7 +91,7 @@ def test_spaces_are_told_in_words(catalog: FormCatalog) -> None:
     assert set(spaces) == set(catalog.environments())
     assert spaces["Taxi-v4"] == "one of 500 states in, 6 actions"
     assert spaces["Pendulum-v1"] == "3 numbers in, 1 continuous action"
-    assert spaces["Blackjack-v1"] == "3 numbers in, 2 actions"
+    assert spaces["Blackjack-v1"] == "one of 32 × 11 × 2 states in, 2 actions"
     assert spaces["ALE/Adventure-v5"] == "250 × 160 × 3 picture in, 18 actions"
     assert spaces["MiniGrid-DoorKey-5x5-v0"] == "7 × 7 × 3 grid in, 7 actions"
 

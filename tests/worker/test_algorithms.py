@@ -1,10 +1,12 @@
-"""What holds for every algorithm: each is found by its file, and a new one adds no row here."""
+"""What holds for every algorithm: each is found by its file, and a new one adds no row here.
+
+Everything goes through a daemon, as a user's runs do. `benchmarks/coverage.py` makes docs/coverage.md of
+these tests: their names are known there.
+"""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,13 +22,18 @@ from cleanrl_worker.evaluation.episodes import FIRST_SEED, evaluate
 from cleanrl_worker.evaluation.evaluate_policy import EvalSettings, run_batched_evaluation
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.loading import load_spec
-from cleanrl_worker.kit.run import run_with
 from cleanrl_worker.kit.spec import AlgorithmSpec
 from cleanrl_worker.schemas.model import shipped_algorithms
 from cleanrl_worker.supervisor.offers import CATALOG
-from mosaic.analytics.eval_summary import EvalScores
+from mosaic.analytics.eval_summary import EvalScores, read_eval_summary
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable
+from mosaic.client import Client, RunRecord, eval_config, resume_config, train_config
+from mosaic.client.daemon import stop_daemon
+from mosaic.client.playing import PlaySession
+from mosaic.contract.paths import RunPaths, VarPaths
+from mosaic.fastlane.grid import LiveGrid
+from mosaic.fastlane.layout import FOLDER_VARIABLE
 
 STEPS = 256
 """Of each environment: enough for an episode of the environments that are tried first."""
@@ -43,103 +50,147 @@ SMALL = {
 """Values for a short training, of the parameters that an algorithm has among these."""
 QUICK = {"ALE/MontezumaRevenge-v5": "ALE/Breakout-v5"}
 """What is played in place of a game whose episodes are longer than that."""
+TRIED = ("CartPole-v1", "Pendulum-v1", "mosaic/Rally-v0")
+SEED = 4
+SECONDS = 180
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A short training of one algorithm, and what it left."""
+    """A short training of one algorithm through the daemon of `var`, and what it left."""
 
     spec: AlgorithmSpec
-    values: dict[str, Any]
-    folder: Path
-    printed: str
+    env_id: str
+    params: dict[str, Any]
+    steps: int
+    run: RunRecord
+    var: Path
+    pictured: bool
+    """Whether a picture was seen while it trained."""
+
+    @property
+    def paths(self) -> RunPaths:
+        return RunPaths(Path(self.run.run_dir))
 
     @property
     def model(self) -> Path:
-        (path,) = self.folder.glob(f"runs/*/{self.values['exp_name']}.cleanrl_model")
-        return path
+        return model_in(self.run)
 
 
-def short_values(algo: str, spec: AlgorithmSpec) -> dict[str, Any]:
-    """Arguments of a training of a few hundred steps, on an environment that the algorithm can take."""
+def model_in(run: RunRecord) -> Path:
+    (path,) = Path(run.run_dir).glob("runs/*/*.cleanrl_model")
+    return path
+
+
+def short_values(algo: str, spec: AlgorithmSpec) -> tuple[str, int, dict[str, Any]]:
+    """Environment, steps and parameters of a training of a few hundred steps that the algorithm can take."""
     fields = {field.name: field.default for field in dataclasses.fields(spec.args)}
     own = str(fields["env_id"])
-    tried = ("CartPole-v1", "Pendulum-v1", QUICK.get(own, own))
     num_envs = min(fields["num_envs"], 4)
-    return {
-        **{name: value for name, value in SMALL.items() if name in fields},
-        "env_id": next(env_id for env_id in tried if not CATALOG.misfit(algo, env_id)),
-        "exp_name": algo,
-        "seed": 4,
-        "num_envs": num_envs,
-        "total_timesteps": STEPS * num_envs,
-        "checkpoint_every": STEPS * num_envs // 2,
-        "eval_episodes": 3,
-    }
+    # A single game of Atari does not end in so few steps.
+    pictures = "mosaic/Catch-v0" if num_envs == 1 else QUICK.get(own, own)
+    # An environment without masks would be told of.
+    tried = (own,) if spec.masks else (*TRIED, pictures)
+    env_id = next(env_id for env_id in tried if not CATALOG.misfit(algo, env_id))
+    small = {name: value for name, value in SMALL.items() if name in fields}
+    steps = STEPS * num_envs
+    every = {"checkpoint_every": steps // 2, "eval_episodes": 3}
+    return env_id, steps, {**small, "num_envs": num_envs, **every}
 
 
-def config_of(algo: str, values: dict[str, Any]) -> dict[str, Any]:
-    """The same as a worker's config."""
-    fields = {name: values[name] for name in ("env_id", "seed", "total_timesteps")}
-    params = {name: value for name, value in values.items() if name not in fields}
-    return {"run_id": "r", "algo": algo, **fields, "extras": {"algo_params": params}}
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A var folder whose daemon is there for all of these tests."""
+    folder = tmp_path_factory.mktemp("home")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FOLDER_VARIABLE, str(tmp_path_factory.mktemp("frames")))
+        yield folder
+        stop_daemon(VarPaths(folder))
 
 
-def train(spec: AlgorithmSpec, values: dict[str, Any], folder: Path) -> Trained:
-    folder.mkdir()
-    printed = io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stderr(printed):
-        patch.chdir(folder)
-        assert run_with(spec, values) == 0, printed.getvalue()
-    return Trained(spec, values, folder, printed.getvalue())
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param(algo, marks=pytest.mark.xdist_group(algo)) for algo in shipped_algorithms()],
+)
+def trained(request: pytest.FixtureRequest, home: Path) -> Iterator[Trained]:
+    algo = request.param
+    spec = load_spec(algo)
+    env_id, steps, params = short_values(algo, spec)
+    config = train_config(algo, env_id, total_timesteps=steps, seed=SEED, params=params)
+    with Client.connect(home) as client:
+        run = client.submit(config)
+        pictured = False
+        with LiveGrid(run.run_id) as grid:
+            while not (run := client.get(run.run_id)).ended:
+                for _ in client.watch(run.run_id, run.history[-1].seq, timeout=0.05):
+                    break
+                grid.look()
+                pictured = pictured or grid.picture() is not None
+        yield Trained(spec, env_id, params, steps, run, home, pictured)
+        client.remove(run.run_id)
 
 
-@pytest.fixture(scope="module", params=shipped_algorithms())
-def trained(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
-    spec = load_spec(request.param)
-    values = short_values(request.param, spec)
-    told = CATALOG.describe(config_of(request.param, values), None, Path.cwd(), ())
-    if told["missing_extras"]:
-        pytest.skip(f"{request.param} needs {told['missing_extras'][0]['name']}, which is not installed")
-    yield train(spec, values, tmp_path_factory.mktemp(request.param) / "whole")
+def ends(var: Path, config: dict[str, Any]) -> RunRecord:
+    """A run of this config once it has completed."""
+    with Client.connect(var) as client:
+        run = client.wait(client.submit(config).run_id, timeout=SECONDS)
+    assert (run.status, run.outcome) == ("TERM", "completed"), run.reason
+    return run
 
 
 def test_it_is_called_as_its_file(trained: Trained) -> None:
     assert DEFAULT_ALGO_REGISTRY[trained.spec.name] == f"cleanrl_worker.algorithms.{trained.spec.name}"
 
 
-def test_it_trains_without_a_word_and_logs_the_known_names(trained: Trained) -> None:
+def test_the_daemon_trains_it_without_a_word_and_it_logs_the_known_names(trained: Trained) -> None:
+    assert trained.run.outcome == "completed", trained.run.reason
+    assert [entry.status for entry in trained.run.history] == ["INIT", "HSHK", "RDY", "EXEC", "TERM"]
     # A backend that is not Python's says in one line what differs.
-    assert trained.printed.count("\n") == (trained.spec.env_backend != "python")
-    table = MetricTable(EventReader(trained.folder / "runs").poll(1_000_000))
+    printed = trained.paths.stderr.read_text()
+    assert printed.count("\n") == (trained.spec.env_backend != "python"), printed
+    table = MetricTable(EventReader(trained.paths.run_dir / "runs").poll(1_000_000))
     tags = set(table.tags())
     assert {"charts/episodic_return", "charts/episodic_length", "charts/SPS", "time/update"} <= tags
     assert any(tag.startswith("losses/") for tag in tags)
 
 
+def test_its_environments_are_seen_while_it_trains(trained: Trained) -> None:
+    assert trained.pictured
+
+
 def test_it_resumes_from_a_checkpoint_and_ends_with_the_same_bytes(trained: Trained) -> None:
-    first, last = map(read_origin, list_checkpoints(trained.folder / "checkpoints"))
-    assert first.step is not None and first.step < trained.values["total_timesteps"] == last.step
+    first, last = map(read_origin, list_checkpoints(trained.paths.checkpoints))
+    assert first.step is not None and first.step < trained.steps == last.step
     assert (last.name, last.algo, last.file) == (trained.spec.name, trained.spec.name, None)
-    values = {**trained.values, "resume_from": str(first.path)}
-    resumed = train(trained.spec, values, trained.folder.with_name("resumed"))
-    assert resumed.printed.startswith(f"Goes on from step {first.step:,} of ")
+    resumed = ends(trained.var, resume_config(first.path))
+    printed = RunPaths(Path(resumed.run_dir)).stderr.read_text()
+    assert printed.startswith(f"Goes on from step {first.step:,} of ")
+    assert open_model(model_in(resumed)).step == trained.steps
     if trained.spec.exact:
-        assert resumed.model.read_bytes() == trained.model.read_bytes()
+        assert model_in(resumed).read_bytes() == trained.model.read_bytes()
+
+
+def test_a_run_evaluates_its_policy(trained: Trained) -> None:
+    config = eval_config(trained.run.run_id, episodes=2, max_episode_steps=60, var=trained.var)
+    found = read_eval_summary(Path(ends(trained.var, config).run_dir))
+    assert found is not None and found.overall.episodes == 2
+
+
+def test_its_policy_is_played_step_by_step(trained: Trained) -> None:
+    with PlaySession.start(trained.model, seed=1) as session:
+        assert session.init["algo"] == trained.spec.name
+        session.reset(seed=7)
+        assert {"reward", "action"} <= session.step().keys()
 
 
 def test_its_model_file_plays_again_as_at_the_end_of_its_run(trained: Trained) -> None:
     model = open_model(trained.model)
-    assert (model.spec.name, model.args.env_id, model.args.seed) == (
-        trained.spec.name,
-        trained.values["env_id"],
-        4,
-    )
+    assert (model.spec.name, model.args.env_id, model.args.seed) == (trained.spec.name, trained.env_id, SEED)
     assert model.step == model.args.total_timesteps
     assert (model.statistics is not None) == model.spec.normalises
     with model.make_envs(2) as envs:
         policy = model.load_policy(envs)
-        again = evaluate(policy, envs, 3, 4 + FIRST_SEED)
+        again = evaluate(policy, envs, 3, SEED + FIRST_SEED)
     assert policy.notes == ()
     (chunk,) = EventReader(trained.model.parent).poll(1_000_000)
     recorded = chunk.series["eval/episodic_return"]
@@ -151,7 +202,7 @@ def test_its_checkpoint_holds_the_same_policy_as_the_model_of_its_step(
     trained: Trained, tmp_path: Path
 ) -> None:
     found = []
-    for path in (trained.model, list_checkpoints(trained.folder / "checkpoints")[-1]):
+    for path in (trained.model, list_checkpoints(trained.paths.checkpoints)[-1]):
         model = open_model(path)
         (tmp_path / path.suffix).mkdir()
         settings = EvalSettings(episodes=4, batch_size=4, max_episode_steps=60)
@@ -161,11 +212,14 @@ def test_its_checkpoint_holds_the_same_policy_as_the_model_of_its_step(
 
 
 def test_its_dry_run_tells_what_would_run(trained: Trained) -> None:
-    algo, values = trained.spec.name, trained.values
-    told = CATALOG.describe(config_of(algo, values), None, Path.cwd(), ())
+    algo = trained.spec.name
+    config = train_config(
+        algo, trained.env_id, total_timesteps=trained.steps, seed=SEED, params=trained.params
+    )
+    told = CATALOG.describe(config["metadata"]["worker"]["config"], None, Path.cwd(), ())
     assert (told["module"], told["kind"]) == (DEFAULT_ALGO_REGISTRY[algo], "algorithm")
     shown = {one["name"]: one["value"] for one in told["parameters"]}
-    assert {name: shown[name] for name in values} == values
+    assert {name: shown[name] for name in trained.params} == trained.params
     assert told["environment"]["known"] and json.dumps(told)
 
 

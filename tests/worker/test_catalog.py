@@ -9,6 +9,7 @@ import pytest
 
 from cleanrl_worker.schemas.environments import (
     CATALOG_FILE,
+    FAMILIES,
     EnvironmentEntry,
     check_environment,
     check_fit,
@@ -32,24 +33,14 @@ def test_catalog_is_fresh_and_keeps_entries_whose_package_is_missing() -> None:
 
 
 def test_each_family_is_there() -> None:
-    families = {entry.family for entry in load_environments().values()}
-    assert families == {
-        "gymnasium",
-        "atari",
-        "minigrid",
-        "babyai",
-        "mujoco",
-        "dm_control",
-        "mosaic",
-        "procgen",
-    }
+    assert {entry.family for entry in load_environments().values()} == set(FAMILIES)
     assert len(CATALOG_FILE.read_text("utf-8").splitlines()) == len(load_environments()) + 2
 
 
 def test_an_entry_tells_spaces_and_limits() -> None:
     cartpole = find_environment("CartPole-v1")
     assert cartpole is not None
-    assert (cartpole.family, cartpole.extra, cartpole.max_episode_steps) == ("gymnasium", None, 500)
+    assert (cartpole.family, cartpole.extra, cartpole.max_episode_steps) == ("classic", None, 500)
     assert cartpole.observation == {"kind": "box", "shape": [4], "dtype": "float32"}
     assert cartpole.action == {"kind": "discrete", "n": 2}
     ant = find_environment("Ant-v5")

@@ -60,7 +60,7 @@ def test_module_command_environment_and_spaces_are_told(tmp_path: Path) -> None:
     assert told["command"][0] == sys.executable
     assert told["command"][-2:] == ["--env-id=CartPole-v1", "--total-timesteps=2048"]
     environment = told["environment"]
-    assert (environment["family"], environment["max_episode_steps"]) == ("gymnasium", 500)
+    assert (environment["family"], environment["max_episode_steps"]) == ("classic", 500)
     assert (environment["observation"]["shape"], environment["action"]["n"]) == ([4], 2)
     assert told["missing_extras"] == []
 

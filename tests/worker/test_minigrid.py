@@ -11,7 +11,7 @@ import torch
 from cleanrl_worker.agents.minigrid import MinigridAgent, MinigridCNN
 from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.algorithms import c51, dqn, ppo, pqn
-from cleanrl_worker.algorithms.ppo import Args, make_agent
+from cleanrl_worker.algorithms.ppo import make_agent
 from cleanrl_worker.kit.vector_env import make_envs
 from mosaic.analytics.event_files import EventReader
 from mosaic.analytics.table import MetricTable
@@ -68,7 +68,7 @@ def test_bytes_and_flat_rows_of_floats_are_the_same_picture() -> None:
 )
 def test_the_observation_chooses_the_network(env_id: str, kwargs: str, shape: tuple[int, ...] | None) -> None:
     with make_envs("ppo", env_id, 1, kwargs) as envs:
-        agent = make_agent(envs.observation_space, (7,), Args())
+        agent = make_agent(envs.observation_space, (7,))
         if shape is None:
             assert isinstance(agent, MLPAgent)
             return

@@ -14,7 +14,7 @@ import pytest
 
 from cleanrl_worker.algorithms import dqn
 from cleanrl_worker.config.checkpoint_files import list_checkpoints, read_origin
-from cleanrl_worker.config.footprint import check_memory, estimated_memory, is_stack
+from cleanrl_worker.config.footprint import check_memory, check_replay, estimated_memory, stack_axis
 from cleanrl_worker.kit import replay
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.checkpoints import Checkpoints
@@ -123,7 +123,7 @@ def test_the_last_two_checkpoints_and_the_best_stay_with_their_chunks(
 
 # Stacks of frames
 
-STACK = (4, 6, 5)
+STACK = (4, 36, 34)
 
 
 def transitions(seed: int, steps: int, envs: int) -> Iterator[tuple[Any, Any, int, float, bool, int]]:
@@ -148,9 +148,17 @@ def transitions(seed: int, steps: int, envs: int) -> Iterator[tuple[Any, Any, in
             shown[index] = begin() if ends else after
 
 
-def pair(capacity: int) -> tuple[FrameBuffer, ReplayBuffer]:
-    frames = FrameBuffer(capacity, STACK, (), 3, np.uint8, np.int64)
-    return frames, ReplayBuffer(capacity, STACK, (), 3, np.uint8, np.int64)
+def frames_last(step: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The same step with its frames along the last axis, as the wrappers for images give them."""
+    obs, after, *others = step
+    return np.moveaxis(obs, 0, -1), np.moveaxis(after, 0, -1), *others
+
+
+def pair(
+    capacity: int, stack: tuple[int, ...] = STACK, ends: bool = False
+) -> tuple[FrameBuffer, ReplayBuffer]:
+    frames = FrameBuffer(capacity, stack, (), 3, np.uint8, np.int64, ends)
+    return frames, ReplayBuffer(capacity, stack, (), 3, np.uint8, np.int64, ends)
 
 
 def assert_same_samples(one: ReplayBuffer, other: ReplayBuffer, size: int = 64) -> None:
@@ -159,11 +167,13 @@ def assert_same_samples(one: ReplayBuffer, other: ReplayBuffer, size: int = 64) 
         np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("envs", [1, 3])
 @pytest.mark.parametrize("capacity", [2, 7, 50, 400])
-def test_frames_kept_once_give_the_same_samples_as_whole_stacks(envs: int, capacity: int) -> None:
-    frames, whole = pair(capacity)
+def test_frames_kept_once_give_the_same_samples_as_whole_stacks(envs: int, capacity: int, last: bool) -> None:
+    frames, whole = pair(capacity, (*STACK[1:], STACK[0]) if last else STACK)
     for number, step in enumerate(transitions(5, 300, envs)):
+        step = frames_last(step) if last else step
         frames.add(*step)
         whole.add(*step)
         if number % 17 == 0:
@@ -175,11 +185,12 @@ def frames_in_use(buffer: FrameBuffer) -> int:
     return len(np.unique(buffer._columns["frames"][: len(buffer)]))
 
 
-def test_each_frame_is_kept_once_and_its_place_is_used_again() -> None:
-    frames, _ = pair(200)
+@pytest.mark.parametrize("last", [False, True])
+def test_each_frame_is_kept_once_and_its_place_is_used_again(last: bool) -> None:
+    frames, _ = pair(200, (*STACK[1:], STACK[0]) if last else STACK)
     ends = 0
     for step in transitions(5, 2000, 2):
-        frames.add(*step)
+        frames.add(*(frames_last(step) if last else step))
         ends += not np.array_equal(step[1][:3], step[0][1:]) or step[4]
     # One frame for each step, two more for each of the episodes, of seven steps on average.
     assert frames_in_use(frames) < 200 * (1 + 3 / 6)
@@ -198,13 +209,15 @@ def test_what_is_no_stack_of_frames_comes_back_too() -> None:
     assert_same_samples(frames, whole, 500)
 
 
+@pytest.mark.parametrize("last", [False, True])
 @pytest.mark.parametrize("total", [6, 25, 61, 118])
 def test_a_buffer_of_frames_goes_on_from_a_checkpoint_to_the_byte(
-    tmp_path: Path, total: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, total: int, monkeypatch: pytest.MonkeyPatch, last: bool
 ) -> None:
     monkeypatch.setattr(replay, "FRAME_CHUNK", 10)
-    steps = list(transitions(8, 60, 3))
-    (frames, whole), (again, _) = pair(25), pair(25)
+    steps = [frames_last(step) if last else step for step in transitions(8, 60, 3)]
+    stack = (*STACK[1:], STACK[0]) if last else STACK
+    (frames, whole), (again, _) = pair(25, stack), pair(25, stack)
     stored = dict[str, bytes]()
     for number, step in enumerate(steps):
         if number in (total // 2, total):
@@ -237,7 +250,69 @@ def test_a_buffer_of_frames_goes_on_from_a_checkpoint_to_the_byte(
     assert_same_samples(again, whole, 500)
 
 
-def test_a_run_on_stacks_of_frames_keeps_each_once_and_says_what_that_takes(
+def test_files_have_frames_packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay, "FRAME_CHUNK", 50)
+    frames, _ = pair(100)
+    picture = np.zeros(STACK, np.uint8)
+    for number in range(50):
+        after = np.concatenate([picture[1:], np.full((1, *STACK[1:]), number, np.uint8)])
+        frames.add(picture, after, 0, 0.0, False)
+        picture = after
+    frames.store(tmp_path)
+    (chunk,) = (tmp_path / "replay").iterdir()
+    assert chunk.stat().st_size < 50 * picture[0].nbytes / 5
+
+
+# Returns of several steps
+
+
+@pytest.mark.parametrize("steps", [1, 3, 5])
+@pytest.mark.parametrize("envs", [1, 3])
+@pytest.mark.parametrize("capacity", [7, 50, 400])
+def test_returns_of_several_steps_are_those_of_their_episode(capacity: int, envs: int, steps: int) -> None:
+    gamma, dice = 0.9, np.random.default_rng(steps)
+    frames, whole = pair(capacity, ends=True)
+    told: list[tuple[Any, ...]] = []
+    for step in transitions(5, 200 // envs, envs):
+        cut_off = bool(dice.random() < 0.2)
+        told.append((*step, cut_off))
+        for buffer in (frames, whole):
+            buffer.add(*step, cut_off)
+    numbers = range(max(0, len(told) - capacity), len(told))
+    rows = np.array(numbers) % capacity
+    for buffer in (frames, whole):
+        found, discounts = buffer.look_ahead(rows, steps, envs, gamma)
+        # Each transition of the buffer has a return, also the last ones of every episode.
+        for at, number in enumerate(numbers):
+            total, last = 0.0, number
+            for ahead in range(steps):
+                last = number + ahead * envs
+                total += gamma**ahead * told[last][3]
+                ended = told[last][4] or told[last][6]
+                if ended or last + envs >= len(told):
+                    break
+            np.testing.assert_array_equal(found.obs[at], told[number][0])
+            np.testing.assert_array_equal(found.next_obs[at], told[last][1])
+            assert found.actions[at] == told[number][2]
+            assert found.rewards[at] == pytest.approx(total, rel=1e-5)
+            assert found.dones[at] == told[last][4]
+            assert discounts[at] == pytest.approx(gamma ** (ahead + 1), rel=1e-6)
+
+
+def test_what_an_environment_does_after_a_new_beginning_is_not_the_same_episode() -> None:
+    _, whole = pair(20, ends=True)
+    steps = [(*step[:4], False, step[5]) for step in transitions(5, 4, 2)]
+    for number, step in enumerate(steps):
+        if number == 4:
+            whole.cut_off(1, 2)
+        whole.add(*step)
+    found, discounts = whole.look_ahead(np.array([0, 1, 2, 3, 5]), 3, 2, 0.5)
+    np.testing.assert_allclose(discounts, [0.125, 0.25, 0.125, 0.5, 0.25])
+    np.testing.assert_array_equal(found.next_obs[3], steps[3][1])
+    assert not found.dones.any()
+
+
+def test_a_run_on_stacks_of_frames_keeps_each_once_and_refuses_what_no_memory_holds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "films.py").write_text(FILMS)
@@ -256,14 +331,20 @@ def test_a_run_on_stacks_of_frames_keeps_each_once_and_says_what_that_takes(
     )
     with StopSignals() as stop:
         train(spec, args, stop)
-        said = capsys.readouterr().err
-        assert re.search(
-            r"The replay buffer takes up to \d+ MB of memory as it fills; [\d,]+ MB are free", said
-        )
+        assert "replay buffer" not in capsys.readouterr().err
         with pytest.raises(
             UserError, match=r"^A replay buffer of 10,000,000,000 steps would need [^\n]+ MB; "
         ):
-            train(spec, dataclasses.replace(args, buffer_size=10**10), stop)
+            train(spec, dataclasses.replace(args, buffer_size=10**10, total_timesteps=10**11), stop)
+
+
+@pytest.mark.parametrize("shape", [(4, 84, 84), (84, 84, 4)])
+def test_a_large_buffer_says_what_it_takes(shape: tuple[int, ...]) -> None:
+    said = check_replay(500_000, shape)
+    assert re.fullmatch(
+        r"The replay buffer takes up to 3,552 MB of memory as it fills; [\d,]+ MB are free now\.", said
+    )
+    assert check_replay(1_000, shape) == ""
 
 
 FILMS = """
@@ -307,16 +388,18 @@ def remember(run: Run[Any]) -> None:
 @pytest.mark.parametrize(
     ("shape", "dtype", "expected"),
     [
-        ((4, 84, 84), "uint8", True),
-        ((4, 84, 84, 3), "uint8", True),
-        ((4, 84, 84), "float32", False),
-        ((210, 160, 3), "uint8", False),
-        ((7, 7, 3), "uint8", False),
-        ((128,), "uint8", False),
+        ((4, 84, 84), "uint8", 0),
+        ((4, 84, 84, 3), "uint8", 0),
+        ((84, 84, 4), "uint8", -1),
+        ((84, 84, 1), "uint8", -1),
+        ((4, 84, 84), "float32", None),
+        ((210, 160, 3), "uint8", -1),
+        ((7, 7, 3), "uint8", None),
+        ((128,), "uint8", None),
     ],
 )
-def test_what_a_stack_of_frames_is(shape: tuple[int, ...], dtype: str, expected: bool) -> None:
-    assert is_stack(shape, dtype) is expected
+def test_what_a_stack_of_frames_is(shape: tuple[int, ...], dtype: str, expected: int | None) -> None:
+    assert stack_axis(shape, dtype) == expected
 
 
 def test_a_dry_run_counts_each_frame_once() -> None:
@@ -325,5 +408,8 @@ def test_a_dry_run_counts_each_frame_once() -> None:
     entry = EnvironmentEntry("Film-v0", "own", None, seen, action, None)
     parts = estimated_memory({"buffer_size": 1_000_000}, entry)
     assert parts is not None and 7056 <= parts["replay_buffer"] < 7200
+    # A short run does not fill the buffer.
+    short = estimated_memory({"buffer_size": 1_000_000, "total_timesteps": 10_000}, entry)
+    assert short is not None and 70 <= short["replay_buffer"] < 72
     with pytest.raises(UserError, match=r"would need about [\d,]+ MB .*; lower buffer_size\."):
         check_memory({"buffer_size": 10**9}, entry)

@@ -48,7 +48,7 @@ def wait_for_line(client: Client, run: RunRecord, text: str) -> str:
 
 def test_the_quick_script_trains_in_phases_that_show_in_the_headline(client: Client) -> None:
     config = train_config("quick_test.sh")
-    assert config["metadata"]["worker"]["config"]["env_id"] == "gymnasium"
+    assert config["metadata"]["worker"]["config"]["env_id"] == "classic"
     run = client.submit(config)
     phases = []
     for update in client.watch(run.run_id, headlines=True, timeout=120):

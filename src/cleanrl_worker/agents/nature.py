@@ -29,22 +29,28 @@ class NatureCNN(nn.Sequential):
     """
 
     def __init__(
-        self, shape: Sequence[int], normed: bool = False, hidden: Sequence[int] = (FEATURES,)
+        self,
+        shape: Sequence[int],
+        orthogonal: bool = True,
+        normed: bool = False,
+        hidden: Sequence[int] = (FEATURES,),
     ) -> None:
+        """`orthogonal`: what its weights are to begin with; else they are as torch draws them."""
         first = shape[0] < min(shape[1:])
         height, width, channels = (*shape[1:], shape[0]) if first else shape
         if min(height, width) < _SHORTEST:
             raise ValueError(f"a picture of {height} × {width} is too small for this network")
+        begin = init_layer if orthogonal else _as_drawn
         layers: list[nn.Module] = []
         for filters, kernel, stride in ((32, 8, _STRIDE), (64, 4, 2), (64, 3, 1)):
             height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
-            layers.append(init_layer(nn.Conv2d(channels, filters, kernel, stride=stride)))
+            layers.append(begin(nn.Conv2d(channels, filters, kernel, stride=stride)))
             layers += [nn.LayerNorm((filters, height, width))] if normed else []
             layers.append(nn.ReLU(inplace=True))
             channels = filters
         layers.append(nn.Flatten())
         for inputs, outputs in itertools.pairwise((channels * height * width, *hidden)):
-            layers.append(init_layer(nn.Linear(inputs, outputs)))
+            layers.append(begin(nn.Linear(inputs, outputs)))
             layers += [nn.LayerNorm(outputs)] if normed else []
             layers.append(nn.ReLU(inplace=True))
         super().__init__(*layers)
@@ -65,8 +71,19 @@ class NatureCNN(nn.Sequential):
         else:
             found = nn.functional.conv2d(_blocks(pictures), _block_filters(filters), convolution.bias)
         for layer in layers:
+            if isinstance(layer, nn.Flatten) and found.requires_grad:
+                # Its gradient comes with the channels first; the relu before it would take it so, slowly.
+                found.register_hook(_channels_last)
             found = cast(Tensor, layer(found))
         return found
+
+
+def _as_drawn(layer: nn.Module) -> nn.Module:
+    return layer
+
+
+def _channels_last(grad: Tensor) -> Tensor:
+    return grad.contiguous(memory_format=torch.channels_last)
 
 
 def _blocks(pictures: Tensor) -> Tensor:
@@ -107,7 +124,7 @@ class NatureAgent(ActorCritic):
         return features
 
 
-class NatureQNetwork(nn.Module):
+class NormedNatureQNetwork(nn.Module):
     """A value for each action, on one `NatureCNN` with normalised layers."""
 
     def __init__(self, shape: Sequence[int], num_actions: int) -> None:
@@ -131,7 +148,7 @@ class NatureLSTM(nn.Module):
 
     def __init__(self, shape: Sequence[int], normed: bool = False) -> None:
         super().__init__()
-        self.network = NatureCNN(shape, normed)
+        self.network = NatureCNN(shape, normed=normed)
         self.lstm = nn.LSTM(FEATURES, MEMORY)
         for name, parameter in self.lstm.named_parameters():
             if "bias" in name:
@@ -181,7 +198,7 @@ class NatureLSTMAgent(NatureLSTM):
 
 
 class NatureLSTMQNetwork(NatureLSTM):
-    """As `NatureQNetwork`, with an LSTM between the features and the values."""
+    """As `NormedNatureQNetwork`, with an LSTM between the features and the values."""
 
     def __init__(self, shape: Sequence[int], num_actions: int) -> None:
         super().__init__(shape, normed=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import sys
@@ -14,20 +13,18 @@ from torch import Tensor
 
 from cleanrl_worker.accelerated.c51 import C51Kernel
 from cleanrl_worker.agents.q_networks import DistributionalQNetwork
-from cleanrl_worker.evaluation.policies import GreedyPolicy
+from cleanrl_worker.evaluation.policies import GreedyPolicy, open_distribution
 from cleanrl_worker.kit.accelerate import Forward, Gradient
 from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
 from cleanrl_worker.kit.discrete_actions import epsilon_greedy, linear_schedule
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.replay import Replay, Sample
 from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
-from cleanrl_worker.kit.spec import ARGS, AlgorithmSpec, Misfit
+from cleanrl_worker.kit.spec import ARGS, AlgorithmSpec
 from cleanrl_worker.kit.state import Held
-from cleanrl_worker.kit.torch_backend import Adam, Target, load_weights
+from cleanrl_worker.kit.torch_backend import Adam, Target
 
 LOGGED = ("loss", "q_values")
-_IN_MODEL = ("n_atoms", "v_min", "v_max", "end_e")
-"""The arguments in a model file that say how it is played."""
 
 
 @dataclass
@@ -139,20 +136,8 @@ def train(run: Run[Args]) -> None:
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
     """The policy in a model file: its weights, and the arguments that say over which returns they spread."""
-    if not isinstance(weights, dict) or weights.keys() != {"model_weights", "args"}:
-        raise Misfit("it has no model_weights and args")
-    if not all(isinstance(part, dict) for part in weights.values()):
-        raise Misfit("its model_weights and args are not tables by name")
-    told = {name: weights["args"][name] for name in _IN_MODEL if name in weights["args"]}
-    known = dataclasses.replace(args, **told)
-    try:
-        network = make_network(spaces, known)
-        explores = float(known.end_e)
-    except (TypeError, ValueError, RuntimeError) as error:
-        raise Misfit(f"its args say {told}, which does not describe a distribution of returns") from error
-    # Not every script stores the atoms, which follow from the arguments.
-    load_weights(network, {"atoms": network.atoms, **weights["model_weights"]})
-    return GreedyPolicy(network, spaces.action_space, explores)
+    network, known = open_distribution(weights, args, functools.partial(make_network, spaces))
+    return GreedyPolicy(network, spaces.action_space, float(known.end_e))
 
 
 SPEC = AlgorithmSpec(

@@ -17,7 +17,7 @@ from flax import linen as nn
 from cleanrl_worker.evaluation.jax_policies import GreedyPolicy
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
 from cleanrl_worker.kit.discrete_actions import epsilon_greedy, linear_schedule
-from cleanrl_worker.kit.jax_backend import Target, Tree, load_tree
+from cleanrl_worker.kit.jax_backend import Target, Tree, load_tree, shapes_of
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.replay import Replay, Sample
 from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
@@ -135,9 +135,7 @@ def train(run: Run[Args]) -> None:
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
     """The policy in a model file."""
     network = QNetwork(int(spaces.action_space.n))
-    obs = jax.ShapeDtypeStruct((1, math.prod(spaces.observation_space.shape)), np.float32)
-    shapes = jax.eval_shape(network.init, jax.ShapeDtypeStruct((2,), np.uint32), obs)
-    params = load_tree(shapes, weights)
+    params = load_tree(shapes_of(network, (math.prod(spaces.observation_space.shape),)), weights)
     values = functools.partial(action_values, network, params)
     return GreedyPolicy(values, spaces.action_space, args.end_e)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 import sys
@@ -74,11 +73,11 @@ class Args(CommonArgs):
     """let policy and value share their hidden layers; for grid observations they always do"""
 
 
-def make_agent(observations: Any, nvec: tuple[int, ...], args: Args) -> Agent:
+def make_agent(observations: Any, nvec: tuple[int, ...], shared_trunk: bool = False) -> Agent:
     """The network that fits what is observed."""
     if is_grid(describe_space(observations)):
         return MinigridAgent(nvec, observations.shape)
-    return MLPAgent(math.prod(observations.shape), nvec, args.shared_trunk)
+    return MLPAgent(math.prod(observations.shape), nvec, shared_trunk)
 
 
 class Batch(NamedTuple):
@@ -128,7 +127,8 @@ def train(run: Run[Args]) -> None:
     """Rollout and update in turn until the step budget is used; the last rollout may be shorter."""
     args, envs = run.args, run.envs
     actions = DiscreteActions(envs.action_space)
-    agent = run.keep("agent", make_agent(envs.observation_space, actions.nvec, args).to(run.device))
+    agent = make_agent(envs.observation_space, actions.nvec, args.shared_trunk)
+    agent = run.keep("agent", agent.to(run.device))
     optimizer = run.keep("optimizer", Adam(agent, eps=1e-5))
     rollout = run.keep("rollout", Rollout(run, args.num_steps))
 
@@ -176,11 +176,11 @@ def train(run: Run[Args]) -> None:
         run.log(update.last_step, losses, learning_rate=learning_rate)
 
 
-def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
-    """The policy in a model file."""
-    actions = DiscreteActions(spaces.action_space)
-    args = dataclasses.replace(args, shared_trunk=isinstance(weights, dict) and "trunk.0.weight" in weights)
-    agent = load_weights(make_agent(spaces.observation_space, actions.nvec, args), weights)
+def load_policy(weights: Any, spaces: Spaces, args: CommonArgs) -> Policy:
+    """The policy in a model file, of this algorithm or of another that trains the same network."""
+    nvec = DiscreteActions(spaces.action_space).nvec
+    shared_trunk = isinstance(weights, dict) and "trunk.0.weight" in weights
+    agent = load_weights(make_agent(spaces.observation_space, nvec, shared_trunk), weights)
     if args.kernels and isinstance(agent, MinigridAgent):
         known = KnownViews(agent)
         return CategoricalPolicy(over_arrays(known.logits), over_arrays(known.values), spaces.action_space)

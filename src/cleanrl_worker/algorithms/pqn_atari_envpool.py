@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cleanrl_worker.agents.nature import NatureQNetwork
+from cleanrl_worker.agents.nature import NormedNatureQNetwork
 from cleanrl_worker.evaluation.policies import GreedyPolicy
 from cleanrl_worker.kit.accelerate import Forward, Gradient, take
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, PositiveInt
@@ -76,7 +76,7 @@ class Batch(NamedTuple):
     returns: Any
 
 
-def pqn_loss(network: NatureQNetwork, batch: Batch) -> tuple[Tensor, Tensor]:
+def pqn_loss(network: NormedNatureQNetwork, batch: Batch) -> tuple[Tensor, Tensor]:
     """The loss of a minibatch, and what is logged of it in the order of `LOGGED`."""
     values = network(batch.obs).gather(1, batch.actions.unsqueeze(1)).squeeze(1)
     loss = (values - batch.returns).square().mean()
@@ -88,7 +88,7 @@ def train(run: Run[Args]) -> None:
     keep_freed_memory()
     args, envs = run.args, run.envs
     num_actions, first_action = int(envs.action_space.n), int(envs.action_space.start)
-    network = NatureQNetwork(envs.observation_space.shape, num_actions)
+    network = NormedNatureQNetwork(envs.observation_space.shape, num_actions)
     network = run.keep("network", network.to(run.device))
     optimizer = run.keep("optimizer", RAdam(network))
     rollout = run.keep("rollout", Rollout(run, args.num_steps))
@@ -125,7 +125,7 @@ def train(run: Run[Args]) -> None:
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
     """The policy in a model file."""
-    network = NatureQNetwork(spaces.observation_space.shape, int(spaces.action_space.n))
+    network = NormedNatureQNetwork(spaces.observation_space.shape, int(spaces.action_space.n))
     return GreedyPolicy(load_weights(network, weights), spaces.action_space, args.end_e, images=True)
 
 

@@ -17,8 +17,11 @@ TRAINING_MB = 250
 """A process that has imported torch and an algorithm and trains a small network."""
 CONVOLUTIONS_MB = {"grid": 110, "image": 250}
 """What the network for such observations takes more."""
-_FRAMES = (4, 84, 84)
-"""What a learner sees of images: four grey frames."""
+_FRAME = (84, 84)
+"""What a learner sees of images: grey frames of this size, one behind the other."""
+_SMALLEST = 32
+"""The least height and width of pictures of which each is kept once: small grids change as a whole."""
+_WORTH_A_WORD_MB = 1_000
 _MB = 1_000_000
 _FLOAT_BYTES = 4
 _LOWERED = {
@@ -46,17 +49,20 @@ def estimated_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | No
     if entry is None:
         return None
     kind, action = observation_kind(entry.observation), _size(entry.action) * _FLOAT_BYTES
-    seen = math.prod(_FRAMES) if kind == "image" else _size(entry.observation) * _FLOAT_BYTES
+    frames = (*_FRAME, int(parameters.get("frame_stack") or 4))
+    seen = math.prod(frames) if kind == "image" else _size(entry.observation) * _FLOAT_BYTES
     # An observation, the next one, an action, a reward and an end; a replay buffer keeps frames once.
     row = 2 * seen + action + 2 * _FLOAT_BYTES
-    replay_row = _frame_row(_FRAMES) + action if kind == "image" else row
-    envs = int(parameters.get("num_envs") or 1)
-    rollout = min(int(parameters.get("num_steps") or 0), int(parameters.get("total_timesteps") or 0) // envs)
+    replay_row = _frame_row(frames) + action if kind == "image" else row
+    envs, total = int(parameters.get("num_envs") or 1), int(parameters.get("total_timesteps") or 0)
+    rollout = min(int(parameters.get("num_steps") or 0), total // envs)
+    kept = int(parameters.get("buffer_size") or 0)
+    kept = min(kept, total) if total else kept
     parts = {
         "supervisor": SUPERVISOR_MB,
         "training": TRAINING_MB,
         "convolutions": CONVOLUTIONS_MB.get(kind, 0),
-        "replay_buffer": int(parameters.get("buffer_size") or 0) * replay_row // _MB,
+        "replay_buffer": kept * replay_row // _MB,
         # Observations, and what is made of them for the update.
         "rollout": rollout * envs * 2 * row // _MB,
         # Those that wait for a phase of learning from all of them: a byte for each number of a picture.
@@ -71,27 +77,38 @@ def _waiting(parameters: Mapping[str, Any]) -> int:
     return min(int(parameters.get("n_iteration") or 0) * steps, int(parameters.get("total_timesteps") or 0))
 
 
-def is_stack(shape: Sequence[int], dtype: str) -> bool:
-    """Whether observations are several frames of bytes, one after the other along the first axis."""
+def stack_axis(shape: Sequence[int], dtype: str) -> int | None:
+    """Along which axis, 0 or -1, observations are frames of bytes; None where they are something else.
+
+    Colours count as frames: like those they are the same in the next observation of one transition and in
+    the first of the next.
+    """
     if dtype != "uint8" or len(shape) not in (3, 4):
-        return False
-    return shape[0] < min(shape[1:3])
+        return None
+    if shape[0] < min(shape[1:3]) >= _SMALLEST:
+        return 0
+    return -1 if len(shape) == 3 and shape[-1] < min(shape[:2]) >= _SMALLEST else None
 
 
 def check_replay(capacity: int, shape: Sequence[int]) -> str:
-    """A sentence on the memory that a replay buffer of stacked frames takes; UserError if there is less."""
+    """A sentence on the memory that a replay buffer of stacked frames takes, empty where that is little;
+    UserError if there is less."""
     needed, (there, free) = capacity * _frame_row(shape) // _MB, _memory()
     if needed > there:
         raise UserError(
             f"A replay buffer of {capacity:,} steps would need {needed:,} MB of memory, but this machine has "
             f"{there:,} MB; lower buffer_size."
         )
+    if needed < _WORTH_A_WORD_MB:
+        return ""
     return f"The replay buffer takes up to {needed:,} MB of memory as it fills; {free:,} MB are free now."
 
 
 def _frame_row(shape: Sequence[int]) -> int:
     """Bytes of a frame, of where the frames of two stacks lie, who needs them last, a reward and an end."""
-    return math.prod(shape[1:]) + (2 * shape[0] + 4) * _FLOAT_BYTES
+    first = stack_axis(shape, "uint8") == 0
+    depth, frame = (shape[0], shape[1:]) if first else (shape[-1], shape[:-1])
+    return math.prod(frame) + (2 * depth + 4) * _FLOAT_BYTES
 
 
 def check_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | None) -> None:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # @description Two short trainings of PPO on CartPole, to see that everything works
-# @env_family gymnasium
+# @env_family classic
 # @phases 2
 # @total_timesteps 16384
 # @author MOSAIC

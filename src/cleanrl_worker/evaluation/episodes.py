@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,6 +48,8 @@ class Evaluation:
     """How episodes went, in the order of their seeds."""
 
     episodes: list[PlayedEpisode]
+    players: Mapping[str, list[float]] = field(default_factory=dict)
+    """In a game of several players, what each earned in these episodes; a game's return is their mean."""
 
     @property
     def cut_off(self) -> int:
@@ -149,7 +151,7 @@ def evaluate(
     while game.playing:
         check_stop()
         game.step(game.act(deterministic))
-    return Evaluation([game.found[number] for number in sorted(game.found)])
+    return Evaluation([game.found[number] for number in sorted(game.found)], game.players)
 
 
 @dataclass
@@ -164,6 +166,7 @@ class _Game:
     films: EpisodeFilms | None
     found: dict[int, PlayedEpisode] = field(default_factory=dict)
     playing: list[int] = field(default_factory=list)
+    players: dict[str, list[float]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         envs, count = self.envs, self.envs.num_envs
@@ -182,6 +185,9 @@ class _Game:
         """The policy's action in each environment at play."""
         everyone = len(self.playing) == len(self._obs)
         obs = self._obs if everyone else self._obs[self.playing]
+        masks = self.envs.masks
+        if masks is not None:
+            self.policy.allowed = masks if everyone else masks[self.playing]
         if self._memory is None:
             return self.policy.act(obs, deterministic)
         memory = self._memory[self.playing]
@@ -226,6 +232,8 @@ class _Game:
         self.found[self._numbers[index]] = PlayedEpisode(
             self._returns[index], self._lengths[index], self._discounted[index], cut_off=not done
         )
+        for player, total in self.envs.player_returns(index).items():
+            self.players.setdefault(player, []).append(total)
         if self.films is not None:
             self.films.end(index)
         if late or self._begun >= self.episodes:

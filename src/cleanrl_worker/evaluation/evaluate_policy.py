@@ -7,6 +7,7 @@ import dataclasses
 import json
 import math
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -39,6 +40,10 @@ from mosaic.contract.errors import NotFoundError, UserError
 BATCH = 50
 MOST_ENVS = 32
 """A network takes hardly longer for so many observations than for one; beyond, little is won."""
+SELF_PLAY = (
+    "The policy plays all players itself; the return of a game is the mean of theirs, which is about 0 "
+    "where one wins what the other loses, however good the policy is."
+)
 
 
 @dataclass(frozen=True)
@@ -88,9 +93,11 @@ def run_batched_evaluation(
     with contextlib.ExitStack() as stack:
         envs, films = stack.enter_context(_environments(model, settings))
         policy = model.load_policy(envs)
-        for note in policy.notes:
+        notes = [*policy.notes, *([SELF_PLAY] if model.spec.several_players else [])]
+        for note in notes:
             warn(note)
-        told = {**describe(model, settings), "notes": list(policy.notes)}
+        told = {**describe(model, settings), "notes": notes}
+        earned: dict[str, list[float]] = {}
         record = stack.enter_context(contextlib.closing(EvalRecord(folder, told, target)))
         summary = record.summary
         done = len(record.episodes)
@@ -101,9 +108,14 @@ def run_batched_evaluation(
             start, seed = time.monotonic(), settings.first_seed + done
             found = evaluate(policy, envs, size, seed, settings.deterministic, check_stop, limits, films)
             summary = record.add(found.episodes, time.monotonic() - start)
+            for player, totals in found.players.items():
+                earned.setdefault(player, []).extend(totals)
             done = len(record.episodes)
             report(summary)
     _say_what_was_cut(summary, settings)
+    if earned:
+        each = [f"{statistics.fmean(totals):.2f} for {player}" for player, totals in earned.items()]
+        print(f"mean return of each player: {', '.join(each)}", flush=True)
     return summary
 
 

@@ -79,7 +79,8 @@ class SavedModel:
             weights = self.weights
             if self.parts is not None:
                 weights = self._weights_in(self.parts)
-            policy: Policy = self.spec.load_policy(weights, spaces, self.args)
+            with find_backend(self.spec.backend).unfilled():
+                policy: Policy = self.spec.load_policy(weights, spaces, self.args)
         except Misfit as misfit:
             raise UserError(
                 f"{self.name} is not a model of {self.spec.name} for {self.args.env_id}: {misfit}."
@@ -175,7 +176,8 @@ def guess_algo(path: Path) -> str:
             continue
         spec = find_spec(algo)
         try:
-            spec.load_policy(weights, _SmallSpaces(spec), spec.args())
+            with find_backend(backend).unfilled():
+                spec.load_policy(weights, _SmallSpaces(spec), spec.args())
         except Misfit as misfit:
             if not misfit.only_shapes:
                 continue

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
 from cleanrl_worker.agents.continuous import Actor, QNetwork
+from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.box_actions import BoxActions
 from cleanrl_worker.kit.discrete_actions import Choices, DiscreteActions, choice_slices
 from cleanrl_worker.kit.policy import Floats, Policy, PolicyOutput, Spaces
+from cleanrl_worker.kit.spec import Misfit
 from cleanrl_worker.kit.torch_backend import load_weights
 
 Network = Callable[[Tensor], Tensor]
+ArgsT = TypeVar("ArgsT", bound=CommonArgs)
+NetworkT = TypeVar("NetworkT", bound=nn.Module)
+_IN_MODEL = ("n_atoms", "v_min", "v_max", "end_e")
+"""The arguments in a model file that say how a distribution of returns is played."""
 
 
 class TorchPolicy(Policy):
@@ -56,7 +63,9 @@ class TorchPolicy(Policy):
 class CategoricalPolicy(TorchPolicy):
     """Draws each choice from probabilities; the best is the likeliest."""
 
-    def __init__(self, logits: Network, value: Network, action_space: Any, images: bool = False) -> None:
+    def __init__(
+        self, logits: Network, value: Network | None, action_space: Any, images: bool = False
+    ) -> None:
         super().__init__(images)
         self._logits = logits
         self._value = value
@@ -67,6 +76,7 @@ class CategoricalPolicy(TorchPolicy):
         return self._choose_among(self._logits(obs), deterministic)
 
     def _choose_among(self, logits: Tensor, deterministic: bool) -> list[Any]:
+        logits = self._permit(logits)
         if not deterministic:
             # The greatest of logits plus Gumbel noise is a sample of their distribution.
             logits = logits - torch.empty_like(logits).exponential_(generator=self._generator).log_()
@@ -74,24 +84,35 @@ class CategoricalPolicy(TorchPolicy):
         return self._actions.for_envs(choices.numpy())
 
     def _judge(self, obs: Tensor) -> PolicyOutput:
-        return self._tell(self._logits(obs), self._value(obs))
+        return self._tell(self._logits(obs), None if self._value is None else self._value(obs))
 
-    def _tell(self, logits: Tensor, values: Tensor) -> PolicyOutput:
+    def _permit(self, logits: Tensor) -> Tensor:
+        """Logits in which what is not allowed has no chance."""
+        return (
+            logits if self.allowed is None else logits.masked_fill(~torch.from_numpy(self.allowed), -math.inf)
+        )
+
+    def _tell(self, logits: Tensor, values: Tensor | None) -> PolicyOutput:
+        logits = self._permit(logits)
         chances = torch.cat([logits[:, part].softmax(dim=1) for part in self._slices], dim=1)
-        return PolicyOutput(values=values.numpy(), probabilities=chances.numpy())
+        known = None if values is None else values.numpy()
+        return PolicyOutput(values=known, probabilities=chances.numpy())
 
 
 class RecurrentPolicy(CategoricalPolicy):
-    """A policy over images whose probabilities depend on what it has seen in the episode."""
+    """A policy whose probabilities depend on what it has seen in the episode."""
 
     def __init__(
         self,
         network: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor]],
         memory_size: int,
         action_space: Any,
+        images: bool = True,
     ) -> None:
         """`network` gives logits, values and the next memory for observations and the memory before."""
-        super().__init__(lambda obs: self._start(obs)[0], lambda obs: self._start(obs)[1], action_space, True)
+        super().__init__(
+            lambda obs: self._start(obs)[0], lambda obs: self._start(obs)[1], action_space, images
+        )
         self._network = network
         self._memory_size = memory_size
 
@@ -133,6 +154,23 @@ class GreedyPolicy(TorchPolicy):
     def _judge(self, obs: Tensor) -> PolicyOutput:
         values = self._values(obs)
         return PolicyOutput(values=values.amax(dim=1).numpy(), action_values=values.numpy())
+
+
+class NoisyPolicy(GreedyPolicy):
+    """Takes the action of the highest value by the mean weights; else by weights with noise."""
+
+    def __init__(
+        self, values: Network, noisy_values: Callable[[Tensor, torch.Generator], Tensor], action_space: Any
+    ) -> None:
+        """`noisy_values` draws its noise, for each observation another, from the generator."""
+        super().__init__(values, action_space, 0.0, images=True)
+        self._noisy_values = noisy_values
+
+    def _choose(self, obs: Tensor, deterministic: bool) -> list[Any]:
+        if deterministic:
+            return super()._choose(obs, deterministic)
+        choices = self._noisy_values(obs, self._generator).argmax(dim=1)
+        return self._actions.for_envs(choices.unsqueeze(1).numpy())
 
 
 class RecurrentGreedyPolicy(RecurrentPolicy):
@@ -207,3 +245,24 @@ def actor_policy(
         spaces.action_space,
         lambda obs: critic(obs, actor(obs)),
     )
+
+
+def open_distribution(
+    content: Any, args: ArgsT, make_network: Callable[[ArgsT], NetworkT]
+) -> tuple[NetworkT, ArgsT]:
+    """The network in a model file with weights and arguments, of which some say over which returns its
+    distributions spread, and `args` with those; Misfit when the file is of something else."""
+    if not isinstance(content, dict) or content.keys() != {"model_weights", "args"}:
+        raise Misfit("it has no model_weights and args")
+    if not all(isinstance(part, dict) for part in content.values()):
+        raise Misfit("its model_weights and args are not tables by name")
+    told = {name: content["args"][name] for name in _IN_MODEL if name in content["args"]}
+    known: Any = dataclasses.replace(args, **{name: told[name] for name in told if hasattr(args, name)})
+    try:
+        network = make_network(known)
+        float(told.get("end_e", 0.0))
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise Misfit(f"its args say {told}, which does not describe a distribution of returns") from error
+    # Not every script stores the atoms, which follow from the arguments.
+    atoms = dict(network.named_buffers())
+    return load_weights(network, {**atoms, **content["model_weights"]}), known

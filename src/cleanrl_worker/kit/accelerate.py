@@ -67,6 +67,7 @@ class Gradient(Generic[BatchT]):
         parameters, and `others`: the flat weights of further networks that the loss reads."""
         self._loss = loss
         self._module = module
+        self._parameters = list(module.parameters())
         self._optimizer = optimizer
         self._kernel = kernel
         self._moved = moved
@@ -85,7 +86,8 @@ class Gradient(Generic[BatchT]):
     def _by_torch(self, batch: BatchT) -> Floats:
         loss, logged = self._loss(as_tensors(batch, self._device))
         self._optimizer.gradient.zero_()
-        torch.autograd.backward(loss)
+        # Other networks that the loss reads, such as critics in that of a policy, need no gradients.
+        torch.autograd.backward(loss, inputs=self._parameters)
         return np.asarray(logged.detach().cpu())
 
     def _compare(self, batch: BatchT) -> Choice:

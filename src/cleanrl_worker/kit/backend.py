@@ -88,6 +88,11 @@ class Backend(ABC):
         """The content of a model, made of a checkpoint's arrays, as it would be read from its file."""
         return content
 
+    @staticmethod
+    def unfilled() -> contextlib.AbstractContextManager[Any]:
+        """Networks that are made in here get their weights in here: drawing others first is left out."""
+        return contextlib.nullcontext()
+
     @contextlib.contextmanager
     def untouched(self) -> Iterator[None]:
         """What is drawn from the process's generators in here does not count."""

@@ -40,6 +40,8 @@ def describe_algorithm(spec: AlgorithmSpec) -> dict[str, Any]:
         described["exact"] = False
     if spec.wrap is not None:
         described["wraps"] = True
+    if spec.several_players:
+        described["several_players"] = True
     return described
 
 
@@ -54,6 +56,7 @@ def schema_of(spec: AlgorithmSpec) -> AlgoSchema:
         requires=tuple(spec.requires),
         exact=spec.exact,
         wraps=spec.wrap is not None,
+        several_players=spec.several_players,
     )
 
 

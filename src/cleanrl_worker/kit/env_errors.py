@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from cleanrl_worker.kit.masks import MaskProblem
 from mosaic.contract.errors import MosaicError
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -68,6 +69,10 @@ class Blame:
         at = np.argwhere(~np.isfinite(obs))[0]
         where = f" at {at.tolist()}" if len(at) else ""
         self._refuse(f"an observation with {obs[tuple(at)]}{where}", "all its numbers must be finite")
+
+    def of_mask(self, problem: MaskProblem) -> NoReturn:
+        """Raise the error of an action mask that is none, or that forbids everything."""
+        self._refuse(problem.what, problem.rule)
 
     def _of_shape(self, obs: Any, shape: Shape) -> NoReturn:
         try:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+import numpy as np
 from numpy.typing import NDArray
 
 from cleanrl_worker.kit.state import State
@@ -23,6 +24,8 @@ class Episode:
     length: int
     stage: StageNote | None = None
     """What its end says of the curriculum that it is part of."""
+    player: str = ""
+    """Whose it is, in a game of several players."""
 
 
 class Step(NamedTuple):
@@ -47,6 +50,9 @@ class EnvRow(ABC):
     action_space: Any
     obs_dtype: Any
     """Of the arrays that are filled with observations."""
+    masks: NDArray[np.bool_] | None = None
+    """What each environment allows to be done next, a row for each; None where the algorithm does not ask.
+    A row has a flag for each value of each choice."""
 
     @abstractmethod
     def render(self, index: int) -> Any:
@@ -107,6 +113,10 @@ class EpisodeEnvs(EnvRow):
 
     went_on: Sequence[int] = ()
     """Where with the last step an episode ended for the learner, but not the game, as after a lost life."""
+
+    def player_returns(self, index: int) -> Mapping[str, float]:
+        """What each player of a game of several has earned in it; empty where there is one agent."""
+        return {}
 
     @abstractmethod
     def restart(self, index: int, seed: int, out: NDArray[Any]) -> None:

@@ -90,6 +90,12 @@ class Target(Tree[TreeT]):
             self.value = optax.incremental_update(self._followed.value, self.value, tau)
 
 
+def shapes_of(network: Any, *inputs: tuple[int, ...]) -> Any:
+    """The tree of a network's parameters without their values, for inputs of these shapes."""
+    rows = [jax.ShapeDtypeStruct((1, *shape), np.float32) for shape in inputs]
+    return jax.eval_shape(network.init, jax.ShapeDtypeStruct((2,), np.uint32), *rows)
+
+
 def load_tree(tree: TreeT, content: Any) -> TreeT:
     """The tree with these arrays; else Misfit says which of them it lacks or cannot take.
 

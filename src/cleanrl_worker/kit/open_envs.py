@@ -8,6 +8,7 @@ from cleanrl_worker.curriculum.schedule import parse_schedule
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.envs import AtariOptions, Envs, EpisodeEnvs
 from cleanrl_worker.kit.pools import AleEnvs, EnvPoolEnvs, EnvPoolEpisodes, EnvPoolTask
+from cleanrl_worker.kit.seats import open_seats
 from cleanrl_worker.kit.spec import AlgorithmSpec
 from cleanrl_worker.kit.vector_env import make_envs
 from cleanrl_worker.kit.video import warn
@@ -35,6 +36,8 @@ def open_envs(spec: AlgorithmSpec, args: CommonArgs) -> Envs:
     schedule = parse_schedule(args.curriculum)
     check_backend(backend, args.env_id, schedule is not None, args.capture_video)
     num_envs: int = vars(args)["num_envs"]
+    if spec.several_players:
+        return open_seats(spec, args)
     if backend == PYTHON:
         return make_envs(
             spec.name,
@@ -45,6 +48,7 @@ def open_envs(spec: AlgorithmSpec, args: CommonArgs) -> Envs:
             schedule,
             spec.flat_observations,
             spec.wrapper(args),
+            spec.masks,
         )
     atari = _prepare(spec, args, backend)
     warn(explain_backend(backend, args.env_id, atari is not None and atari.episodic_life))
@@ -82,7 +86,9 @@ def open_episodes(spec: AlgorithmSpec, args: CommonArgs, num_envs: int) -> Episo
     backend = choose_backend(args.env_backend, spec.env_backend)
     if backend == PYTHON or _is_pythons(args.env_id):
         wrap = spec.wrapper(args)
-        return make_envs(spec.name, args.env_id, num_envs, spec.env_kwargs(args), wrap=wrap)
+        return make_envs(
+            spec.name, args.env_id, num_envs, spec.env_kwargs(args), wrap=wrap, masked=spec.masks
+        )
     _prepare(spec, args, backend)
     if not is_unwatched():
         warn(f"{args.env_id} is played in {TITLES[backend]}, as Python does not have it.")

@@ -18,9 +18,14 @@ from numpy.typing import NDArray
 SIZE = 84
 _ZOOM = 4
 """How many times larger the picture is that people see."""
-_DIM, _BRIGHT = 96, 255
+DIM, BRIGHT = 96, 255
 
 Frame = NDArray[np.uint8]
+
+
+def enlarge(picture: Frame) -> Frame:
+    """A grey picture in colour, and large enough for people."""
+    return picture.repeat(_ZOOM, axis=0).repeat(_ZOOM, axis=1).repeat(3, axis=2)
 
 
 class PixelTask(gymnasium.Env[Frame, Any], ABC):
@@ -43,7 +48,7 @@ class PixelTask(gymnasium.Env[Frame, Any], ABC):
         """The picture in colour, large enough to be looked at; None without a render mode."""
         if self.render_mode is None:
             return None
-        return self._look().repeat(_ZOOM, axis=0).repeat(_ZOOM, axis=1).repeat(3, axis=2)
+        return enlarge(self._look())
 
     @abstractmethod
     def _look(self) -> Frame:
@@ -90,8 +95,8 @@ class Catch(PixelTask):
 
     def _look(self) -> Frame:
         frame = np.zeros((SIZE, SIZE, 1), np.uint8)
-        frame[self._y : self._y + self.BLOCK, self._x : self._x + self.BLOCK] = _BRIGHT
-        frame[SIZE - self.BAT_HEIGHT :, self._bat : self._bat + self.BAT] = _DIM
+        frame[self._y : self._y + self.BLOCK, self._x : self._x + self.BLOCK] = BRIGHT
+        frame[SIZE - self.BAT_HEIGHT :, self._bat : self._bat + self.BAT] = DIM
         return frame
 
 
@@ -130,10 +135,10 @@ class Recall(PixelTask):
     def _look(self) -> Frame:
         frame = np.zeros((SIZE, SIZE, 1), np.uint8)
         if self._time < self.SHOWN:
-            self._draw(frame, self._corner, _BRIGHT)
+            self._draw(frame, self._corner, BRIGHT)
         elif self._time == self._asks_at:
             for corner in range(len(self.meanings)):
-                self._draw(frame, corner, _DIM)
+                self._draw(frame, corner, DIM)
         return frame
 
     def _draw(self, frame: Frame, corner: int, shade: int) -> None:

@@ -41,6 +41,9 @@ class Policy(ABC):
     """
 
     normaliser: Callable[[Floats], Floats] | None = None
+    allowed: NDArray[np.bool_] | None = None
+    """What may be done at the next observations, a row for each, as the environments say where the algorithm
+    asks for it; None: everything."""
     notes: tuple[str, ...] = ()
     """What a person should know of this policy before judging it, a sentence each."""
 

@@ -267,6 +267,8 @@ class Run(Generic[ArgsT]):
             return
         self._writer.add_scalar("eval/mean_return", found.mean, step)
         self._writer.add_scalar("eval/std_return", found.std, step)
+        for player, totals in found.players.items():
+            self._writer.add_scalar(f"eval/mean_return/{player}", float(np.mean(totals)), step)
         if self._checkpoints.save_best(step, self._writer, self._parts, found.mean) and self.args.save_model:
             self._save_model(best=True)
 
@@ -286,6 +288,8 @@ class Run(Generic[ArgsT]):
         found = self._evaluator.play(str(path), lambda: open_model(path, self.spec, self.args.env_id))
         for number, total in enumerate(found.returns if found else ()):
             self._writer.add_scalar("eval/episodic_return", total, number)
+        for player, totals in (found.players if found else {}).items():
+            self._writer.add_scalar(f"eval/mean_return/{player}", float(np.mean(totals)), self.step_count)
         if self.args.eval_every and self._counters.values["scored_at"] < self.step_count:
             self._keep_score(found)
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from cleanrl_worker.config.registry import AlgorithmFile
 from cleanrl_worker.kit.args import CommonArgs
@@ -15,6 +17,8 @@ from mosaic.contract.outside import parse_json
 if TYPE_CHECKING:
     from cleanrl_worker.kit.policy import Policy, Spaces
     from cleanrl_worker.kit.run import Run
+
+ArgsT = TypeVar("ArgsT")
 
 ARGS: Final = object()
 """Stands for the run's arguments in the form of a model file."""
@@ -86,6 +90,8 @@ class AlgorithmSpec:
     in it; those of the user override them."""
     env_backend: Literal["python", "envpool", "ale"] = "python"
     """What `auto` means for it: what steps its environments."""
+    masks: bool = False
+    """Whether it asks which actions are allowed, and takes no others."""
     model: ModelForm = "agent"
     """What a model file holds, by the names of kept parts."""
     normalises: bool = False
@@ -97,6 +103,8 @@ class AlgorithmSpec:
     """Optional sets of packages that it needs, such as `atari`; asked for before anything starts."""
     exact: bool = True
     """Whether a resumed run goes on to the byte."""
+    several_players: bool = False
+    """Whether it trains all players of a game, each of which is a row of its; else one agent."""
     file: AlgorithmFile | None = None
     """The user's file that it was loaded from; filled in by whoever loads it."""
 
@@ -127,6 +135,8 @@ def fill_model(form: ModelForm, parts: Callable[[str], Any], args: Mapping[str, 
     weights = parts(name)
     if not inner:
         return weights
+    if inner in weights:
+        return weights[inner]
     return {key[len(inner) + 1 :]: value for key, value in weights.items() if key.startswith(f"{inner}.")}
 
 
@@ -157,3 +167,19 @@ def _split(form: ModelForm, content: Any, found: dict[str, dict[str, Any]]) -> N
             raise Misfit("it does not hold the weights of one network by their names")
         prefix = f"{inner}." if inner else ""
         found.setdefault(name, {}).update({f"{prefix}{key}": value for key, value in content.items()})
+
+
+def told_args(content: Any, args: ArgsT, names: Iterable[str]) -> ArgsT:
+    """Arguments in which those of these names, all of them numbers, are as a model file says; Misfit when
+    it says something else of them."""
+    if not isinstance(content, Mapping):
+        raise Misfit("its args are not a table by name")
+    told = {name: content[name] for name in names if name in content}
+    for name, value in told.items():
+        whole = isinstance(getattr(type(args), name), int)
+        kind = int if whole else int | float
+        if isinstance(value, bool) or not isinstance(value, kind) or not math.isfinite(value):
+            raise Misfit(f"its args say that {name} is {value!r}")
+    known: Any = args
+    changed: ArgsT = dataclasses.replace(known, **told)
+    return changed

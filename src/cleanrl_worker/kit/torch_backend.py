@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
 
 from cleanrl_worker.kit.backend import Backend
 from cleanrl_worker.kit.spec import Misfit, compare_weights
@@ -22,6 +23,7 @@ from cleanrl_worker.kit.state import State, Stateful
 ModuleT = TypeVar("ModuleT", bound=nn.Module)
 BETA_1 = 0.9
 BETA_2 = 0.999
+RMS_DECAY = 0.99
 _LONGEST = 2.0 / (1.0 - BETA_2) - 1.0
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _LARGEST_BLOCK, _MOST_KEPT = 2**26, 2**29
@@ -63,6 +65,10 @@ class TorchBackend(Backend):
     def decode_weights(content: Any) -> Any:
         return as_tensors(content)
 
+    @staticmethod
+    def unfilled() -> TorchFunctionMode:
+        return _Unfilled()
+
     def state(self) -> State:
         found = {**super().state(), "torch": torch.get_rng_state().numpy()}
         if torch.cuda.is_available():
@@ -77,6 +83,17 @@ class TorchBackend(Backend):
 
 
 BACKEND = TorchBackend
+
+
+class _Unfilled(TorchFunctionMode):
+    """Leaves out what initial weights cost: the random numbers, and what makes them orthogonal."""
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in (Tensor.uniform_, Tensor.normal_, nn.init.uniform_, nn.init.kaiming_uniform_):
+            return args[0] if args else kwargs["tensor"]
+        if func is torch.linalg.qr:
+            return args[0], args[0].new_ones(args[0].shape[1], args[0].shape[1])
+        return func(*args, **(kwargs or {}))
 
 
 def keep_freed_memory() -> None:
@@ -115,7 +132,7 @@ class Adam:
     parameter at a time, and its first use imports 800 modules, which takes as long as `import torch`.
     """
 
-    def __init__(self, module: nn.Module, eps: float = 1e-8) -> None:
+    def __init__(self, module: nn.Module, eps: float = 1e-8, beta_1: float = BETA_1) -> None:
         self._layouts = {name: Layout(parameter) for name, parameter in module.named_parameters()}
         parameters = dict(module.named_parameters())
         self.weights = torch.cat(
@@ -128,7 +145,7 @@ class Adam:
         on_cpu = self.weights.device.type == "cpu"
         # For so few numbers numpy takes a fraction of the time that torch does.
         self._counted: Any = self.steps.numpy() if on_cpu else self.steps
-        self.eps = eps
+        self.eps, self.beta_1 = eps, beta_1
         self._array = self.gradient.numpy() if on_cpu else None
         share_memory(module, self.weights, self.gradient)
 
@@ -163,7 +180,7 @@ class Adam:
             [],
             [self.steps],
             lr=learning_rate,
-            beta1=BETA_1,
+            beta1=self.beta_1,
             beta2=BETA_2,
             weight_decay=0.0,
             eps=self.eps * eps_scale,
@@ -199,13 +216,22 @@ class RAdam(Adam):
         step = float(self._counted)
         trust = rectification(step)
         if trust <= 0.0:
-            self._first_moment.lerp_(self.gradient, 1.0 - BETA_1)
+            self._first_moment.lerp_(self.gradient, 1.0 - self.beta_1)
             self._second_moment.mul_(BETA_2).addcmul_(self.gradient, self.gradient, value=1.0 - BETA_2)
-            self.weights.add_(self._first_moment, alpha=-learning_rate / (1.0 - BETA_1**step))
+            self.weights.add_(self._first_moment, alpha=-learning_rate / (1.0 - self.beta_1**step))
             return
         # Adam divides the spread by this and RAdam does not: so the step and eps are divided by it too.
         spread = math.sqrt(1.0 - BETA_2**step)
         super()._move(learning_rate * trust / spread, 1.0 / spread)
+
+
+class RMSProp(Adam):
+    """Divides the gradient by the root of its mean square, without momentum."""
+
+    def _move(self, learning_rate: float, eps_scale: float = 1.0) -> None:
+        self._second_moment.mul_(RMS_DECAY).addcmul_(self.gradient, self.gradient, value=1.0 - RMS_DECAY)
+        root = self._second_moment.sqrt().add_(self.eps * eps_scale)
+        self.weights.addcdiv_(self.gradient, root, value=-learning_rate)
 
 
 def rectification(step: float) -> float:

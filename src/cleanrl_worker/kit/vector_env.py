@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import gymnasium
@@ -19,6 +19,7 @@ from cleanrl_worker.kit.env_errors import LARGEST, NOTHING, Blame, Shape, fit_ar
 from cleanrl_worker.kit.envs import Envs, Episode, EpisodeEnvs, Step
 from cleanrl_worker.kit.episode_tape import EpisodeTape, random_state
 from cleanrl_worker.kit.making import EnvMaker
+from cleanrl_worker.kit.masks import MaskProblem, MaskReader
 from cleanrl_worker.kit.observations import array_observations
 from cleanrl_worker.kit.quickening import quicken
 from cleanrl_worker.kit.state import State
@@ -66,10 +67,11 @@ class VectorEnv(Envs, EpisodeEnvs):
         stage_envs: StageEnvs | None = None,
         flat: bool = False,
         wrap: Wrap | None = None,
+        masked: bool = False,
     ) -> None:
         """`record`: leave videos of the first one. `stage_envs` has what a curriculum asks for. `flat`: let
         all observations be vectors. `wrap` changes each environment for the learner; episodes are counted
-        beneath it."""
+        beneath it. `masked`: read which actions are allowed."""
         self._whole = envs
         self._curriculum = curriculum
         self._stage_envs = stage_envs
@@ -96,8 +98,13 @@ class VectorEnv(Envs, EpisodeEnvs):
         if not keeps_bytes:
             self._zeros = np.zeros(len(envs) * math.prod(self._shape), dtype=np.float32)
         self.action_space: Any = envs[0].action_space
+        self._masks = MaskReader(self.action_space) if masked else None
+        if self._masks is not None:
+            self.masks = np.ones((len(envs), self._masks.size), bool)
+        self._told_masks = False
         self._returns = [0.0] * len(envs)
         self._lengths = [0] * len(envs)
+        self._agents = sum(len(getattr(env.unwrapped, "players", "1")) for env in envs)
         self._tapes = [EpisodeTape() for _ in envs]
         self._recorder = RecordedEnv(self._envs[0], self._tapes[0], len(envs)) if record else None
         if self._recorder is not None:
@@ -119,6 +126,12 @@ class VectorEnv(Envs, EpisodeEnvs):
                 self._curriculum.draw()
                 self._turn(self._curriculum, index)
             self.restart(index, seed + index, out)
+        if self._masks is not None and not self._told_masks:
+            spec = self._whole[0].spec
+            warn(
+                f"{spec.id if spec else 'The environment'} gives no action masks, neither in "
+                "info['action_mask'] nor by action_masks(): all actions count as allowed."
+            )
 
     def restart(self, index: int, seed: int, out: NDArray[Any]) -> None:
         out[index] = self._reset(index, seed)
@@ -140,7 +153,7 @@ class VectorEnv(Envs, EpisodeEnvs):
                     else:
                         out[index] = self._go_on(index)
         if self._taps is not None:
-            self._taps.after_step(rewards, self._returns)
+            self._taps.after_step(rewards, self._returns, self._agents)
         return Step(rewards, terminated, truncated, final_obs, episodes)
 
     def advance(
@@ -177,12 +190,13 @@ class VectorEnv(Envs, EpisodeEnvs):
         assert len(actions) == len(indices), f"{len(actions)} actions for {len(indices)} environments"
         envs, read, shape = self._envs, self._read, self._shape
         scores, returns, lengths, limits = self._scores, self._returns, self._lengths, self._limits
+        masked = self._masks is not None
         rewards, terminations, truncations = [], [], []
         for at, index in enumerate(indices):
             action, given = actions[at], NOTHING
             try:
                 given = envs[index].step(action)
-                obs, reward, terminated, truncated, _ = given
+                obs, reward, terminated, truncated, info = given
                 reward = float(reward)
                 if read is not None:
                     obs = read(obs)
@@ -202,12 +216,25 @@ class VectorEnv(Envs, EpisodeEnvs):
             rewards.append(reward)
             terminations.append(bool(terminated))
             truncations.append(bool(truncated) or lengths[index] >= limits[index])
+            # At an end nothing is left to choose.
+            if masked and not (terminations[-1] or truncations[-1]):
+                self._read_mask(index, info, action)
         # A number that is not finite makes the sum one that is not 0.
         if self._zeros is not None and out.ravel().dot(self._zeros) != 0.0:
             for index, action in zip(indices, actions, strict=True):
                 if not np.isfinite(out[index]).all():
                     self._blame(index, action).of_numbers(out[index])
         return rewards, terminations, truncations
+
+    def _read_mask(self, index: int, info: Any, action: Any = None) -> None:
+        """Note what an environment allows to be done next."""
+        assert self._masks is not None and self.masks is not None
+        try:
+            mask = self._masks.read(self._envs[index], info)
+        except MaskProblem as problem:
+            self._blame(index, action).of_mask(problem)
+        self._told_masks = self._told_masks or mask is not None
+        self.masks[index] = True if mask is None else mask
 
     def _game_over(self, index: int) -> bool:
         """Whether an episode that ended for the learner ended the game too: a lost life does not."""
@@ -229,6 +256,14 @@ class VectorEnv(Envs, EpisodeEnvs):
         if self.num_envs > 1:
             when += f" (environment {index + 1} of {self.num_envs})"
         return Blame(spec.id if spec else type(self._envs[index].unwrapped).__name__, when, action)
+
+    def bare(self, index: int) -> Any:
+        """One environment without any wrapper."""
+        return self._whole[index].unwrapped
+
+    def player_returns(self, index: int) -> Mapping[str, float]:
+        match = self.bare(index)
+        return dict(zip(match.players, match.totals, strict=True)) if hasattr(match, "players") else {}
 
     def render(self, index: int) -> Any:
         return self._envs[index].render()
@@ -264,12 +299,14 @@ class VectorEnv(Envs, EpisodeEnvs):
         given: Any = NOTHING
         try:
             given = self._envs[index].reset(**options)
-            obs, _ = given
+            obs, info = given
             seen = fit_array(self._read(obs) if self._read else obs, self._shape).astype(self.obs_dtype)
         except (Exception, SystemExit) as error:
             self._blame(index).of_reset(error, given, self._shape)
         if not np.isfinite(seen).all():
             self._blame(index).of_numbers(seen)
+        if self._masks is not None:
+            self._read_mask(index, info)
         return seen
 
     def _turn(self, curriculum: Curriculum | DrawnTasks, index: int) -> bool:
@@ -302,6 +339,8 @@ class VectorEnv(Envs, EpisodeEnvs):
         """What brings the environments back here: how each episode began, and the actions since."""
         tapes = zip(self._tapes, self._returns, strict=True)
         held = {"seed": self._seed, "episodes": [tape.state(total) for tape, total in tapes]}
+        if self.masks is not None:
+            held["masks"] = self.masks
         return held if self._curriculum is None else {**held, "curriculum": self._curriculum.state()}
 
     def load(self, state: State) -> None:
@@ -311,6 +350,8 @@ class VectorEnv(Envs, EpisodeEnvs):
         if self._curriculum is not None and "curriculum" in state:
             self._load_curriculum(self._curriculum, state["curriculum"])
         self._seed = state.get("seed", self._seed)
+        if self.masks is not None:
+            self.masks[:] = state["masks"]
         for index, (env, tape, held) in enumerate(
             zip(self._envs, self._tapes, state["episodes"], strict=True)
         ):
@@ -365,6 +406,7 @@ def make_envs(
     schedule: Schedule | None = None,
     flat: bool = False,
     wrap: Wrap | None = None,
+    masked: bool = False,
 ) -> VectorEnv:
     """`num_envs` copies of an environment whose spaces `algo` can take; else UserError says why not.
 
@@ -388,10 +430,10 @@ def make_envs(
                     made.callback(envs[0].close)
         record = maker.record and envs[0].render_mode == "rgb_array"
         if schedule is None:
-            vector = VectorEnv(envs, record, flat=flat, wrap=wrap)
+            vector = VectorEnv(envs, record, flat=flat, wrap=wrap, masked=masked)
         else:
             kind = Curriculum if schedule.sampler is None else DrawnTasks
             stage_envs = StageEnvs(schedule, maker.make, envs)
-            vector = VectorEnv(envs, record, kind(schedule, num_envs), stage_envs, flat, wrap)
+            vector = VectorEnv(envs, record, kind(schedule, num_envs), stage_envs, flat, wrap, masked)
         made.pop_all()
         return vector

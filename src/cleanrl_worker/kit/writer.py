@@ -174,6 +174,8 @@ class RunWriter:
             if note is None or note.in_turn or note.played == note.now:
                 self.recent_returns.add(episode.total_reward)
             self.add_scalar("charts/episodic_return", episode.total_reward, step)
+            if episode.player:
+                self.add_scalar(f"charts/episodic_return/{episode.player}", episode.total_reward, step)
             self.add_scalar("charts/episodic_length", episode.length, step)
         if note is not None:
             self.add_scalar("curriculum/steps", note.steps, step)

@@ -22,15 +22,20 @@ FAMILY_PACKAGES = (
     (r"ALE/|\w+NoFrameskip-v[04]$", "ale_py"),
     (r"MiniGrid-|BabyAI-", "minigrid"),
     (r"dm_control/", "shimmy"),
+    (r"mosaic/(Dial|Corridor)-", "cleanrl_worker.kit.vector_tasks"),
+    (r"mosaic/Rally-|pettingzoo/", "cleanrl_worker.kit.matches"),
     (r"mosaic/", "cleanrl_worker.kit.pixel_tasks"),
 )
 # What a class comes from, the family that it is of, and the extra that installs it.
 FAMILIES = (
-    ("gymnasium.envs.box2d", "gymnasium", "box2d"),
+    ("gymnasium.envs.classic_control", "classic", None),
+    ("gymnasium.envs.toy_text", "toy_text", None),
+    ("gymnasium.envs.box2d", "box2d", "box2d"),
     ("gymnasium.envs.mujoco", "mujoco", "mujoco"),
     ("gymnasium.envs", "gymnasium", None),
     ("ale_py", "atari", "atari"),
     ("minigrid", "minigrid", "minigrid"),
+    ("cleanrl_worker.kit.matches:AtariMatch", "pettingzoo", "pettingzoo"),
     ("cleanrl_worker.", "mosaic", None),
 )
 
@@ -117,6 +122,7 @@ def import_family(env_id: str) -> None:
     for pattern, package in FAMILY_PACKAGES:
         if re.match(pattern, env_id):
             import_package(package, f"Environment '{env_id}'")
+            return
 
 
 def is_atari(env_id: str) -> bool:
@@ -145,6 +151,17 @@ def lacking(backend: str, env_id: str) -> ProbeError:
     return ProbeError(f"{title} does not have the environment '{env_id}': use env_backend python.")
 
 
+def name_in_envpool(env_id: str) -> str:
+    """The name by which EnvPool has an environment; ProbeError when it does not."""
+    match = ATARI.fullmatch(env_id)
+    name = env_id
+    if match is not None:
+        name = f"{match[1] or match[2]}-v5".replace("TicTacToe3D", "TicTacToe3d")
+    if name not in import_backend("envpool").registration.registry.specs or env_id in SHOWN_OTHERWISE:
+        raise lacking("envpool", env_id)
+    return name
+
+
 def find_envpool(
     env_id: str, kwargs: dict[str, Any], prepared: dict[str, Any] | None = None
 ) -> tuple[Any, str, dict[str, Any]]:
@@ -153,13 +170,7 @@ def find_envpool(
     `kwargs` are the user's; `prepared` says how an algorithm wants the frames of a game.
     """
     envpool = import_backend("envpool")
-    match = ATARI.fullmatch(env_id)
-    name, options = env_id, {**(prepared or {}), **with_secrets(kwargs)}
-    if match is not None:
-        name = f"{match[1] or match[2]}-v5".replace("TicTacToe3D", "TicTacToe3d")
-    specs = envpool.registration.registry.specs
-    if name not in specs or env_id in SHOWN_OTHERWISE:
-        raise lacking("envpool", env_id)
+    name, options = name_in_envpool(env_id), {**(prepared or {}), **with_secrets(kwargs)}
     try:
         known = envpool.make_spec(name).config._asdict()
     except Exception as error:
@@ -168,7 +179,7 @@ def find_envpool(
             reason = f"the games of Procgen are drawn with a library of the system, {PROCGEN_LIBRARY}"
         raise ProbeError(f"EnvPool cannot make '{env_id}': {reason}.") from error
     taken = [one for one in known if one not in OF_THE_BACKEND]
-    check_options("envpool", env_id, kwargs, taken if match is None else GAME_OPTIONS)
+    check_options("envpool", env_id, kwargs, GAME_OPTIONS if is_atari(env_id) else taken)
     for option in LEVELS:
         if isinstance(options.get(option), int) and options[option] < 0:
             raise ProbeError(f"'{env_id}' is asked for with {option} {options[option]}: give 0 or more.")
@@ -248,13 +259,18 @@ def grid_key(space: Any) -> str | None:
 def describe_environment(env_id: str, env: Any) -> dict[str, Any]:
     """The catalog's entry for an environment: family, extra, spaces, episode limit."""
     family, extra = family_of(env_id.rpartition(":")[2], env.spec)
+    # The players of a game see and do the same; the environment itself takes the actions of all at once.
+    players = len(getattr(env.unwrapped, "players", "1"))
+    action_space = env.unwrapped.seat_action_space if players > 1 else env.action_space
     entry = {
         "family": family,
         "extra": extra,
         "observation": describe_space(env.observation_space),
-        "action": describe_actions(env.action_space),
+        "action": describe_actions(action_space),
         "max_episode_steps": env.spec.max_episode_steps if env.spec else None,
     }
+    if players > 1:
+        entry["players"] = players
     if "rgb_array" not in (env.metadata or {}).get("render_modes", ()):
         entry["draws"] = False
     return entry

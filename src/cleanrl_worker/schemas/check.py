@@ -146,6 +146,11 @@ def check_together(values: Mapping[str, Any]) -> None:
     low, high = values.get("v_min", 0.0), values.get("v_max", 1.0)
     if not low < high:
         raise UserError(f"v_min is {low}, which is not less than v_max, {high}; lower it.")
+    dropped, quantiles = values.get("top_quantiles_to_drop", 0), values.get("n_quantiles", 1)
+    if dropped >= quantiles:
+        raise UserError(
+            f"top_quantiles_to_drop is {dropped}, but a critic has only {quantiles} quantiles; lower it."
+        )
     _check_levels(values)
     if len(values["exp_name"]) > LONGEST_NAME:
         raise UserError(f"exp_name has {len(values['exp_name'])} characters; {LONGEST_NAME} are the most.")

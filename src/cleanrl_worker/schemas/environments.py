@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -14,12 +14,39 @@ from typing import Any
 
 from cleanrl_worker.schemas.model import AlgoSchema, known_schema, shipped_algorithms
 from cleanrl_worker.schemas.spaces import action_kind, observation_kind
+from mosaic.contract.capabilities import EnvironmentFamily
 from mosaic.contract.errors import UserError, closest
 
 PROCGEN = "procgen"
 """The family of the games that only EnvPool has."""
 _OLD_ATARI = re.compile(r"(\w+)NoFrameskip-v[04]")
+_PETTINGZOO = "pettingzoo/"
 CATALOG_FILE = Path(__file__).with_name("environments.json")
+PYTHON, ENVPOOL, ALE = "python", "envpool", "ale"
+EXTRAS = {ENVPOOL: "envpool", ALE: "atari"}
+"""The optional set of packages that each compiled backend is in."""
+TITLES = {ENVPOOL: "EnvPool", ALE: "ALE's vector"}
+FAMILIES = {
+    one.name: one
+    for one in (
+        EnvironmentFamily("classic", "Classic control", "ppo", "CartPole-v1"),
+        EnvironmentFamily("toy_text", "Toy text", "pqn", "FrozenLake-v1"),
+        EnvironmentFamily("box2d", "Box2D", "ppo", "LunarLander-v3"),
+        EnvironmentFamily("mujoco", "MuJoCo", "ppo_continuous_action", "Hopper-v5"),
+        EnvironmentFamily(
+            "dm_control", "DeepMind Control", "rpo_continuous_action", "dm_control/cartpole-balance-v0"
+        ),
+        EnvironmentFamily("minigrid", "MiniGrid", "ppo", "MiniGrid-Empty-5x5-v0"),
+        EnvironmentFamily("babyai", "BabyAI", "ppo", "BabyAI-GoToRedBallNoDists-v0"),
+        EnvironmentFamily("atari", "Atari", "ppo_atari_envpool", "ALE/Pong-v5"),
+        EnvironmentFamily(
+            "pettingzoo", "PettingZoo's Atari", "ppo_pettingzoo_ma_atari", "pettingzoo/pong_v3"
+        ),
+        EnvironmentFamily(PROCGEN, "Procgen", "ppo_procgen", "StarpilotEasy-v0"),
+        EnvironmentFamily("mosaic", "Pixel tasks of MOSAIC", "ppo_atari", "mosaic/Catch-v0"),
+    )
+}
+"""The families of the catalog in the order in which they are told, each with an example that trains."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +61,15 @@ class EnvironmentEntry:
     max_episode_steps: int | None
     draws: bool = True
     """Whether it says that it can give pictures, as all in the catalog do."""
+    backends: Sequence[str] = (PYTHON,)
+    """What can step it."""
+    players: int = 1
+    """How many agents it has; spaces are those of each."""
 
     @property
     def drawn_by(self) -> str | None:
         """The optional set that draws it, where that is known; what installs an environment draws it."""
-        return self.extra or ("classic" if self.family == "gymnasium" else None)
+        return self.extra or ("classic" if self.family in ("classic", "toy_text") else None)
 
 
 @functools.cache
@@ -51,7 +82,8 @@ def load_environments() -> Mapping[str, EnvironmentEntry]:
 def find_environment(env_id: str) -> EnvironmentEntry | None:
     """The catalog's entry, or None when the catalog does not have this id."""
     old = _OLD_ATARI.fullmatch(env_id)
-    entry = load_environments().get(f"ALE/{old[1]}-v5" if old else env_id)
+    known = load_environments()
+    entry = known.get(f"ALE/{old[1]}-v5" if old else env_id) or known.get(f"{_PETTINGZOO}{env_id}")
     return replace(entry, env_id=env_id) if entry is not None and old else entry
 
 
@@ -96,6 +128,45 @@ def check_fit(algo: str, entry: EnvironmentEntry) -> None:
                 f"{schema.name} takes {_either(allowed)} {role}s, but {entry.env_id} has {kind} {role}s"
                 f"{_MEANT.get(kind, '')}; {_advice(entry, kind)}."
             )
+    if not _has_its_players(schema, entry):
+        one = f"{schema.name} trains one agent, but {entry.env_id} is a game of {entry.players} players"
+        if schema.several_players:
+            one = f"{schema.name} trains all players of a game, but {entry.env_id} has one agent"
+        fitting = _fitting(entry)
+        raise UserError(f"{one}; {f'use {fitting} there' if fitting else 'choose another environment'}.")
+
+
+def _has_its_players(schema: AlgoSchema, entry: EnvironmentEntry) -> bool:
+    return schema.several_players == (entry.players > 1)
+
+
+def check_seats(num_envs: int, curriculum: bool, entry: EnvironmentEntry) -> None:
+    """Raise UserError when the players of so many games cannot be `num_envs`."""
+    if entry.players > 1 and num_envs % entry.players:
+        raise UserError(
+            f"num_envs is {num_envs}, but it counts the players, and {entry.env_id} has {entry.players}: "
+            f"give a multiple of {entry.players}."
+        )
+    if entry.players > 1 and curriculum:
+        raise UserError(
+            f"{entry.env_id} is a game of several players, which no curriculum takes: leave it out."
+        )
+
+
+def find_takers(algorithms: Iterable[str], entry: EnvironmentEntry) -> tuple[str, ...]:
+    """Those of some algorithms that train on an environment as it is, on their own usual backend."""
+    action, observation = action_kind(entry.action), observation_kind(entry.observation)
+    return tuple(
+        algo
+        for algo in algorithms
+        if (schema := known_schema(algo)) is not None
+        and action in schema.action_spaces
+        and observation in schema.observation_spaces
+        and schema.env_backend in entry.backends
+        # What compiled backends show, they prepare for games of Atari only.
+        and (schema.env_backend == PYTHON or not schema.wraps or entry.family == "atari")
+        and _has_its_players(schema, entry)
+    )
 
 
 def _roles(schema: AlgoSchema, entry: EnvironmentEntry) -> list[tuple[str, tuple[str, ...], str]]:
@@ -121,19 +192,8 @@ def _advice(entry: EnvironmentEntry, kind: str) -> str:
 
 def _fitting(entry: EnvironmentEntry) -> str:
     """The first of our algorithms that can train on an environment; empty for none."""
-    for algo in shipped_algorithms():
-        schema = known_schema(algo)
-        if schema is None or (schema.wraps and entry.family == PROCGEN):
-            continue
-        if all(kind in allowed for _, allowed, kind in _roles(schema, entry)):
-            return algo
-    return ""
+    return next(iter(find_takers(shipped_algorithms(), entry)), "")
 
-
-PYTHON, ENVPOOL, ALE = "python", "envpool", "ale"
-EXTRAS = {ENVPOOL: "envpool", ALE: "atari"}
-"""The optional set of packages that each compiled backend is in."""
-TITLES = {ENVPOOL: "EnvPool", ALE: "ALE's vector"}
 
 _PROCGEN_GAMES = frozenset(
     (
@@ -155,9 +215,11 @@ def choose_backend(asked: str, usual: str) -> str:
 
 def gymnasium_id(env_id: str, backend: str) -> str:
     """An environment by the id under which everything else knows it: EnvPool calls Atari games `Pong-v5`, and
-    scripts for Procgen call its easy games by their names alone."""
+    PettingZoo one of its own `pong_v3`; scripts for Procgen call its easy games by their names alone."""
     if backend == ENVPOOL and env_id in _PROCGEN_GAMES:
         return f"{env_id.title()}Easy-v0"
+    if f"{_PETTINGZOO}{env_id}" in load_environments():
+        return f"{_PETTINGZOO}{env_id}"
     match = _ENVPOOL_ATARI.fullmatch(env_id)
     if backend != ENVPOOL or match is None or _OF_MUJOCO.fullmatch(env_id):
         return env_id

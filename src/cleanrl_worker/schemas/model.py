@@ -41,6 +41,8 @@ class AlgoSchema:
     """What `auto` means among its backends."""
     wraps: bool = False
     """Whether it prepares what environments show, which compiled backends do for Atari games only."""
+    several_players: bool = False
+    """Whether it trains all players of a game, and not one agent."""
 
     def parameter(self, name: str) -> ParamSchema | None:
         """The parameter called `name`, or None; hyphens and underscores are the same."""

@@ -97,10 +97,11 @@ def describe_briefly(space: Description) -> str:
     return f"{kind}{'' if size is None else f' {size}'}{start}"
 
 
-def describe_for_people(observation: Description, action: Description) -> str:
+def describe_for_people(observation: Description, action: Description, players: int = 1) -> str:
     """What an agent sees and does, such as `4 numbers in, 2 actions`."""
     image = grid_of_dict(observation)
-    return f"{_seen_by_people(image or observation)} in, {_done_by_people(action)}"
+    several = f", {players} players" if players > 1 else ""
+    return f"{_seen_by_people(image or observation)} in, {_done_by_people(action)}{several}"
 
 
 def _seen_by_people(space: Description) -> str:
@@ -109,9 +110,10 @@ def _seen_by_people(space: Description) -> str:
         return f"{shape} picture"
     if is_grid(space):
         return f"{shape} grid"
-    if space["kind"] == "discrete":
-        return f"one of {space['n']} states"
-    numbers = sum(math.prod(part.get("shape", ())) for part in _leaves(space))
+    parts = list(_leaves(space))
+    if parts and all(part["kind"] == "discrete" for part in parts):
+        return f"one of {' × '.join(str(part['n']) for part in parts)} states"
+    numbers = sum(math.prod(part.get("shape", ())) for part in parts)
     return "1 number" if numbers == 1 else f"{numbers} numbers"
 
 

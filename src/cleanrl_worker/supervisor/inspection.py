@@ -28,6 +28,7 @@ from cleanrl_worker.schemas.environments import (
     check_backend,
     check_environment,
     check_fit,
+    check_seats,
     choose_backend,
     find_environment,
     gymnasium_id,
@@ -196,6 +197,8 @@ def _check_values(config: CleanRLWorkerConfig, origin: Origin | None, entry: Env
     values |= whole.extras.get("algo_params") or {}
     values |= {"env_id": config.env_id, "total_timesteps": config.total_timesteps}
     check_together(values)
+    if entry is not None:
+        check_seats(int(values["num_envs"]), config.schedule() is not None, entry)
     check_memory(values, entry)
     return warn_together(values)
 

@@ -28,16 +28,18 @@ from cleanrl_worker.config.worker_config import CleanRLWorkerConfig, parse_worke
 from cleanrl_worker.curriculum.schedule import PRESETS
 from cleanrl_worker.schemas.environments import (
     EXTRAS,
+    FAMILIES,
     check_fit,
     choose_backend,
     find_environment,
+    find_takers,
     load_environments,
 )
 from cleanrl_worker.schemas.model import known_schema, load_schema
 from cleanrl_worker.schemas.spaces import describe_for_people
 from cleanrl_worker.supervisor.arguments import RuntimeSummary, make_plan
 from cleanrl_worker.supervisor.inspection import Inspection, inspect
-from mosaic.contract.capabilities import CheckpointFacts, EnvironmentFacts, ParamSchema
+from mosaic.contract.capabilities import CheckpointFacts, EnvironmentFacts, EnvironmentFamily, ParamSchema
 from mosaic.contract.errors import UntrustedModuleError, UserError
 from mosaic.contract.extras import is_installed, require_extra
 
@@ -186,13 +188,24 @@ class CleanRLCatalog:
     def environments(self) -> Sequence[str]:
         return list(load_environments())
 
+    def environment_families(self) -> Sequence[EnvironmentFamily]:
+        return list(FAMILIES.values())
+
     def environment_facts(self) -> Sequence[EnvironmentFacts]:
-        """Family, optional set and spaces of every environment."""
+        """Family, optional set, spaces, backends and algorithms of every environment."""
+        algorithms, order = self.algorithms(), list(FAMILIES)
         return [
             EnvironmentFacts(
-                one.env_id, one.family, one.extra, describe_for_people(one.observation, one.action)
+                one.env_id,
+                one.family,
+                FAMILIES[one.family].title,
+                one.extra,
+                describe_for_people(one.observation, one.action, one.players),
+                one.max_episode_steps,
+                {backend: EXTRAS.get(backend) for backend in one.backends},
+                find_takers(algorithms, one),
             )
-            for one in load_environments().values()
+            for one in sorted(load_environments().values(), key=lambda one: order.index(one.family))
         ]
 
     def summary(self, algo: str) -> str:

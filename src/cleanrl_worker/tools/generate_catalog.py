@@ -6,24 +6,27 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
+import importlib.util
 import json
 import sys
 import warnings
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
 
-from cleanrl_worker.portable.probe import (
-    ProbeError,
-    describe_environment,
-    describe_with,
-    import_backend,
-)
-from cleanrl_worker.schemas.environments import CATALOG_FILE, PROCGEN
+from cleanrl_worker.portable import probe
+from cleanrl_worker.schemas.environments import ALE, CATALOG_FILE, ENVPOOL, PROCGEN, PYTHON
 from cleanrl_worker.tools import write_or_check
 
-PACKAGES = ("ale_py", "minigrid", "shimmy", "cleanrl_worker.kit.pixel_tasks")
+PACKAGES = (
+    "ale_py",
+    "minigrid",
+    "shimmy",
+    "cleanrl_worker.kit.pixel_tasks",
+    "cleanrl_worker.kit.vector_tasks",
+    "cleanrl_worker.kit.matches",
+)
 SOURCES = (
     "gymnasium.envs.classic_control",
     "gymnasium.envs.toy_text",
@@ -63,18 +66,31 @@ def describe_all(known: dict[str, Any]) -> dict[str, Any]:
         for env_id in sorted(gymnasium.registry):
             entry = (describe(env_id) or known.get(env_id)) if is_listed(env_id) else None
             if entry is not None:
-                entries[env_id] = entry
+                entries[env_id] = {**entry, "backends": find_backends(env_id, known.get(env_id, {}))}
     return dict(sorted((entries | describe_procgen(known)).items()))
 
 
 def describe_procgen(known: dict[str, Any]) -> dict[str, Any]:
     """The entries of the games that only EnvPool has; those in `known` where it is not installed."""
     try:
-        specs = import_backend("envpool").registration.registry.specs
+        specs = probe.import_backend(ENVPOOL).registration.registry.specs
         names = [name for name, (module, *_) in specs.items() if module == f"envpool.{PROCGEN}"]
-        return {name: describe_with("envpool", name, {}) for name in names}
-    except ProbeError:
+        return {name: {**probe.describe_with(ENVPOOL, name, {}), "backends": [ENVPOOL]} for name in names}
+    except probe.ProbeError:
         return {name: entry for name, entry in known.items() if entry["family"] == PROCGEN}
+
+
+def find_backends(env_id: str, known: Mapping[str, Any]) -> list[str]:
+    """What can step an environment that Python has; what lacks its package here is as in `known`."""
+    found = [PYTHON]
+    for backend, find in ((ENVPOOL, probe.name_in_envpool), (ALE, lambda name: probe.find_ale(name, {}))):
+        if importlib.util.find_spec(probe.BACKEND_PACKAGES[backend]) is None:
+            found += [backend] if backend in known.get("backends", ()) else []
+            continue
+        with contextlib.suppress(probe.ProbeError):
+            find(env_id)
+            found.append(backend)
+    return found
 
 
 def is_listed(env_id: str) -> bool:
@@ -106,7 +122,7 @@ def describe(env_id: str) -> dict[str, Any] | None:
     except (gymnasium.error.DependencyNotInstalled, ImportError):
         return None
     with contextlib.closing(env):
-        return describe_environment(env_id, env)
+        return probe.describe_environment(env_id, env)
 
 
 if __name__ == "__main__":

@@ -144,7 +144,7 @@ class Pictures(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: Env, stack: int) -> None:
         super().__init__(env)
-        self._fit = _fitting(env.observation_space, env)
+        self._fit = fitting(env.observation_space, env)
         self._frames: Frame = np.zeros((SIZE, SIZE, stack), np.uint8)
         self.observation_space = spaces.Box(0, 255, self._frames.shape, np.uint8)
         # Four bytes behind each other are one number: moving each one on by a place is a shift.
@@ -165,7 +165,7 @@ class Pictures(gymnasium.Wrapper[Any, Any, Any, Any]):
         return self._frames.copy(), reward, terminated, truncated, info
 
 
-def _fitting(space: Any, env: Env) -> Callable[[Any], Frame]:
+def fitting(space: Any, env: Env) -> Callable[[Any], Frame]:
     """What makes one grey picture of 84 × 84 of an observation; UserError where that cannot be."""
     shape = space.shape
     first = len(shape) == 3 and shape[0] in (1, 3) and shape[2] not in (1, 3)

@@ -15,14 +15,6 @@ from mosaic.contract.capabilities import EnvironmentFacts, FormCatalog, PolicyFa
 from mosaic.contract.errors import UserError
 from mosaic.contract.extras import PURPOSES, extra_sets
 
-FAMILY_NAMES = {
-    "babyai": "BabyAI",
-    "dm_control": "DeepMind Control",
-    "gymnasium": "Gymnasium",
-    "minigrid": "MiniGrid",
-    "mosaic": "MOSAIC",
-    "mujoco": "MuJoCo",
-}
 ALL_FAMILIES = ""
 NONE, OWN = "None", "Stages of your own"
 _PACKAGE = re.compile(r"(Collecting|Requirement already satisfied:) ([\w.\-]+)")
@@ -58,6 +50,7 @@ class EnvironmentChoice:
 
     env_id: str
     family: str
+    family_title: str
     spaces: str
     missing: str = ""
     """The optional set that has to be installed first."""
@@ -73,7 +66,7 @@ class EnvironmentChoice:
         """The line under the field: family and spaces, or what is in the way."""
         if self.misfit:
             return self.misfit
-        words = f"{family_name(self.family)} · {self.spaces}"
+        words = f"{self.family_title} · {self.spaces}"
         return f"{words} · needs '{self.missing}'" if self.missing else words
 
     @property
@@ -88,15 +81,15 @@ class EnvironmentList:
     """All environments for one algorithm; those that can be trained on at once come first."""
 
     def __init__(self, choices: Iterable[EnvironmentChoice]) -> None:
-        self.choices = sorted(choices, key=_order)
+        self.choices = sorted(choices, key=lambda choice: (not choice.fits, bool(choice.missing)))
         self._by_id = {choice.env_id: choice for choice in self.choices}
 
     def find(self, env_id: str) -> EnvironmentChoice | None:
         return self._by_id.get(env_id.strip())
 
-    def families(self) -> list[str]:
-        """The families that have something for the algorithm."""
-        return sorted({choice.family for choice in self.choices if choice.fits}, key=family_name)
+    def families(self) -> dict[str, str]:
+        """The families that have something for the algorithm, with their titles."""
+        return {choice.family: choice.family_title for choice in self.choices if choice.fits}
 
     def matching(
         self, text: str = "", family: str = ALL_FAMILIES, everything: bool = False
@@ -108,7 +101,9 @@ class EnvironmentList:
             for choice in self.choices
             if (everything or choice.fits)
             and family in (ALL_FAMILIES, choice.family)
-            and all(word in f"{choice.env_id} {choice.family}".lower() for word in words)
+            and all(
+                word in f"{choice.env_id} {choice.family} {choice.family_title}".lower() for word in words
+            )
         ]
 
 
@@ -139,20 +134,13 @@ def environments_for(
         EnvironmentChoice(
             one.env_id,
             one.family,
+            one.family_title,
             one.spaces,
             missing=one.extra if one.extra and not installed.get(one.extra, False) else "",
             misfit=misfits.get(one.env_id, ""),
         )
         for one in facts
     )
-
-
-def family_name(family: str) -> str:
-    return FAMILY_NAMES.get(family, family)
-
-
-def _order(choice: EnvironmentChoice) -> tuple[bool, bool, bool, str]:
-    return not choice.fits, bool(choice.missing), choice.family != "gymnasium", choice.env_id.lower()
 
 
 def policy_row(facts: PolicyFacts) -> ListRow:

@@ -71,6 +71,7 @@ _GROUPS = {
         ("snapshot", "save a picture of the environments of a run, as they are now", "pictures"),
         ("record", "save a video of the environments of a run", "pictures"),
         ("play", "step through a trained policy by key, and take over its actions", "play"),
+        ("envs", "list the environments: what installs them, and what trains on them", "envs"),
         ("policies", "list every trained model and checkpoint", "lists"),
         ("logs", "what a run has printed", "show"),
         ("tensorboard", "open the curves of runs in TensorBoard", "tensorboard"),

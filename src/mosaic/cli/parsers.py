@@ -144,6 +144,18 @@ PAGES = {
         _ALL,
         json="a list of policies, with their paths",
     ),
+    "envs": page(
+        "[FILTER...] [options]",
+        "List the environments that are known, by family: whether they are installed or the command that\n"
+        "installs them, what an agent sees and does there, which algorithms train on them, and what can "
+        "step them. Any other environment trains by its own id, as module:EnvId.",
+        ("", "cart", "--family atari --algo ppo_atari_envpool", "--installed --json"),
+        option("filter", "FILTER", "only those with all these words in their id or family", nargs="*"),
+        option("--family", "NAME", "only of this family, such as classic or atari"),
+        option("--algo", "NAME", "only those on which this algorithm trains"),
+        flag("--installed", "only those that are installed"),
+        json="a list of environments",
+    ),
     "logs": page(
         "RUN [options]",
         "What a run has printed.",

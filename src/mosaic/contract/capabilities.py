@@ -200,15 +200,33 @@ class DescribingCatalog(WorkerCatalog, Protocol):
 
 
 @dataclass(frozen=True)
+class EnvironmentFamily:
+    """Environments that come from one place, and an example that trains."""
+
+    name: str
+    title: str
+    """What people call it."""
+    algo: str
+    """Trains on `env_id` as it is."""
+    env_id: str
+
+
+@dataclass(frozen=True)
 class EnvironmentFacts:
     """An environment that is known without asking the training interpreter."""
 
     env_id: str
     family: str
+    family_title: str
     extra: str | None
     """The optional set that installs it; None for one that is always there."""
     spaces: str
     """What an agent sees and does there, in a few words."""
+    max_episode_steps: int | None = None
+    backends: Mapping[str, str | None] = field(default_factory=dict)
+    """What can step it, each with the optional set that it is in."""
+    algorithms: tuple[str, ...] = ()
+    """The worker's own that train on it as it is."""
 
 
 @runtime_checkable
@@ -221,8 +239,11 @@ class FormCatalog(WorkerCatalog, Protocol):
     def page(self, algo: str) -> Path | None:
         """The Markdown page about an algorithm, with its pictures beside it; None when there is none."""
 
+    def environment_families(self) -> Sequence[EnvironmentFamily]:
+        """The families of `environments`, in the order in which they are told."""
+
     def environment_facts(self) -> Sequence[EnvironmentFacts]:
-        """What is known of each of `environments`."""
+        """What is known of each of `environments`, family by family."""
 
     def misfit(self, algo: str, env_id: str) -> str:
         """Why `algo` cannot train on an environment; empty when it can, or when nobody knows."""

@@ -35,6 +35,7 @@ PURPOSES = {
     "jax": "algorithms in JAX (`dqn_jax`)",
     "minigrid": "MiniGrid and BabyAI grid worlds",
     "mujoco": "MuJoCo robots (Ant, HalfCheetah, Walker2d, …)",
+    "pettingzoo": "Atari games of several players (pettingzoo/pong_v3, …)",
     "procgen": "Procgen games (StarpilotEasy-v0, …), in EnvPool's build",
     "video": "videos of episodes while a run trains",
     "wandb": "tracking with Weights & Biases",
@@ -42,12 +43,13 @@ PURPOSES = {
 
 
 SET_WITH = {
-    **{name: name for name in ("dm_control", "envpool", "jax", "minigrid", "mujoco")},
+    **{name: name for name in ("dm_control", "envpool", "jax", "minigrid", "mujoco", "pettingzoo")},
     **dict.fromkeys(("ale_py", "cv2"), "atari"),
     **dict.fromkeys(("flax", "optax"), "jax"),
     "Box2D": "box2d",
     "av": "video",
     "imageio": "mujoco",
+    "multi_agent_ale_py": "pettingzoo",
     "pygame": "classic",
     "shimmy": "dm_control",
 }

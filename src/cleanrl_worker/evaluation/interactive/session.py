@@ -13,6 +13,7 @@ from gymnasium import spaces
 from cleanrl_worker.evaluation.interactive.messages import GREATEST_SEED, Refusal, Request
 from cleanrl_worker.evaluation.models import SavedModel
 from cleanrl_worker.kit.env_errors import fit_array
+from cleanrl_worker.kit.masks import MaskReader
 from cleanrl_worker.kit.observations import array_observations
 from cleanrl_worker.kit.vector_env import Score
 from cleanrl_worker.portable import probe
@@ -186,6 +187,7 @@ class Session:
         self._score, self._wrap = Score(game), spec.wrapper(model.args)
         self._env = self._wrap(self._score) if self._wrap else game
         _, self._read = array_observations(self._env.observation_space)
+        self._masks = MaskReader(self._env.action_space) if spec.masks else None
         self._deterministic = deterministic
         self._frames = frames
         self._limit = max_episode_steps or float("inf")
@@ -224,8 +226,8 @@ class Session:
         self._policy.seed(self._seed)
         self._memory = self._policy.initial_memory(1)
         try:
-            obs = self._env.reset(seed=self._seed)[0]
-            self._see(obs)
+            obs, info = self._env.reset(seed=self._seed)
+            self._see(obs, info)
         except Exception as error:
             raise Refusal(f"The environment cannot be reset: {named(error)}.") from error
         self._playing = True
@@ -239,15 +241,17 @@ class Session:
             raise Refusal("No episode is going on: send a reset first.")
         by_policy = request.action is None
         action = self._chosen if by_policy else read_action(self._env.action_space, request.action)
+        self._require_allowed(action)
         before = self._score.total
         try:
-            obs, reward, terminated, truncated, _ = self._env.step(action)
+            obs, reward, terminated, truncated, info = self._env.step(action)
             reward = self._score.total - before if self._wrap else float(reward)
             if (terminated or truncated) and self._wrap and not self._score.over:
                 # The learner's next episode begins within the game, as after a lost life.
                 self._memory = self._policy.initial_memory(1)
-                obs, terminated, truncated = self._env.reset()[0], False, False
-            self._see(obs)
+                (obs, info), terminated, truncated = self._env.reset(), False, False
+            # At an end nothing is left to choose.
+            self._see(obs, None if terminated or truncated else info)
         except Exception as error:
             self._playing = False
             raise Refusal(f"The environment cannot take this step: {named(error)}; send a reset.") from error
@@ -270,7 +274,19 @@ class Session:
         end = {"type": "episode_done", "return": self._return, "length": self._length, "seed": self._seed}
         return [answer | self._mission() | self._frame(request), *([] if self._playing else [end])]
 
-    def _see(self, obs: Any) -> None:
+    def _require_allowed(self, action: Any) -> None:
+        """Refusal for an action that the environment forbids now."""
+        allowed = self._policy.allowed
+        if self._masks is None or allowed is None or self._masks.allows(allowed[0], action):
+            return
+        mask = plain(allowed[0].astype(int))
+        raise Refusal(f"The action {plain(action)!r:.80} is forbidden now; the mask is {mask!r:.200}.")
+
+    def _see(self, obs: Any, info: Any) -> None:
+        """Show the policy an observation, and what is allowed there; no `info` where an episode ended."""
+        if self._masks is not None and info is not None:
+            mask = self._masks.read(self._env, info)
+            self._policy.allowed = None if mask is None else mask[None]
         seen = fit_array(self._read(obs) if self._read else obs, self._row.shape[1:])
         if not np.isfinite(seen).all():
             raise ValueError(f"its observation has {seen[~np.isfinite(seen)][0]}")

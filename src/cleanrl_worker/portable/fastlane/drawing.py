@@ -58,11 +58,15 @@ _EGL_OWNERS = ("mujoco.egl", "dm_control._render.pyopengl.egl_renderer")
 
 
 def choose_drawing() -> None:
-    """Have MuJoCo draw with EGL where there is no screen; it chooses when it is imported, and once.
+    """Have MuJoCo draw with EGL and SDL with nothing where there is no screen.
 
-    Where EGL is not installed this would break that very import, so there it keeps its own choice.
+    MuJoCo chooses when it is imported, and once; where EGL is not installed this would break that very
+    import, so there it keeps its own choice. SDL would look for a screen and complain.
     """
-    if any(os.environ.get(name) for name in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY")):
+    if any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY")):
+        return
+    os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
+    if os.environ.get("MUJOCO_GL"):
         return
     if os.environ.get("PYOPENGL_PLATFORM", "egl") != "egl":
         return

@@ -29,7 +29,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from gym_gui.models.form_choices import ALL_FAMILIES, EnvironmentList, ListRow, family_name, rows_with
+from gym_gui.models.form_choices import ALL_FAMILIES, EnvironmentList, ListRow, rows_with
 from gym_gui.models.form_state import FormState
 from gym_gui.theme import LABEL, SPACE, TEXT, number_font, theme
 from gym_gui.ui.widgets.basics import (
@@ -210,8 +210,8 @@ class EnvironmentPicker(PassingCard):
             chosen = self.family.currentData() or ALL_FAMILIES
             self.family.clear()
             self.family.addItem("All families", ALL_FAMILIES)
-            for family in self._environments.families():
-                self.family.addItem(family_name(family), family)
+            for family, title in self._environments.families().items():
+                self.family.addItem(title, family)
             self.family.setCurrentIndex(max(0, self.family.findData(chosen)))
 
     def _filter(self) -> None:

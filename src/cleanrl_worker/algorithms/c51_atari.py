@@ -1,0 +1,165 @@
+"""Distributional Q-learning over a fixed set of returns, for pictures and discrete actions."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import torch
+from torch import Tensor
+
+from cleanrl_worker.agents.q_networks import DistributionalQNetwork
+from cleanrl_worker.evaluation.policies import GreedyPolicy, open_distribution
+from cleanrl_worker.kit.accelerate import Forward, Gradient
+from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
+from cleanrl_worker.kit.discrete_actions import epsilon_greedy, linear_schedule
+from cleanrl_worker.kit.policy import Policy, Spaces
+from cleanrl_worker.kit.replay import Replay, Sample
+from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
+from cleanrl_worker.kit.spec import ARGS, AlgorithmSpec
+from cleanrl_worker.kit.state import Held
+from cleanrl_worker.kit.torch_backend import Adam, Target, keep_freed_memory
+from cleanrl_worker.wrappers.atari import atari_defaults, atari_options, wrap_atari
+
+LOGGED = ("loss", "q_values")
+
+
+@dataclass
+class Args(CommonArgs):
+    """Distributional Q-learning over a fixed set of returns, with images as observations."""
+
+    exp_name: str = "c51_atari"
+    """the name of this experiment, part of the results folder's name"""
+    env_id: str = "ALE/Breakout-v5"
+    """the environment: an id, or `module:EnvId` to import a module that registers it first"""
+    total_timesteps: PositiveInt = 10_000_000
+    """how many environment steps to train for, over all environments together"""
+    learning_rate: NonNegative = 2.5e-4
+    """the learning rate of Adam"""
+    num_envs: PositiveInt = 1
+    """how many environments are stepped together"""
+    n_atoms: Annotated[int, Bounds(minimum=2, maximum=10_000)] = 51
+    """over how many returns the distribution of an action's return is spread"""
+    v_min: float = -10.0
+    """the least of these returns"""
+    v_max: float = 10.0
+    """the greatest of these returns"""
+    buffer_size: PositiveInt = 1_000_000
+    """how many transitions the replay buffer holds; each frame is kept once"""
+    gamma: Fraction = 0.99
+    """the discount factor"""
+    target_network_frequency: PositiveInt = 10_000
+    """how many environment steps lie between two copies of the network to the target network"""
+    batch_size: PositiveInt = 32
+    """how many transitions an update learns from"""
+    start_e: Fraction = 1.0
+    """the exploration rate at the start: the share of random actions"""
+    end_e: Fraction = 0.01
+    """the exploration rate once exploration has ended"""
+    exploration_fraction: Fraction = 0.1
+    """over which part of the run the exploration rate falls"""
+    learning_starts: NonNegativeInt = 80_000
+    """how many environment steps are taken before the first update"""
+    train_frequency: PositiveInt = 4
+    """how many environment steps lie between two updates"""
+    frame_stack: PositiveInt = 4
+    """how many of the newest frames an observation has"""
+    episodic_life: bool = True
+    """let a lost life end an episode of the learner in games of Atari; returns are those of whole games"""
+    clip_rewards: bool = True
+    """learn from the sign of rewards in games of Atari; returns are those of the game"""
+
+
+def make_network(spaces: Spaces, args: Args) -> DistributionalQNetwork:
+    """The network for these spaces."""
+    shape, num_actions = spaces.observation_space.shape, int(spaces.action_space.n)
+    return DistributionalQNetwork(shape, num_actions, args.n_atoms, args.v_min, args.v_max)
+
+
+def c51_loss(
+    network: DistributionalQNetwork, target: DistributionalQNetwork, args: Args, batch: Sample
+) -> tuple[Tensor, Tensor]:
+    """The loss of a minibatch, and what is logged of it in the order of `LOGGED`."""
+    each = torch.arange(len(batch.actions), device=batch.actions.device)
+    with torch.no_grad():
+        next_probs = target.logits(batch.next_obs).softmax(dim=2)
+        best = (next_probs @ target.atoms).argmax(dim=1)
+        target_probs = project(next_probs[each, best], batch.rewards, batch.dones, target.atoms, args)
+    log_probs = network.logits(batch.obs)[each, batch.actions].log_softmax(dim=1)
+    loss = -(target_probs * log_probs).sum(dim=1).mean()
+    mean_value = (log_probs.detach().exp() @ network.atoms).mean()
+    return loss, torch.stack([loss.detach(), mean_value])
+
+
+def project(probs: Tensor, rewards: Tensor, dones: Tensor, atoms: Tensor, args: Args) -> Tensor:
+    """The distributions of reward plus discounted next return, brought back onto the atoms.
+
+    Each probability is shared between the two atoms around the return it moved to.
+    """
+    moved = rewards.unsqueeze(1) + args.gamma * (1.0 - dones).unsqueeze(1) * atoms
+    spacing = (args.v_max - args.v_min) / (args.n_atoms - 1)
+    places = (moved.clamp(args.v_min, args.v_max) - args.v_min) / spacing
+    lower = places.long().clamp(max=args.n_atoms - 2)
+    upper_share = (places - lower) * probs
+    projected = torch.zeros_like(probs)
+    projected.scatter_add_(1, lower, probs - upper_share)
+    return projected.scatter_add_(1, lower + 1, upper_share)
+
+
+def train(run: Run[Args]) -> None:
+    """Step all environments once, then update as often as their steps ask for, until the budget is used."""
+    keep_freed_memory()
+    args, envs = run.args, run.envs
+    num_actions, first_action = int(envs.action_space.n), int(envs.action_space.start)
+    network = run.keep("network", make_network(envs, args).to(run.device))
+    optimizer = run.keep("optimizer", Adam(network, eps=0.01 / args.batch_size))
+    target = run.keep("target", Target(network, optimizer))
+    replay = run.keep("replay", Replay(run, args.buffer_size, (), "int64"))
+    losses = run.keep("losses", Held())
+    values_of = Forward(network, run.device)
+    loss = functools.partial(c51_loss, network, target.net, args)
+    gradient = run.keep("loss", Gradient(loss, network, optimizer))
+
+    exploring = args.exploration_fraction * args.total_timesteps
+    for update in run.updates(every=args.num_envs):
+        epsilon = linear_schedule(args.start_e, args.end_e, exploring, update.first_step)
+        actions = epsilon_greedy(values_of, replay.obs, epsilon, num_actions)
+        replay.step([action + first_action for action in actions], actions)
+
+        for step in range(update.first_step + 1, update.last_step + 1):
+            if step > args.learning_starts:
+                if step % args.train_frequency == 0:
+                    logged = gradient(replay.sample(args.batch_size))
+                    optimizer.step(args.learning_rate)
+                    losses.values.update(zip(LOGGED, logged.tolist(), strict=True))
+                if step % args.target_network_frequency == 0:
+                    target.follow(1.0)
+            if step % LOG_EVERY == 0:
+                run.log(step, losses.values, epsilon=epsilon)
+
+
+def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
+    """The policy in a model file: its weights, and the arguments that say over which returns they spread."""
+    network, known = open_distribution(weights, args, functools.partial(make_network, spaces))
+    return GreedyPolicy(network, spaces.action_space, float(known.end_e), images=True)
+
+
+SPEC = AlgorithmSpec(
+    name="c51_atari",
+    args=Args,
+    train=train,
+    load_policy=load_policy,
+    action_spaces=("discrete",),
+    observation_spaces=("image",),
+    flat_observations=False,
+    wrap=lambda env, args: wrap_atari(env, args, args.frame_stack),
+    env_defaults=atari_defaults,
+    atari=lambda args: atari_options(args, args.frame_stack),
+    model={"model_weights": "network", "args": ARGS},
+)
+main = functools.partial(run_algorithm, SPEC)
+
+if __name__ == "__main__":
+    sys.exit(main())

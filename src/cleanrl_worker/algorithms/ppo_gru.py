@@ -1,0 +1,201 @@
+"""Proximal policy optimisation with a GRU, for vectors of which one does not tell all."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from cleanrl_worker.agents.memory import GRUAgent
+from cleanrl_worker.evaluation.policies import RecurrentPolicy
+from cleanrl_worker.kit.accelerate import Floats, Gradient
+from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, PositiveInt
+from cleanrl_worker.kit.discrete_actions import DiscreteActions
+from cleanrl_worker.kit.policy import Policy, Spaces
+from cleanrl_worker.kit.rollout import Rollout, explained_variance, flat, gae_of_values
+from cleanrl_worker.kit.run import Run, run_algorithm
+from cleanrl_worker.kit.spec import AlgorithmSpec
+from cleanrl_worker.kit.torch_backend import Adam, load_weights
+
+LOGGED = ("value_loss", "policy_loss", "entropy", "old_approx_kl", "approx_kl", "clipfrac")
+
+
+@dataclass
+class Args(CommonArgs):
+    """Proximal policy optimisation with a GRU for discrete actions, with vectors as observations."""
+
+    exp_name: str = "ppo_gru"
+    """the name of this experiment, part of the results folder's name"""
+    learning_rate: NonNegative = 1e-3
+    """the learning rate of Adam"""
+    num_envs: PositiveInt = 8
+    """how many environments are stepped together"""
+    num_steps: PositiveInt = 128
+    """how many steps each environment takes between two updates"""
+    anneal_lr: bool = True
+    """let the learning rate fall to zero over the run"""
+    gamma: Fraction = 0.99
+    """the discount factor"""
+    gae_lambda: Fraction = 0.95
+    """lambda of generalised advantage estimation"""
+    num_minibatches: PositiveInt = 4
+    """into how many minibatches of whole environments a rollout is cut; at most as many as there are"""
+    update_epochs: PositiveInt = 4
+    """how often each rollout is learned from"""
+    norm_adv: bool = True
+    """normalise the advantages of each minibatch"""
+    clip_coef: NonNegative = 0.2
+    """how far the policy's probability ratio may move before its gradient is cut"""
+    clip_vloss: bool = True
+    """clip the value loss in the same way"""
+    ent_coef: NonNegative = 0.01
+    """the weight of the entropy bonus"""
+    vf_coef: NonNegative = 0.5
+    """the weight of the value loss"""
+    max_grad_norm: NonNegative = 0.5
+    """the greatest norm of the gradient"""
+    target_kl: Annotated[float | None, Bounds(minimum=0.0)] = None
+    """end an update early when the mean KL divergence of an epoch exceeds this; none: never"""
+    hidden_size: PositiveInt = 64
+    """how many numbers the GRU and the layer before it have"""
+
+
+class Batch(NamedTuple):
+    """Sequences (step, environment, …): arrays, or tensors in the loss. `actions` has an axis of choices."""
+
+    memory: Any
+    """The memory before the first step, a row for each environment."""
+    starts: Any
+    obs: Any
+    actions: Any
+    log_probs: Any
+    advantages: Any
+    returns: Any
+    values: Any
+
+
+def ppo_loss(agent: GRUAgent, args: Args, batch: Batch) -> tuple[Tensor, Tensor]:
+    """The loss of a minibatch, and what is logged of it in the order of `LOGGED`."""
+    logits, values, _ = agent(batch.obs, batch.memory, batch.starts)
+    # Choices made at once are independent: their log probabilities and entropies add up.
+    each = [part.log_softmax(dim=2) for part in logits.split(agent.nvec, dim=2)]
+    entropy = torch.stack([-(part.exp() * part).sum(2).mean() for part in each]).sum()
+    chosen = [part.gather(2, batch.actions[:, :, column, None]) for column, part in enumerate(each)]
+    log_ratio = torch.cat(chosen, dim=2).sum(2) - batch.log_probs
+    ratio = log_ratio.exp()
+
+    advantages = batch.advantages
+    if args.norm_adv and advantages.numel() > 1:
+        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    clipped_ratio = ratio.clamp(1.0 - args.clip_coef, 1.0 + args.clip_coef)
+    policy_loss = -torch.minimum(advantages * ratio, advantages * clipped_ratio).mean()
+
+    error = (values - batch.returns).square()
+    if args.clip_vloss:
+        clipped_values = batch.values + (values - batch.values).clamp(-args.clip_coef, args.clip_coef)
+        error = torch.maximum(error, (clipped_values - batch.returns).square())
+    value_loss = 0.5 * error.mean()
+
+    with torch.no_grad():
+        old_approx_kl = -log_ratio.mean()
+        approx_kl = (ratio - 1.0).mean() + old_approx_kl
+        clipfrac = (ratio != clipped_ratio).float().mean()
+        logged = torch.stack([value_loss, policy_loss, entropy, old_approx_kl, approx_kl, clipfrac])
+    return policy_loss - args.ent_coef * entropy + args.vf_coef * value_loss, logged
+
+
+def take_envs(batch: Batch, indices: NDArray[np.int64]) -> Batch:
+    """The sequences of some environments."""
+    memory, *columns = batch
+    return Batch(memory[indices], *(column[:, indices] for column in columns))
+
+
+@torch.no_grad()
+def look(agent: GRUAgent, obs: NDArray[Any], memory: Floats, device: Any) -> tuple[Floats, Floats, Floats]:
+    """Logits, values and the next memory for observations and the memory before them."""
+    found = agent.step(torch.from_numpy(obs).to(device), torch.from_numpy(memory).to(device))
+    logits, values, after = (np.asarray(one.cpu()) for one in found)
+    return logits, values, after
+
+
+def train(run: Run[Args]) -> None:
+    """Rollout and update in turn until the step budget is used; the last rollout may be shorter."""
+    args, envs = run.args, run.envs
+    actions, obs_size = DiscreteActions(envs.action_space), math.prod(envs.observation_space.shape)
+    agent = run.keep("agent", GRUAgent(obs_size, actions.nvec, args.hidden_size).to(run.device))
+    optimizer = run.keep("optimizer", Adam(agent, eps=1e-5))
+    nothing = np.zeros((args.num_envs, agent.memory_size), np.float32)
+    rollout = run.keep("rollout", Rollout(run, args.num_steps, initial_memory=nothing))
+    loss = functools.partial(ppo_loss, agent, args)
+    gradient = run.keep("loss", Gradient(loss, agent, optimizer))
+
+    for update in run.updates(every=args.num_envs * args.num_steps):
+        learning_rate = args.learning_rate * (1.0 - update.progress if args.anneal_lr else 1.0)
+        # The greatest of logits plus Gumbel noise is a sample of their distribution.
+        shape = (update.steps, args.num_envs, sum(actions.nvec))
+        noise = -torch.empty(shape).exponential_().log_().numpy()
+        for t, obs in enumerate(rollout.collect(update)):
+            logits, seen, rollout.memory[:] = look(agent, obs, rollout.memory, run.device)
+            chosen = actions.best(logits + noise[t])
+            rollout.step(actions.for_envs(chosen), logits=logits, actions=chosen, values=seen)
+
+        last_values = look(agent, rollout.all_obs[-1], rollout.memory, run.device)[1]
+        final_values = None
+        if rollout.final_obs:
+            final = np.stack([obs for _, _, obs in rollout.final_obs])
+            final_values = look(agent, final, np.stack(rollout.final_memory), run.device)[1]
+        values = np.concatenate((rollout["values"], last_values[None]))
+        advantages = gae_of_values(rollout, values, final_values, args.gamma, args.gae_lambda)
+        logits, chosen = rollout["logits"], rollout["actions"]
+        batch = Batch(
+            memory=rollout.first_memory,
+            starts=rollout.starts,
+            obs=rollout.obs,
+            actions=chosen,
+            log_probs=actions.log_probs(flat(logits), flat(chosen)).reshape(advantages.shape),
+            advantages=advantages,
+            returns=advantages + values[:-1],
+            values=values[:-1],
+        )
+        for _ in range(args.update_epochs):
+            logged = []
+            # An environment's steps stay together and in order: memory goes from each to the next.
+            for indices in run.minibatches(args.num_envs, args.num_minibatches):
+                logged.append(gradient(take_envs(batch, indices)))
+                optimizer.step(learning_rate, args.max_grad_norm)
+            losses = dict(zip(LOGGED, np.mean(logged, axis=0).tolist(), strict=True))
+            if args.target_kl is not None and losses["approx_kl"] > args.target_kl:
+                break
+        explained = explained_variance(batch.values, batch.returns)
+        if explained is not None:
+            losses["explained_variance"] = explained
+        run.log(update.last_step, losses, learning_rate=learning_rate)
+
+
+def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
+    """The policy in a model file."""
+    nvec = DiscreteActions(spaces.action_space).nvec
+    agent = GRUAgent(math.prod(spaces.observation_space.shape), nvec, args.hidden_size)
+    load_weights(agent, weights)
+    return RecurrentPolicy(agent.step, agent.memory_size, spaces.action_space, images=False)
+
+
+SPEC = AlgorithmSpec(
+    name="ppo_gru",
+    args=Args,
+    train=train,
+    load_policy=load_policy,
+    action_spaces=("discrete", "multi_discrete", "multi_binary"),
+    observation_spaces=("vector",),
+)
+main = functools.partial(run_algorithm, SPEC)
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,200 @@
+"""Soft actor-critic, for discrete actions and vector observations."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import torch
+from torch import Tensor, nn
+
+from cleanrl_worker.agents.q_networks import HIDDEN, QNetwork
+from cleanrl_worker.evaluation.policies import CategoricalPolicy
+from cleanrl_worker.kit.accelerate import Forward, Gradient
+from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
+from cleanrl_worker.kit.discrete_actions import DiscreteActions
+from cleanrl_worker.kit.policy import Policy, Spaces
+from cleanrl_worker.kit.replay import Replay, Sample
+from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
+from cleanrl_worker.kit.spec import AlgorithmSpec
+from cleanrl_worker.kit.state import Held
+from cleanrl_worker.kit.torch_backend import Adam, Target, load_weights
+
+LOGGED = ("qf1_values", "qf2_values", "qf1_loss", "qf2_loss")
+
+
+@dataclass
+class Args(CommonArgs):
+    """Soft actor-critic, for discrete actions and vector observations."""
+
+    exp_name: str = "sac_discrete"
+    """the name of this experiment, part of the results folder's name"""
+    num_envs: PositiveInt = 1
+    """how many environments are stepped together"""
+    buffer_size: PositiveInt = 50_000
+    """how many transitions the replay buffer holds"""
+    gamma: Fraction = 0.99
+    """the discount factor"""
+    tau: Fraction = 1.0
+    """how far the target networks move to the networks each time; 1: they become copies"""
+    batch_size: PositiveInt = 128
+    """how many transitions an update learns from"""
+    learning_starts: NonNegativeInt = 2_000
+    """how many environment steps are taken at random before the first update"""
+    policy_lr: NonNegative = 5e-4
+    """the learning rate of the policy"""
+    q_lr: NonNegative = 5e-4
+    """the learning rate of the Q networks, and of alpha when it is tuned"""
+    update_frequency: PositiveInt = 4
+    """how many environment steps lie between two updates"""
+    target_network_frequency: PositiveInt = 500
+    """how many environment steps lie between two moves of the target networks"""
+    alpha: Annotated[float, Bounds(minimum=1e-10)] = 0.2
+    """the weight of the entropy when it is not tuned"""
+    autotune: bool = True
+    """let the weight of the entropy follow a target"""
+    target_entropy_scale: Fraction = 0.1
+    """that target, as a share of the entropy of random actions"""
+
+
+class CategoricalActor(nn.Module):
+    """Two hidden relu layers, and a logit for each action."""
+
+    def __init__(self, obs_size: int, num_actions: int) -> None:
+        super().__init__()
+        first, second = HIDDEN
+        self.fc1 = nn.Linear(obs_size, first)
+        self.fc2 = nn.Linear(first, second)
+        self.fc_logits = nn.Linear(second, num_actions)
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """Unnormalised log probabilities of the actions."""
+        logits: Tensor = self.fc_logits(torch.relu(self.fc2(torch.relu(self.fc1(obs)))))
+        return logits
+
+
+class Temperature(nn.Module):
+    """Alpha, the weight of the entropy, learned as its logarithm."""
+
+    def __init__(self, alpha: float) -> None:
+        super().__init__()
+        self.log_alpha = nn.Parameter(torch.tensor([math.log(alpha)]))
+
+
+def critic_loss(
+    critics: nn.ModuleList,
+    actor: nn.Module,
+    target_critics: nn.ModuleList,
+    temperature: Temperature,
+    gamma: float,
+    batch: Sample,
+) -> tuple[Tensor, Tensor]:
+    """The loss of both Q networks, and what is logged of it in the order of `LOGGED`."""
+    with torch.no_grad():
+        log_probs = actor(batch.next_obs).log_softmax(dim=1)
+        first, second = (target(batch.next_obs) for target in target_critics)
+        soft_values = torch.minimum(first, second) - temperature.log_alpha.exp() * log_probs
+        # The mean over all actions, by how likely they are: no action has to be drawn.
+        next_values = (log_probs.exp() * soft_values).sum(dim=1)
+        targets = batch.rewards + (1.0 - batch.dones) * gamma * next_values
+    chosen = batch.actions[:, None]
+    values = [critic(batch.obs).gather(1, chosen).squeeze(1) for critic in critics]
+    losses = [(value - targets).square().mean() for value in values]
+    return losses[0] + losses[1], torch.stack([value.mean() for value in values] + losses)
+
+
+def actor_loss(
+    actor: nn.Module, critics: nn.ModuleList, temperature: Temperature, batch: Sample
+) -> tuple[Tensor, Tensor]:
+    """The loss of the policy; it is logged with the policy's entropy."""
+    with torch.no_grad():
+        first, second = (critic(batch.obs) for critic in critics)
+        values = torch.minimum(first, second)
+    log_probs = actor(batch.obs).log_softmax(dim=1)
+    probs = log_probs.exp()
+    loss = (probs * (temperature.log_alpha.exp().detach() * log_probs - values)).mean()
+    entropy = -(probs * log_probs).sum(dim=1).mean()
+    return loss, torch.stack([loss, entropy])
+
+
+def train(run: Run[Args]) -> None:
+    """Step all environments once, then update as often as their steps ask for, until the budget is used."""
+    args, envs = run.args, run.envs
+    actions = DiscreteActions(envs.action_space)
+    obs_size, (num_actions,) = math.prod(envs.observation_space.shape), actions.nvec
+    actor = run.keep("actor", CategoricalActor(obs_size, num_actions).to(run.device))
+    critics = nn.ModuleList(QNetwork(obs_size, num_actions) for _ in range(2)).to(run.device)
+    critics = run.keep("critics", critics)
+    temperature = run.keep("alpha", Temperature(1.0 if args.autotune else args.alpha).to(run.device))
+    actor_optimizer = run.keep("actor_optimizer", Adam(actor, eps=1e-4))
+    critic_optimizer = run.keep("critic_optimizer", Adam(critics, eps=1e-4))
+    alpha_optimizer = run.keep("alpha_optimizer", Adam(temperature, eps=1e-4))
+    target_critics = run.keep("target_critics", Target(critics, critic_optimizer))
+    replay = run.keep("replay", Replay(run, args.buffer_size, (), "int64"))
+    losses = run.keep("losses", Held())
+
+    logits_of = Forward(actor, run.device)
+    written = functools.partial(critic_loss, critics, actor, target_critics.net, temperature, args.gamma)
+    critic_gradient = run.keep("critic_loss", Gradient(written, critics, critic_optimizer))
+    written = functools.partial(actor_loss, actor, critics, temperature)
+    actor_gradient = run.keep("actor_loss", Gradient(written, actor, actor_optimizer))
+    target_entropy = args.target_entropy_scale * math.log(num_actions)
+
+    for update in run.updates(every=args.num_envs):
+        # The greatest of logits plus Gumbel noise is a sample of their distribution.
+        scores = -torch.empty(args.num_envs, num_actions).exponential_().log_().numpy()
+        if update.first_step >= args.learning_starts:
+            scores = scores + logits_of(replay.obs)
+        chosen = actions.best(scores)
+        replay.step(actions.for_envs(chosen), chosen[:, 0])
+
+        for step in range(update.first_step + 1, update.last_step + 1):
+            if step > args.learning_starts:
+                if step % args.update_frequency == 0:
+                    batch = replay.sample(args.batch_size)
+                    logged = dict(zip(LOGGED, critic_gradient(batch).tolist(), strict=True))
+                    critic_optimizer.step(args.q_lr)
+                    policy_loss, entropy = actor_gradient(batch).tolist()
+                    actor_optimizer.step(args.policy_lr)
+                    alpha = math.exp(temperature.log_alpha.item())
+                    alpha_loss = alpha * (entropy - target_entropy) / num_actions
+                    if args.autotune:
+                        # Alpha times a constant: the loss is its own slope along the logarithm of alpha.
+                        alpha_optimizer.gradient.fill_(alpha_loss)
+                        alpha_optimizer.step(args.q_lr)
+                    losses.values.update(
+                        logged,
+                        qf_loss=(logged["qf1_loss"] + logged["qf2_loss"]) / 2.0,
+                        actor_loss=policy_loss,
+                        alpha=alpha,
+                        alpha_loss=alpha_loss,
+                        entropy=entropy,
+                    )
+                if step % args.target_network_frequency == 0:
+                    target_critics.follow(args.tau)
+            if step % LOG_EVERY == 0:
+                run.log(step, losses.values)
+
+
+def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
+    """The policy in a model file."""
+    actor = CategoricalActor(math.prod(spaces.observation_space.shape), int(spaces.action_space.n))
+    return CategoricalPolicy(load_weights(actor, weights), None, spaces.action_space)
+
+
+SPEC = AlgorithmSpec(
+    name="sac_discrete",
+    args=Args,
+    train=train,
+    load_policy=load_policy,
+    action_spaces=("discrete",),
+    observation_spaces=("vector", "grid"),
+    model="actor",
+)
+main = functools.partial(run_algorithm, SPEC)
+
+if __name__ == "__main__":
+    sys.exit(main())
