@@ -197,8 +197,8 @@ class RecurrentGreedyPolicy(RecurrentPolicy):
         epsilon = 0.0 if deterministic else self._epsilon
         return self._actions.for_envs(_explore(logits, epsilon, self._generator))
 
-    def _tell(self, logits: Tensor, values: Tensor) -> PolicyOutput:
-        return PolicyOutput(values=values.numpy(), action_values=logits.numpy())
+    def _tell(self, logits: Tensor, values: Tensor | None) -> PolicyOutput:
+        return PolicyOutput(values=logits.amax(dim=1).numpy(), action_values=logits.numpy())
 
 
 def _explore(values: Tensor, epsilon: float, generator: torch.Generator) -> Choices:
