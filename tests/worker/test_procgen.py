@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import envpool
 import numpy as np
 import pytest
 
@@ -21,6 +22,7 @@ from cleanrl_worker.schemas.environments import check_fit, find_environment, gym
 from cleanrl_worker.supervisor import inspection
 from cleanrl_worker.supervisor.offers import CATALOG
 from mosaic.contract.errors import UserError
+from mosaic.contract.extras import absent_for_procgen, advice_for
 
 GAME, CATCH = "CoinrunEasy-v0", "mosaic/Catch-v0"
 
@@ -140,6 +142,16 @@ def test_algorithms_that_prepare_pictures_do_not_fit() -> None:
     assert entry is not None
     check_fit("ppo_procgen", entry)
     assert CATALOG.misfit(ppo_atari.SPEC.name, GAME)
+
+
+def test_the_doctor_names_a_missing_library_too(tmp_path: Path) -> None:
+    assert absent_for_procgen() == []
+    (part,) = Path(envpool.__file__).with_name("procgen").glob("procgen_*.so")
+    # The same, but asking for a library that no system has.
+    (tmp_path / part.name).write_bytes(part.read_bytes().replace(b"libQt5Gui.so.5", b"libQt5Gui.so.x"))
+    absent = absent_for_procgen(tmp_path)
+    assert absent == ["libQt5Gui.so.x"]
+    assert "`apt-get install libqt5gui5`" in advice_for(absent)
 
 
 def test_a_missing_library_of_the_system_is_named_with_the_command_that_installs_it(tmp_path: Path) -> None:
