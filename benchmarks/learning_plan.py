@@ -186,6 +186,8 @@ PLAN = [
     Row("pqn", "CartPole-v1", 500_000, (495.13, 6.89)),
     Row("pqn", "Acrobot-v1", 500_000, (-95.63, 5.73)),
     Row("pqn", "MountainCar-v0", 500_000, (-200.00, 0.00)),
+    Row("ppo_atari_envpool_xla_jax", "mosaic/Catch-v0", 150_000, least=0.9, flags=(*CATCH, IN_PYTHON)),
+    Row("ppo_atari_envpool_xla_jax_scan", "mosaic/Catch-v0", 150_000, least=0.9, flags=(*CATCH, IN_PYTHON)),
     Row("pqn_atari_envpool", "mosaic/Catch-v0", 150_000, least=0.9, flags=(*CATCH, IN_PYTHON)),
     Row(
         "pqn_atari_envpool_lstm",
