@@ -108,8 +108,8 @@ IMAGES = ("--num-envs=16", "--num-steps=64", "--update-epochs=3")
 CATCH = (*IMAGES, "--learning-rate=5e-4")
 CATCHER = Job("ppo_atari", "mosaic/Catch-v0", 1, 150_000, CATCH)
 DAGGER = (
-    *("--teacher-steps=10000", "--offline-steps=8000", "--learning-rate=5e-4"),
-    *("--buffer-size=20000", "--target-network-frequency=500"),
+    *("--teacher-steps=8000", "--offline-steps=3000", "--learning-rate=5e-4"),
+    *("--buffer-size=10000", "--target-network-frequency=250"),
 )
 RECALL = (*IMAGES, "--learning-rate=1e-3", "--ent-coef=0.001")
 IN_PYTHON = "--env-backend=python"
@@ -128,7 +128,15 @@ PLAN = [
     Row("ppo_atari", "mosaic/Catch-v0", 150_000, least=0.9, flags=CATCH),
     Row("ppo_atari", "mosaic/Recall-v0", 100_000, most=0.35, flags=RECALL),
     Row("ppo_atari_lstm", "mosaic/Recall-v0", 100_000, least=0.9, flags=RECALL),
-    Row("qdagger_dqn_atari_impalacnn", "mosaic/Catch-v0", 30_000, least=0.8, flags=DAGGER, teacher=CATCHER),
+    Row("qdagger_dqn_atari_impalacnn", "mosaic/Catch-v0", 20_000, least=0.8, flags=DAGGER, teacher=CATCHER),
+    Row(
+        "qdagger_dqn_atari_jax_impalacnn",
+        "mosaic/Catch-v0",
+        20_000,
+        least=0.8,
+        flags=DAGGER,
+        teacher=CATCHER,
+    ),
     Row("ppo", "mosaic/Dial-v0", 200_000, most=0.1),
     Row("ppo_masked", "mosaic/Dial-v0", 200_000, least=0.85),
     Row("ppo", "mosaic/Corridor-v0", 150_000, most=0.6),
