@@ -125,8 +125,8 @@ CATCH_TOGETHER = ("--num-envs=8", *CATCH[1:])
 """Of each of two processes: together they have the same rollouts and minibatches."""
 CATCHER = Job("ppo_atari", "mosaic/Catch-v0", 1, 150_000, CATCH)
 DAGGER = (
-    *("--teacher-steps=10000", "--offline-steps=8000", "--learning-rate=5e-4"),
-    *("--buffer-size=20000", "--target-network-frequency=500"),
+    *("--teacher-steps=8000", "--offline-steps=3000", "--learning-rate=5e-4"),
+    *("--buffer-size=10000", "--target-network-frequency=250"),
 )
 RECALL = (*IMAGES, "--learning-rate=1e-3", "--ent-coef=0.001")
 IN_PYTHON = "--env-backend=python"
@@ -156,7 +156,15 @@ PLAN = [
     Row("rainbow_atari", "mosaic/Catch-v0", 25_000, least=0.9, flags=(*CATCH_REPLAY, *UP_TO_ONE)),
     Row("ppo_atari", "mosaic/Recall-v0", 100_000, most=0.35, flags=RECALL),
     Row("ppo_atari_lstm", "mosaic/Recall-v0", 100_000, least=0.9, flags=RECALL),
-    Row("qdagger_dqn_atari_impalacnn", "mosaic/Catch-v0", 30_000, least=0.8, flags=DAGGER, teacher=CATCHER),
+    Row("qdagger_dqn_atari_impalacnn", "mosaic/Catch-v0", 20_000, least=0.8, flags=DAGGER, teacher=CATCHER),
+    Row(
+        "qdagger_dqn_atari_jax_impalacnn",
+        "mosaic/Catch-v0",
+        20_000,
+        least=0.8,
+        flags=DAGGER,
+        teacher=CATCHER,
+    ),
     Row("ppo", "mosaic/Dial-v0", 200_000, most=0.1),
     Row("ppo_masked", "mosaic/Dial-v0", 200_000, least=0.85),
     Row("ppo", "mosaic/Corridor-v0", 150_000, most=0.6),
