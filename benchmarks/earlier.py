@@ -110,7 +110,8 @@ def main() -> int:
         cores=os.cpu_count(),
     )
     packages = ("torch", "gymnasium", "numpy", "minigrid")
-    write_tables(comparison.page, comparison.title, text, [table], packages)
+    command = ("benchmarks/earlier.py", "--what", options.what, "--old", "../earlier")
+    write_tables(comparison.page, comparison.title, text, [table], packages, command)
     return 0
 
 

@@ -19,6 +19,8 @@ class Job:
     seed: int
     steps: int
     flags: tuple[str, ...] = ()
+    teacher: Job | None = None
+    """The run whose policy it learns from, which is trained before."""
 
     @property
     def folder(self) -> str:
@@ -45,6 +47,8 @@ class Row:
     peer: str | None = None
     """The algorithm of Stable-Baselines3 that is trained beside it."""
     seeds: tuple[int, ...] = SEEDS
+    teacher: Job | None = None
+    """The run whose policy all seeds learn from."""
 
     @property
     def bound(self) -> float | None:
@@ -92,7 +96,9 @@ class Row:
         return max(self.published[1], 0.05 * (high - low))
 
     def jobs(self) -> list[Job]:
-        return [Job(self.algo, self.env_id, seed, self.steps, self.flags) for seed in self.seeds]
+        return [
+            Job(self.algo, self.env_id, seed, self.steps, self.flags, self.teacher) for seed in self.seeds
+        ]
 
     def peer_job(self) -> Job | None:
         return Job(f"sb3_{self.peer}", self.env_id, self.seeds[0], self.steps) if self.peer else None
@@ -100,6 +106,28 @@ class Row:
 
 IMAGES = ("--num-envs=16", "--num-steps=64", "--update-epochs=3")
 CATCH = (*IMAGES, "--learning-rate=5e-4")
+CATCH_SAC = (
+    "--no-autotune",
+    "--alpha=0.01",
+    "--policy-lr=5e-4",
+    "--q-lr=5e-4",
+    "--learning-starts=2000",
+    "--target-network-frequency=500",
+    "--batch-size=32",
+    "--buffer-size=60000",
+)
+SMALL_TRXL = (
+    *("--num-envs=8", "--num-steps=128", "--trxl-dim=64", "--trxl-num-layers=2", "--trxl-memory-length=16"),
+    *("--init-lr=1e-3", "--final-lr=1e-4", "--max-grad-norm=0.5"),
+    *("--init-ent-coef=0.01", "--final-ent-coef=0.001"),
+)
+CATCH_TOGETHER = ("--num-envs=8", *CATCH[1:])
+"""Of each of two processes: together they have the same rollouts and minibatches."""
+CATCHER = Job("ppo_atari", "mosaic/Catch-v0", 1, 150_000, CATCH)
+DAGGER = (
+    *("--teacher-steps=10000", "--offline-steps=8000", "--learning-rate=5e-4"),
+    *("--buffer-size=20000", "--target-network-frequency=500"),
+)
 RECALL = (*IMAGES, "--learning-rate=1e-3", "--ent-coef=0.001")
 IN_PYTHON = "--env-backend=python"
 """The small tasks are Python's, also for algorithms that are named after EnvPool."""
@@ -115,14 +143,20 @@ PLAN = [
     Row("ppo", "CartPole-v1", 500_000, (490.04, 6.12)),
     Row("ppo", "Acrobot-v1", 500_000, (-86.36, 1.32)),
     Row("ppo_atari", "mosaic/Catch-v0", 150_000, least=0.9, flags=CATCH),
+    Row("sac_atari", "mosaic/Catch-v0", 60_000, least=0.8, flags=CATCH_SAC),
     Row("ppo_atari", "mosaic/Recall-v0", 100_000, most=0.35, flags=RECALL),
     Row("ppo_atari_lstm", "mosaic/Recall-v0", 100_000, least=0.9, flags=RECALL),
+    Row("qdagger_dqn_atari_impalacnn", "mosaic/Catch-v0", 30_000, least=0.8, flags=DAGGER, teacher=CATCHER),
     Row("ppo", "mosaic/Dial-v0", 200_000, most=0.1),
     Row("ppo_masked", "mosaic/Dial-v0", 200_000, least=0.85),
     Row("ppo", "mosaic/Corridor-v0", 150_000, most=0.6),
     Row("ppo_gru", "mosaic/Corridor-v0", 150_000, least=0.9),
+    Row("ppo_atari_multigpu", "mosaic/Catch-v0", 150_000, least=0.9, flags=CATCH_TOGETHER),
+    Row("ppo_trxl", "mosaic/Corridor-v0", 150_000, least=0.9, flags=SMALL_TRXL),
     Row("a2c", "CartPole-v1", 500_000, least=450.0),
     Row("ppo_pettingzoo_ma_atari", "mosaic/Rally-v0", 150_000, least=2.0, flags=CATCH),
+    Row("trpo", "CartPole-v1", 200_000, least=450.0),
+    Row("trpo", "InvertedPendulum-v5", 200_000, least=900.0),
     Row("dqn", "CartPole-v1", 500_000, (488.69, 16.11)),
     Row("dqn", "Acrobot-v1", 500_000, (-91.54, 7.20)),
     Row("dqn", "MountainCar-v0", 500_000, (-194.95, 8.48)),
@@ -149,6 +183,13 @@ PLAN = [
         100_000,
         least=0.9,
         flags=(*IMAGES, "--learning-rate=1e-3", IN_PYTHON),
+    ),
+    Row(
+        "ppo_rnd_envpool",
+        "mosaic/Catch-v0",
+        150_000,
+        least=0.9,
+        flags=(*CATCH, "--num-iterations-obs-norm-init=5", IN_PYTHON),
     ),
     Row("ppo_continuous_action", "InvertedPendulum-v5", 1_000_000, (963.09, 22.20), "-v4", least=900.0),
     Row(

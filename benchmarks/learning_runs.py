@@ -23,6 +23,8 @@ from mosaic.contract.atomic import write_atomic
 
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
+MODELS = "runs/*/*.cleanrl_model"
+
 
 @dataclass(frozen=True)
 class Curve:
@@ -52,13 +54,24 @@ class Curve:
 def train_all(rows: Iterable[Row], keep: Path, jobs: int) -> list[str]:
     """Train what is not finished in `keep`; gives the names of the runs that failed."""
     wanted = [job for row in rows for job in (*row.jobs(), row.peer_job()) if job is not None]
-    missing = [job for job in wanted if not (keep / job.folder / "done.json").exists()]
-    with ThreadPoolExecutor(jobs) as pool:
-        return [name for name in pool.map(lambda job: _train(job, keep / job.folder), missing) if name]
+    teachers = list(dict.fromkeys(job.teacher for job in wanted if job.teacher is not None))
+    failed: list[str] = []
+    # A teacher may be a row of the plan too, and then there is nothing left to train of it.
+    for stage in (teachers, wanted):
+        missing = [job for job in stage if not _is_done(keep / job.folder, teaches=job in teachers)]
+        with ThreadPoolExecutor(jobs) as pool:
+            failed += [name for name in pool.map(lambda job: _train(job, keep), missing) if name]
+    return failed
 
 
-def _train(job: Job, folder: Path) -> str | None:
+def _is_done(folder: Path, teaches: bool) -> bool:
+    """Whether a run is finished, and has left a policy if it is to teach."""
+    return (folder / "done.json").exists() and (not teaches or any(folder.glob(MODELS)))
+
+
+def _train(job: Job, keep: Path) -> str | None:
     """Train one run; gives its name when it failed."""
+    folder = keep / job.folder
     # What a run that was broken off has left is no part of this one.
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -66,7 +79,7 @@ def _train(job: Job, folder: Path) -> str | None:
     started = time.perf_counter()
     with open(folder / "out.log", "wb") as log:
         ended = subprocess.run(
-            _command(job), cwd=folder, env=os.environ | ONE_THREAD, stdout=log, stderr=subprocess.STDOUT
+            _command(job, keep), cwd=folder, env=os.environ | ONE_THREAD, stdout=log, stderr=subprocess.STDOUT
         )
     seconds = time.perf_counter() - started
     print(f"{job.folder}: {seconds:.0f} s, exit code {ended.returncode}", flush=True)
@@ -76,14 +89,19 @@ def _train(job: Job, folder: Path) -> str | None:
     return None
 
 
-def _command(job: Job) -> list[str]:
+def _command(job: Job, keep: Path) -> list[str]:
     if job.trainer.startswith("sb3_"):
         script = Path(__file__).with_name("sb3_run.py").absolute()
         algo = job.trainer.removeprefix("sb3_")
         return [sys.executable, str(script), algo, job.env_id, str(job.seed), str(job.steps)]
     flags = [f"--env-id={job.env_id}", f"--seed={job.seed}", f"--total-timesteps={job.steps}"]
     module = DEFAULT_ALGO_REGISTRY[job.trainer]
-    return [sys.executable, "-m", module, *flags, *job.flags, "--no-save-model", "--checkpoint-every=0"]
+    if job.teacher is not None:
+        (policy,) = (keep / job.teacher.folder).absolute().glob(MODELS)
+        flags.append(f"--teacher-policy={policy}")
+    # What it ends with may be somebody's teacher.
+    flags += ["--checkpoint-every=0", "--eval-episodes=0"]
+    return [sys.executable, "-m", module, *flags, *job.flags]
 
 
 def read_run(job: Job, keep: Path) -> Curve | None:

@@ -1,4 +1,5 @@
-"""What a replay buffer of Atari observations takes: memory when it is full, time to fill and to draw.
+"""What a replay buffer of Atari observations takes: memory when it is full, time to fill and to draw, and
+which share of an update of `dqn_atari` that is.
 
 nice python benchmarks/replay.py [--steps 1000000]
 
@@ -8,9 +9,10 @@ Frames are random bytes, so that none is like another and none of the memory can
 from __future__ import annotations
 
 import argparse
+import functools
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,13 +20,15 @@ import psutil
 from numpy.typing import NDArray
 from tables import Row, Table, write_tables
 
-from cleanrl_worker.kit.replay import FrameBuffer, ReplayBuffer
+from cleanrl_worker.kit.replay import FrameBuffer, ReplayBuffer, Sample
 
-SHAPE = (4, 84, 84)
+SHAPE = (84, 84, 4)
 EPISODE = 800
 """Steps of an episode; one of Breakout or Pong has more, unless a lost life ends it."""
 BATCH, DRAWS = 32, 300
 LIMIT_GB = 8.0
+MOST_SHARE = 0.1
+"""Of an update, for drawing what it learns from."""
 SMALL = 20_000
 """Steps that are compared with a buffer of whole stacks."""
 
@@ -32,7 +36,7 @@ SMALL = 20_000
 def transitions(steps: int, seed: int = 1) -> Iterator[tuple[NDArray[Any], NDArray[Any], int, float, bool]]:
     """Steps of one game with a new frame each."""
     dice = np.random.default_rng(seed)
-    frames = dice.integers(0, 256, (4096, *SHAPE[1:]), dtype=np.uint8)
+    frames = dice.integers(0, 256, (4096, *SHAPE[:-1]), dtype=np.uint8)
 
     def frame(number: int) -> NDArray[Any]:
         shown = frames[number % len(frames)]
@@ -40,12 +44,12 @@ def transitions(steps: int, seed: int = 1) -> Iterator[tuple[NDArray[Any], NDArr
         shown[0, :8] = np.frombuffer(number.to_bytes(8, "little"), np.uint8)
         return shown
 
-    stack = np.stack([frame(0)] * SHAPE[0])
+    stack = np.stack([frame(0)] * SHAPE[-1], axis=-1)
     for step in range(steps):
-        after = np.concatenate([stack[1:], frame(2 * step + 1)[None]])
+        after = np.concatenate([stack[..., 1:], frame(2 * step + 1)[..., None]], axis=-1)
         ends = (step + 1) % EPISODE == 0
         yield stack, after, step % 6, 1.0, ends
-        stack = np.stack([frame(2 * step + 2)] * SHAPE[0]) if ends else after
+        stack = np.stack([frame(2 * step + 2)] * SHAPE[-1], axis=-1) if ends else after
 
 
 def resident() -> float:
@@ -54,11 +58,39 @@ def resident() -> float:
 
 def draw_ms(buffer: ReplayBuffer) -> float:
     """The middle of the times that a minibatch takes, in milliseconds."""
+    return _middle_ms(lambda: buffer.sample(BATCH))
+
+
+def update_ms(batch: Sample) -> float:
+    """The same of an update of `dqn_atari` that learns from a minibatch, on one core."""
+    # Only here, so that memory is measured without what torch takes.
+    import torch
+
+    from cleanrl_worker.agents.q_networks import NatureQNetwork
+    from cleanrl_worker.algorithms.dqn_atari import Args, dqn_loss
+    from cleanrl_worker.kit.accelerate import Gradient
+    from cleanrl_worker.kit.torch_backend import Adam, Target, keep_freed_memory
+
+    torch.set_num_threads(1)
+    keep_freed_memory()
+    network, args = NatureQNetwork(SHAPE, 6), Args()
+    optimizer = Adam(network)
+    loss = functools.partial(dqn_loss, network, Target(network, optimizer).net, args)
+    gradient = Gradient(loss, network, optimizer)
+
+    def update() -> None:
+        gradient(batch)
+        optimizer.step(args.learning_rate)
+
+    return _middle_ms(update)
+
+
+def _middle_ms(what: Callable[[], object]) -> float:
     times = []
     for _ in range(DRAWS):
-        start = time.perf_counter()
-        buffer.sample(BATCH)
-        times.append((time.perf_counter() - start) * 1e3)
+        start = time.process_time()
+        what()
+        times.append((time.process_time() - start) * 1e3)
     return float(np.median(times))
 
 
@@ -86,6 +118,7 @@ def measure(steps: int) -> list[Row]:
         buffer.add(*step)
     filled = time.process_time() - start
     taken, drawn = resident() - before, draw_ms(buffer)
+    update = update_ms(buffer.sample(BATCH))
     as_stacks = steps * 2 * np.prod(SHAPE) / 1e9
     return [
         Row(f"samples of {SMALL:,} steps against whole stacks", "equal" if same else "differ", "equal", same),
@@ -98,6 +131,13 @@ def measure(steps: int) -> list[Row]:
         Row("making and adding one step", f"{filled / (steps * 1.1) * 1e6:.0f} µs", "–", True),
         Row(f"drawing {BATCH} of {steps:,} steps", f"{drawn:.2f} ms", "–", True),
         Row(f"drawing {BATCH} of {SMALL:,} steps as whole stacks", f"{whole_ms:.2f} ms", "–", True),
+        Row(f"an update of `dqn_atari` with {BATCH}", f"{update:.1f} ms", "–", True),
+        Row(
+            "drawing, as a share of the update",
+            f"{drawn / update:.1%}",
+            f"{MOST_SHARE:.0%}",
+            drawn <= MOST_SHARE * update,
+        ),
     ]
 
 
@@ -110,10 +150,10 @@ def main() -> int:
     write_tables(
         "replay",
         "Replay of stacked frames",
-        f"Observations are stacks of {SHAPE[0]} frames of {SHAPE[1]} × {SHAPE[2]} bytes; every frame is "
+        f"Observations are stacks of {SHAPE[-1]} frames of {SHAPE[0]} × {SHAPE[1]} bytes; every frame is "
         f"another one, and an episode has {EPISODE} steps. A buffer is filled with a tenth more steps than "
-        "it holds. Memory is what the process has resident more than before. The time of adding is CPU "
-        "time, those of drawing are the middle of many.",
+        "it holds. Memory is what the process has resident more than before. Times are processor time, those "
+        "of drawing and of an update, all on one core, the middle of many.",
         [Table(["what", "measured", "limit", "held"], [row.cells() for row in rows])],
         packages=("numpy",),
     )

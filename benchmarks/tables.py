@@ -58,15 +58,16 @@ def write_tables(
     text: str,
     tables: Iterable[Table],
     packages: Sequence[str] = ("torch", "gymnasium", "numpy", "grpcio"),
+    command: Sequence[str] = (),
 ) -> Path:
-    """As `write_table`, with several tables."""
+    """As `write_table`, with several tables; `command` is what made them, where that is not `<name>.py`."""
     versions = ", ".join(f"{package} {version(package)}" for package in packages)
     lines = [
         f"# {title}",
         "",
         text,
         "",
-        f"    {shlex.join(['python', f'benchmarks/{name}.py', *sys.argv[1:]])}",
+        f"    {shlex.join(['python', *(command or (f'benchmarks/{name}.py', *sys.argv[1:]))])}",
         "",
         f"Python {platform.python_version()}, {versions}; {os.cpu_count()} CPU cores.",
     ]

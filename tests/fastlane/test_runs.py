@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pytest
 
 from cleanrl_worker.portable.fastlane.tap import Tap
@@ -160,3 +161,25 @@ def test_a_package_that_is_installed_while_a_script_trains_brings_its_picture(
         assert grid.status().state == "live"
     tap.close()
     remove_segment("RUN")
+
+
+def test_processes_that_train_together_are_all_shown_paused_and_ended(client: Client) -> None:
+    params = {"num_envs": 2, "num_steps": 16}
+    config = train_config("ppo_atari_multigpu", "mosaic/Catch-v0", total_timesteps=100_000_000, params=params)
+    run = client.submit(config)
+    with LiveGrid(run.run_id) as grid:
+        # Two environments in each of two processes.
+        look_until(grid, lambda grid: len(grid.shown) == 4)
+        look_until(grid, lambda grid: grid.status().state == "live")
+        pid = client.get(run.run_id).training_pid
+        assert pid is not None
+        (second,) = psutil.Process(pid).children()
+        client.pause(run.run_id)
+        wait_for_status(client, run.run_id, "PAUSE")
+        assert second.status() == psutil.STATUS_STOPPED
+        client.resume(run.run_id)
+        look_until(grid, lambda grid: grid.status().state == "live")
+        end(client, run)
+    assert client.get(run.run_id).exit_code == 128 + signal.SIGTERM
+    assert not second.is_running()
+    assert list_segments() == []

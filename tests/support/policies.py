@@ -8,6 +8,8 @@ from typing import Any
 import torch
 
 from cleanrl_worker.agents.minigrid import MinigridAgent
+from cleanrl_worker.agents.nature import NatureAgent
+from cleanrl_worker.agents.q_networks import NatureQNetwork
 from cleanrl_worker.config.checkpoint_files import PolicyCard
 from support.foreign_models import layers
 
@@ -38,6 +40,13 @@ def save_pendulum(folder: Path) -> Path:
     weights = layers("critic", 3, 64, 64, 1) | layers("actor_mean", 3, 64, 64, 1)
     weights["actor_logstd"] = torch.zeros(1, 1)
     return save_policy(folder / "pend.cleanrl_model", weights, "ppo_continuous_action", "Pendulum-v1")
+
+
+def save_catch(folder: Path, algo: str = "ppo_atari", **args: Any) -> Path:
+    """A policy for images of `mosaic/Catch-v0`, with weights drawn at random."""
+    agent = NatureAgent((84, 84, 4), 3) if algo == "ppo_atari" else NatureQNetwork((84, 84, 4), 3)
+    path = folder / "catch.cleanrl_model"
+    return save_policy(path, agent.state_dict(), algo, "mosaic/Catch-v0", frame_stack=4, **args)
 
 
 def save_grid(folder: Path) -> Path:

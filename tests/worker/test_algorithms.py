@@ -34,14 +34,31 @@ from mosaic.client.playing import PlaySession
 from mosaic.contract.paths import RunPaths, VarPaths
 from mosaic.fastlane.grid import LiveGrid
 from mosaic.fastlane.layout import FOLDER_VARIABLE
+from support.policies import save_catch
 
 STEPS = 256
 """Of each environment: enough for an episode of the environments that are tried first."""
-SMALL = {"num_steps": 64, "update_epochs": 1, "learning_starts": 64, "batch_size": 16, "buffer_size": 1000}
+SMALL = {
+    "num_steps": 64,
+    "update_epochs": 1,
+    "learning_starts": 64,
+    "batch_size": 16,
+    "buffer_size": 1000,
+    "n_iteration": 3,
+    "e_auxiliary": 1,
+    "num_iterations_obs_norm_init": 1,
+    "teacher_steps": 64,
+    "offline_steps": 32,
+    "teacher_eval_episodes": 2,
+    "trxl_dim": 32,
+    "trxl_memory_length": 8,
+}
 """Values for a short training, of the parameters that an algorithm has among these."""
 TRIED = ("CartPole-v1", "Pendulum-v1", "mosaic/Rally-v0")
 SEED = 4
 SECONDS = 180
+QUICK = {"ALE/MontezumaRevenge-v5": "ALE/Breakout-v5"}
+"""What is played in place of a game whose episodes are longer than that."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +93,10 @@ def short_values(algo: str, spec: AlgorithmSpec) -> tuple[str, int, dict[str, An
     fields = {field.name: field.default for field in dataclasses.fields(spec.args)}
     num_envs = min(fields["num_envs"], 4)
     # A single game of Atari does not end in so few steps.
-    pictures = "mosaic/Catch-v0" if num_envs == 1 else str(fields["env_id"])
+    own = QUICK.get(fields["env_id"], str(fields["env_id"]))
+    pictures = "mosaic/Catch-v0" if num_envs == 1 else own
     # An environment without masks would be told of.
-    tried = (str(fields["env_id"]),) if spec.masks else (*TRIED, pictures)
+    tried = (own,) if spec.masks else (*TRIED, pictures)
     env_id = next(env_id for env_id in tried if not CATALOG.misfit(algo, env_id))
     small = {name: value for name, value in SMALL.items() if name in fields}
     steps = STEPS * num_envs
@@ -100,10 +118,14 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     scope="module",
     params=[pytest.param(algo, marks=pytest.mark.xdist_group(algo)) for algo in shipped_algorithms()],
 )
-def trained(request: pytest.FixtureRequest, home: Path) -> Iterator[Trained]:
+def trained(
+    request: pytest.FixtureRequest, home: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Trained]:
     algo = request.param
     spec = load_spec(algo)
     env_id, steps, params = short_values(algo, spec)
+    if "teacher_policy" in {field.name for field in dataclasses.fields(spec.args)}:
+        params["teacher_policy"] = str(save_catch(tmp_path_factory.mktemp("teacher")))
     config = train_config(algo, env_id, total_timesteps=steps, seed=SEED, params=params)
     with Client.connect(home) as client:
         run = client.submit(config)

@@ -290,3 +290,98 @@ def _grey(picture: Any) -> Any:
 def test_what_is_not_a_picture_is_refused(shape: tuple[int, ...], dtype: Any) -> None:
     with pytest.raises(UserError, match=r"Picture shows arrays of shape .* wrap it so that it gives such"):
         wrap_atari(Picture(shape, dtype), Args())
+
+
+class Emulator:
+    """A game as ALE gives it, frame by frame, in colour and with its lives; and what a learner should see of
+    it, written with none of the wrappers."""
+
+    def __init__(self, env_id: str, seed: int) -> None:
+        self.env: Any = gymnasium.make(env_id, frameskip=1, repeat_action_probability=0.0)
+        self.game: Any = self.env.unwrapped
+        self.fires = "FIRE" in self.game.get_action_meanings()[:2]
+        self.env.reset(seed=seed)
+        self.paid, self.frames = 0.0, 0
+        self.begin()
+
+    def begin(self) -> None:
+        """A new game: no-ops, then the fire button."""
+        for _ in range(int(self.game.np_random.integers(1, 31))):
+            self.frame(0)
+        self.over = False
+        self.begin_episode(self.fit(self.game.ale.getScreenGrayscale()))
+
+    def go_on(self) -> None:
+        """The learner's next episode in the same game: a no-op, then the fire button."""
+        self.begin_episode(self.act(0)[0])
+
+    def begin_episode(self, picture: Any) -> None:
+        for action in (1, 2) if self.fires else ():
+            picture = self.act(action)[0]
+        self.stack = [picture] * 4
+        self.lives = self.game.ale.lives()
+
+    def frame(self, action: int) -> tuple[float, bool]:
+        _, reward, terminated, truncated, _ = self.env.step(action)
+        self.paid, self.frames = self.paid + reward, self.frames + 1
+        return float(reward), terminated or truncated
+
+    def fit(self, shown: Any) -> Any:
+        return cv2.resize(shown, (84, 84), interpolation=cv2.INTER_AREA)
+
+    def act(self, action: int) -> tuple[Any, float]:
+        """Four frames; the brighter of the last two, and what they paid."""
+        total, shown = 0.0, []
+        for _ in range(4):
+            reward, self.over = self.frame(action)
+            total += reward
+            shown.append(self.game.ale.getScreenGrayscale())
+            if self.over:
+                break
+        return self.fit(np.max(shown[-2:], axis=0)), total
+
+    def step(self, action: int) -> tuple[Any, float, bool]:
+        """What the learner sees, its reward, and whether its episode ended."""
+        picture, total = self.act(action)
+        self.stack = [*self.stack[1:], picture]
+        lives = self.game.ale.lives()
+        lost, self.lives = 0 < lives < self.lives, lives
+        return np.stack(self.stack, axis=2), float(np.sign(total)), self.over or lost
+
+
+@pytest.mark.parametrize(
+    ("env_id", "lives"),
+    [("BreakoutNoFrameskip-v4", 5), ("SeaquestNoFrameskip-v4", 4), ("FreewayNoFrameskip-v4", 0)],
+)
+def test_a_whole_game_is_what_the_emulator_shows_frame_by_frame(env_id: str, lives: int) -> None:
+    emulator = Emulator(env_id, seed=2)
+    game = gymnasium.make(env_id, **atari_defaults(env_id))
+    envs = VectorEnv([game], wrap=lambda env: wrap_atari(env, Args()))
+    out, random = np.zeros((1, 84, 84, 4), np.uint8), np.random.default_rng(2)
+    envs.reset(2, out)
+    np.testing.assert_array_equal(out[0], np.stack(emulator.stack, axis=2))
+    assert emulator.fires == (env_id != "FreewayNoFrameskip-v4")
+    ends, rewards = 0, set[float]()
+    for _ in range(400 if lives == 0 else 5_000):
+        action = int(random.integers(envs.action_space.n))
+        found = envs.step([action], out)
+        seen, reward, ended = emulator.step(action)
+        assert (found.rewards, found.terminated) == ([reward], [ended])
+        rewards.add(reward)
+        np.testing.assert_array_equal(found.final_obs[0] if ended else out[0], seen)
+        if not ended:
+            continue
+        ends += 1
+        if emulator.over:
+            break
+        # The game goes on: with a no-op, and the fire button where there is one.
+        assert found.episodes == []
+        emulator.go_on()
+        np.testing.assert_array_equal(out[0], np.stack(emulator.stack, axis=2))
+    assert ends == lives
+    if lives:
+        (episode,) = found.episodes
+        assert (episode.total_reward, episode.length) == (emulator.paid, emulator.frames)
+        assert 1.0 in rewards and rewards <= {-1.0, 0.0, 1.0}
+    envs.close()
+    emulator.env.close()

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from gymnasium import spaces
 from numpy.typing import NDArray
 
 from cleanrl_worker.agents.memory import GRUAgent
 from cleanrl_worker.agents.mlp import MLPAgent
-from cleanrl_worker.algorithms import a2c, ppo_gru
+from cleanrl_worker.algorithms import a2c, ppo_gru, trpo
 from cleanrl_worker.kit.accelerate import Gradient
 from cleanrl_worker.kit.torch_backend import Adam, RMSProp
 
@@ -187,3 +188,85 @@ def ppo_formula(log_ratio: Any, values: Any, entropy: Any, batch: Any, clip: flo
     near = before + np.clip(values - before, -clip, clip)
     errors = np.maximum((values - returns) ** 2, (near - returns) ** 2)
     return float(-gains.mean() - ent_coef * entropy.mean() + 0.5 * 0.5 * errors.mean())
+
+
+def trpo_case(continuous: bool) -> tuple[trpo.Agent, trpo.Batch]:
+    torch.manual_seed(1)
+    own = np.random.default_rng(2)
+    space = spaces.Box(-1.0, 1.0, (2,)) if continuous else spaces.MultiDiscrete(list(NVEC))
+    agent = trpo.Agent(OBS, space, -0.5)
+    agent.policy.get_parameter("4.weight").data.mul_(60.0)
+    given = drawn_batch(own)
+    if continuous:
+        given["actions"] = own.standard_normal((ROWS, 2)).astype(np.float32)
+    return agent, trpo.Batch(*(torch.from_numpy(given[name]) for name in trpo.Batch._fields))
+
+
+def trpo_parts(agent: trpo.Agent, batch: trpo.Batch) -> tuple[Any, Any]:
+    """Surrogate and divergence of weights from those that the agent has now, in float64."""
+    obs, actions, begun = batch.obs.double().numpy(), batch.actions.numpy(), weights_of(agent)
+
+    def tell(weights: Weights) -> tuple[Any, Any, Any]:
+        outputs = stack(weights, "policy", obs)
+        if "log_std" not in weights:
+            return choices(outputs, actions)[0], outputs, None
+        spread = weights["log_std"]
+        log_probs = -((actions - outputs) ** 2) / (2 * np.exp(2 * spread)) - spread - 0.5 * np.log(2 * np.pi)
+        return log_probs.sum(axis=1), outputs, spread
+
+    log_probs, before, spread = tell(begun)
+
+    def surrogate(weights: Weights) -> float:
+        return float((np.exp(tell(weights)[0] - log_probs) * batch.advantages.numpy()).mean())
+
+    def divergence(weights: Weights) -> float:
+        _, outputs, now = tell(weights)
+        if now is not None:
+            gap = (np.exp(2 * spread) + (before - outputs) ** 2) / (2 * np.exp(2 * now))
+            return float((now - spread + gap - 0.5).sum(axis=1).mean())
+        total, start = 0.0, 0
+        for size in NVEC:
+            old, new = (log_softmax(part[:, start : start + size]) for part in (before, outputs))
+            total += (np.exp(old) * (old - new)).sum(axis=1).mean()
+            start += size
+        return float(total)
+
+    return surrogate, divergence
+
+
+@pytest.mark.parametrize("continuous", [False, True])
+def test_trpo_steps_to_the_edge_of_the_trust_region_of_its_formula(continuous: bool) -> None:
+    agent, batch = trpo_case(continuous)
+    surrogate, divergence = trpo_parts(agent, batch)
+    log_probs = agent.log_probs(agent.policy(batch.obs), batch.actions).detach()
+    torch.autograd.backward(trpo.surrogate(agent, batch, log_probs))
+    agent.value.zero_grad(set_to_none=False)
+    for parameter in agent.value.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    assert_gradients(agent, surrogate)
+
+    gained = surrogate(weights_of(agent))
+    told = trpo.improve_policy(agent, trpo.Args(target_kl=0.002, cg_damping=0.0), batch)
+    moved = weights_of(agent)
+    assert told["kl"] == pytest.approx(divergence(moved), rel=1e-2)
+    assert told["policy_loss"] == pytest.approx(-surrogate(moved), rel=1e-3, abs=1e-5)
+    # To second order the whole length is what the divergence allows, and the objective rises along it.
+    assert 0.3 * 0.002 < told["kl"] <= 0.002
+    assert surrogate(moved) > gained
+
+
+def test_trpo_solves_for_the_natural_gradient() -> None:
+    torch.manual_seed(3)
+    root = torch.randn(20, 20, dtype=torch.float64)
+    matrix, target = root @ root.T + torch.eye(20), torch.randn(20, dtype=torch.float64)
+    found = trpo.conjugate_gradient(lambda vector: matrix @ vector, target, 60)
+    torch.testing.assert_close(found, torch.linalg.solve(matrix, target), rtol=1e-3, atol=1e-5)
+
+
+def test_trpo_stays_where_no_step_is_good() -> None:
+    agent, batch = trpo_case(False)
+    before = weights_of(agent)
+    told = trpo.improve_policy(agent, trpo.Args(), batch._replace(advantages=torch.zeros(ROWS)))
+    assert (told["kl"], told["step_length"]) == (0.0, 0.0)
+    for name, weights in weights_of(agent).items():
+        np.testing.assert_array_equal(weights, before[name])

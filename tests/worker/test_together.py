@@ -16,6 +16,7 @@ from conftest import RunMosaic
 from gym_gui.ui.presenters.form_page import check_order
 from mosaic.client import train_config
 from mosaic.contract.errors import UserError
+from support.policies import save_catch
 
 
 def config(algo: str, steps: Any = 1000, seed: Any = 1, **params: Any) -> dict[str, Any]:
@@ -96,12 +97,14 @@ def test_a_run_that_needs_more_memory_than_there_is_is_refused() -> None:
 
 
 @pytest.mark.parametrize("algo", DEFAULT_ALGO_REGISTRY)
-def test_the_defaults_of_every_algorithm_fit_each_other(algo: str) -> None:
+def test_the_defaults_of_every_algorithm_fit_each_other(algo: str, tmp_path: Path) -> None:
     schema = load_schema(algo)
     assert schema is not None
-    steps = {one.name: one.default for one in schema.parameters}["total_timesteps"]
-    CATALOG.check(config(algo, steps, seed=GREATEST_SEED), None, None)
-    assert CATALOG.warning(config(algo, steps)) == ""
+    defaults = {one.name: one.default for one in schema.parameters}
+    needed = {"teacher_policy": str(save_catch(tmp_path))} if "teacher_policy" in defaults else {}
+    steps = defaults["total_timesteps"]
+    CATALOG.check(config(algo, steps, seed=GREATEST_SEED, **needed), None, None)
+    assert CATALOG.warning(config(algo, steps, **needed)) == ""
 
 
 def test_a_budget_in_which_nothing_is_learned_is_told_before_the_start(run_mosaic: RunMosaic) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import cast
 
@@ -12,6 +13,8 @@ from cleanrl_worker.agents.mlp import ActorCritic, init_layer
 
 FEATURES = 256
 CHANNELS = (16, 32, 32)
+_BLOCKS = 2
+"""Of each sequence."""
 
 
 class ResidualBlock(nn.Module):
@@ -75,6 +78,24 @@ class ImpalaCNN(nn.Sequential):
         return found
 
 
+def _scale_layers(module: nn.Module) -> None:
+    """Give each layer filters, or rows, of one length and no bias: those of phasic policy gradient."""
+    block = math.sqrt(1.0 / math.sqrt(len(CHANNELS)) / math.sqrt(_BLOCKS))
+    for name, layer in module.named_modules():
+        if isinstance(layer, nn.Conv2d | nn.Linear):
+            length = block if "res_block" in name else 1.0 if isinstance(layer, nn.Conv2d) else 1.4
+            scale_layer(layer, length)
+
+
+def scale_layer(layer: nn.Conv2d | nn.Linear, length: float) -> nn.Module:
+    """The layer with filters, or rows, of this length and no bias to begin with."""
+    weight = layer.weight.data
+    weight *= length / torch.linalg.vector_norm(weight, dim=tuple(range(1, weight.dim())), keepdim=True)
+    assert layer.bias is not None
+    nn.init.zeros_(layer.bias)
+    return layer
+
+
 class ImpalaAgent(ActorCritic):
     """A policy over discrete actions and a value, on one `ImpalaCNN`."""
 
@@ -87,3 +108,25 @@ class ImpalaAgent(ActorCritic):
     def features(self, obs: Tensor) -> Tensor:
         features: Tensor = self.network(obs)
         return features
+
+
+class PhasicAgent(ImpalaAgent):
+    """As `ImpalaAgent`, with a value that teaches the network nothing, and a second one that does."""
+
+    def __init__(self, shape: Sequence[int], num_actions: int | Sequence[int]) -> None:
+        super().__init__(shape, num_actions)
+        _scale_layers(self.network)
+        self.actor = scale_layer(nn.Linear(FEATURES, sum(self.nvec)), 0.1)
+        self.critic = scale_layer(nn.Linear(FEATURES, 1), 0.1)
+        self.aux_critic = scale_layer(nn.Linear(FEATURES, 1), 0.1)
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and value, with the features computed once."""
+        logits, value, _ = self.all_outputs(obs)
+        return logits, value
+
+    def all_outputs(self, obs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits, the value and the second one."""
+        features = self.features(obs)
+        value, second = self.critic(features.detach()), self.aux_critic(features)
+        return self.actor(features), torch.squeeze(value, -1), torch.squeeze(second, -1)

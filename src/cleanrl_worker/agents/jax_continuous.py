@@ -13,7 +13,7 @@ from flax import linen as nn
 
 from cleanrl_worker.evaluation.jax_policies import ActorPolicy
 from cleanrl_worker.kit.box_actions import NumpyBoxActions
-from cleanrl_worker.kit.jax_backend import load_tree, shapes_of
+from cleanrl_worker.kit.jax_backend import apply, load_tree, shapes_of
 from cleanrl_worker.kit.policy import Spaces
 
 HIDDEN = 256
@@ -28,15 +28,19 @@ class Actor(nn.Module):
     @property
     def action_scale(self) -> Any:
         """Half the range of each dimension."""
-        return (np.float32(self.high) - np.float32(self.low)) / 2.0
+        return (_row(self.high) - _row(self.low)) / 2.0
 
     @nn.compact
-    def __call__(self, obs: jax.Array) -> jax.Array:
+    def __call__(self, obs: jax.Array) -> Any:
         """Actions in rows."""
         hidden = nn.relu(nn.Dense(HIDDEN)(obs))
         hidden = nn.relu(nn.Dense(HIDDEN)(hidden))
-        middle = (np.float32(self.high) + np.float32(self.low)) / 2.0
+        middle = (_row(self.high) + _row(self.low)) / 2.0
         return jnp.tanh(nn.Dense(len(self.low))(hidden)) * self.action_scale + middle
+
+
+def _row(bounds: tuple[float, ...]) -> Any:
+    return np.array(bounds, np.float32)
 
 
 class QNetwork(nn.Module):
@@ -45,8 +49,10 @@ class QNetwork(nn.Module):
     @nn.compact
     def __call__(self, obs: jax.Array, actions: jax.Array) -> jax.Array:
         """A value for each row."""
+        # Flax numbers layers in the order in which they are made: each in a line of its own.
         hidden = nn.relu(nn.Dense(HIDDEN)(jnp.concatenate([obs, actions], axis=1)))
-        return nn.Dense(1)(nn.relu(nn.Dense(HIDDEN)(hidden)))[:, 0]
+        hidden = nn.relu(nn.Dense(HIDDEN)(hidden))
+        return nn.Dense(1)(hidden)[:, 0]
 
 
 def make_actor(actions: NumpyBoxActions) -> Actor:
@@ -57,14 +63,14 @@ def make_actor(actions: NumpyBoxActions) -> Actor:
 @functools.partial(jax.jit, static_argnums=0)
 def act(actor: Actor, params: Any, obs: Any) -> Any:
     """Actions for observations, compiled once for each number of them."""
-    return actor.apply(params, obs)
+    return apply(actor, params, obs)
 
 
 @functools.partial(jax.jit, static_argnums=0)
 def act_and_judge(actor: Actor, params: Any, critic_params: Any, obs: Any) -> Any:
     """Actions for observations, and their values."""
-    actions = actor.apply(params, obs)
-    return actions, QNetwork().apply(critic_params, obs, actions)
+    actions = apply(actor, params, obs)
+    return actions, apply(QNetwork(), critic_params, obs, actions)
 
 
 def actor_policy(

@@ -12,6 +12,8 @@ import jax.numpy as jnp
 from flax import linen as nn
 from flax.linen.initializers import orthogonal
 
+from cleanrl_worker.kit.jax_backend import apply
+
 FEATURES = 512
 _LAYERS = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
 """Filters, their size and stride."""
@@ -96,6 +98,6 @@ class NatureAgent:
 
     def apply(self, params: Any, obs: Any) -> tuple[jax.Array, jax.Array]:
         """Logits and values of observations."""
-        features = self._network.apply(params["network"], obs)
-        values = self._critic.apply(params["critic"], features)[:, 0]
-        return self._actor.apply(params["actor"], features), values
+        features = apply(self._network, params["network"], obs)
+        values = apply(self._critic, params["critic"], features)[:, 0]
+        return apply(self._actor, params["actor"], features), values

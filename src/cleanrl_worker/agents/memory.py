@@ -29,7 +29,7 @@ class GRUAgent(nn.Module):
             else:
                 nn.init.orthogonal_(parameter, 1.0)
         # An update gate that begins open for what is remembered lets gradients reach far back from the start.
-        nn.init.ones_(self.gru.bias_ih_l0[hidden : 2 * hidden])
+        nn.init.ones_(self.gru.get_parameter("bias_ih_l0")[hidden : 2 * hidden])
         self.actor = init_layer(nn.Linear(hidden, sum(self.nvec)), gain=0.01)
         self.critic = init_layer(nn.Linear(hidden, 1), gain=1.0)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
@@ -20,14 +20,21 @@ _SHORTEST = 36
 
 
 class NatureCNN(nn.Sequential):
-    """512 features of pictures of bytes: (row, height, width, channels), or with the channels first.
+    """Features of pictures of bytes: (row, height, width, channels), or with the channels first.
 
     Channels come last in memory, in the activations and in the filters, which on a CPU takes little more than
     half of the time that torch's default layout does. With `normed` each layer is normalised before its relu,
-    which keeps values in bounds without a target network. Layers that are appended read the features.
+    which keeps values in bounds without a target network. Layers that are appended
+    read the features, of which there are as many as the last of the layers `hidden` has.
     """
 
-    def __init__(self, shape: Sequence[int], orthogonal: bool = True, normed: bool = False) -> None:
+    def __init__(
+        self,
+        shape: Sequence[int],
+        orthogonal: bool = True,
+        normed: bool = False,
+        hidden: Sequence[int] = (FEATURES,),
+    ) -> None:
         """`orthogonal`: what its weights are to begin with; else they are as torch draws them."""
         first = shape[0] < min(shape[1:])
         height, width, channels = (*shape[1:], shape[0]) if first else shape
@@ -41,9 +48,12 @@ class NatureCNN(nn.Sequential):
             layers += [nn.LayerNorm((filters, height, width))] if normed else []
             layers.append(nn.ReLU(inplace=True))
             channels = filters
-        layers += [nn.Flatten(), begin(nn.Linear(channels * height * width, FEATURES))]
-        layers += [nn.LayerNorm(FEATURES)] if normed else []
-        super().__init__(*layers, nn.ReLU(inplace=True))
+        layers.append(nn.Flatten())
+        for inputs, outputs in itertools.pairwise((channels * height * width, *hidden)):
+            layers.append(begin(nn.Linear(inputs, outputs)))
+            layers += [nn.LayerNorm(outputs)] if normed else []
+            layers.append(nn.ReLU(inplace=True))
+        super().__init__(*layers)
         self._first = first
         for layer in self:
             if isinstance(layer, nn.Conv2d):
@@ -63,7 +73,7 @@ class NatureCNN(nn.Sequential):
         for layer in layers:
             if isinstance(layer, nn.Flatten) and found.requires_grad:
                 # Its gradient comes with the channels first; the relu before it would take it so, slowly.
-                found.register_hook(_channels_last)
+                cast(Any, found).register_hook(_channels_last)
             found = cast(Tensor, layer(found))
         return found
 

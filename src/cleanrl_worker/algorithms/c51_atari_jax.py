@@ -17,7 +17,7 @@ from cleanrl_worker.agents.jax_nature import NatureQNetwork
 from cleanrl_worker.evaluation.jax_policies import DISTRIBUTION, MIN_ATOMS, GreedyPolicy, open_distribution
 from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
 from cleanrl_worker.kit.discrete_actions import epsilon_greedy, linear_schedule
-from cleanrl_worker.kit.jax_backend import Target, Tree, load_tree, shapes_of
+from cleanrl_worker.kit.jax_backend import Target, Tree, apply, load_tree, shapes_of
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.replay import Replay, Sample
 from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
@@ -89,7 +89,7 @@ class QNetwork(NatureQNetwork):
 @functools.partial(jax.jit, static_argnums=0)
 def action_values(network: QNetwork, params: Any, obs: Any) -> Any:
     """The mean returns of the actions, compiled once for each number of observations."""
-    return nn.softmax(network.apply(params, obs)) @ network.atoms
+    return nn.softmax(apply(network, params, obs)) @ network.atoms
 
 
 def project(network: QNetwork, probs: jax.Array, returns: jax.Array) -> jax.Array:
@@ -111,11 +111,11 @@ def c51_loss(
 ) -> tuple[jax.Array, jax.Array]:
     """The loss of a minibatch, and what is logged of it in the order of `LOGGED`."""
     each = jnp.arange(len(batch.actions))
-    next_probs = nn.softmax(network.apply(target_params, batch.next_obs))
+    next_probs = nn.softmax(apply(network, target_params, batch.next_obs))
     best = (next_probs @ network.atoms).argmax(axis=1)
     returns = batch.rewards[:, None] + gamma * (1.0 - batch.dones)[:, None] * network.atoms
     target_probs = project(network, next_probs[each, best], returns)
-    log_probs = nn.log_softmax(network.apply(params, batch.obs)[each, batch.actions])
+    log_probs = nn.log_softmax(apply(network, params, batch.obs)[each, batch.actions])
     loss = -(target_probs * log_probs).sum(axis=1).mean()
     return loss, jnp.stack([loss, (jnp.exp(log_probs) @ network.atoms).mean()])
 

@@ -15,7 +15,7 @@ import optax
 from cleanrl_worker.agents.jax_continuous import Actor, QNetwork, act, actor_policy, make_actor
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
 from cleanrl_worker.kit.box_actions import NumpyBoxActions
-from cleanrl_worker.kit.jax_backend import Target, Tree
+from cleanrl_worker.kit.jax_backend import Target, Tree, apply
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.replay import Replay, Sample
 from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
@@ -63,17 +63,17 @@ def critic_loss(
     critics: Any, actor: Actor, gamma: float, target_actor: Any, target_critics: Any, batch: Sample
 ) -> tuple[jax.Array, jax.Array]:
     """The loss of the Q network, and what is logged of it in the order of `LOGGED`."""
-    next_actions = actor.apply(target_actor, batch.next_obs)
-    next_values = QNetwork().apply(target_critics["qf1"], batch.next_obs, next_actions)
+    next_actions = apply(actor, target_actor, batch.next_obs)
+    next_values = apply(QNetwork(), target_critics["qf1"], batch.next_obs, next_actions)
     targets = batch.rewards + (1.0 - batch.dones) * gamma * next_values
-    values = QNetwork().apply(critics["qf1"], batch.obs, batch.actions)
+    values = apply(QNetwork(), critics["qf1"], batch.obs, batch.actions)
     loss = jnp.square(values - targets).mean()
     return loss, jnp.stack([values.mean(), loss])
 
 
-def actor_loss(params: Any, actor: Actor, critic_params: Any, batch: Sample) -> jax.Array:
+def actor_loss(params: Any, actor: Actor, critic_params: Any, batch: Sample) -> Any:
     """The loss of the policy: it goes up the Q network."""
-    return -QNetwork().apply(critic_params, batch.obs, actor.apply(params, batch.obs)).mean()
+    return -apply(QNetwork(), critic_params, batch.obs, apply(actor, params, batch.obs)).mean()
 
 
 @functools.partial(jax.jit, static_argnums=0)

@@ -16,7 +16,7 @@ from cleanrl_worker.agents.jax_nature import NatureQNetwork
 from cleanrl_worker.evaluation.jax_policies import GreedyPolicy
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
 from cleanrl_worker.kit.discrete_actions import epsilon_greedy, linear_schedule
-from cleanrl_worker.kit.jax_backend import Target, Tree, load_tree, shapes_of
+from cleanrl_worker.kit.jax_backend import Target, Tree, apply, load_tree, shapes_of
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.replay import Replay, Sample
 from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
@@ -72,16 +72,16 @@ class Args(CommonArgs):
 @functools.partial(jax.jit, static_argnums=0)
 def action_values(network: NatureQNetwork, params: Any, obs: Any) -> Any:
     """What a network gives for observations, compiled once for each number of them."""
-    return network.apply(params, obs)
+    return apply(network, params, obs)
 
 
 def dqn_loss(
     params: Any, network: NatureQNetwork, gamma: float, target_params: Any, batch: Sample
 ) -> tuple[jax.Array, jax.Array]:
     """The loss of a minibatch, and what is logged of it in the order of `LOGGED`."""
-    best_next = network.apply(target_params, batch.next_obs).max(axis=1)
+    best_next = apply(network, target_params, batch.next_obs).max(axis=1)
     targets = batch.rewards + gamma * (1.0 - batch.dones) * best_next
-    all_values = network.apply(params, batch.obs)
+    all_values = apply(network, params, batch.obs)
     values = jnp.take_along_axis(all_values, batch.actions[:, None], axis=1)[:, 0]
     loss = jnp.square(values - targets).mean()
     return loss, jnp.stack([loss, values.mean()])

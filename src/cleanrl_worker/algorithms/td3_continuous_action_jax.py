@@ -15,7 +15,7 @@ import optax
 from cleanrl_worker.agents.jax_continuous import Actor, QNetwork, act, actor_policy, make_actor
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
 from cleanrl_worker.kit.box_actions import NumpyBoxActions
-from cleanrl_worker.kit.jax_backend import Target, Tree
+from cleanrl_worker.kit.jax_backend import Target, Tree, apply
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.replay import Replay, Sample
 from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
@@ -83,18 +83,18 @@ def critic_loss(
     """The loss of both Q networks, and what is logged of it in the order of `LOGGED`."""
     noise = smoothing.noise * jax.random.normal(key, batch.actions.shape)
     noise = jnp.clip(noise, -smoothing.clip, smoothing.clip) * actor.action_scale
-    next_actions = actor.apply(target_actor, batch.next_obs) + noise
-    next_actions = jnp.clip(next_actions, jnp.float32(actor.low), jnp.float32(actor.high))
-    first, second = (QNetwork().apply(target_critics[name], batch.next_obs, next_actions) for name in QF)
+    next_actions = apply(actor, target_actor, batch.next_obs) + noise
+    next_actions = jnp.clip(next_actions, jnp.array(actor.low), jnp.array(actor.high))
+    first, second = (apply(QNetwork(), target_critics[name], batch.next_obs, next_actions) for name in QF)
     targets = batch.rewards + (1.0 - batch.dones) * gamma * jnp.minimum(first, second)
-    values = [QNetwork().apply(critics[name], batch.obs, batch.actions) for name in QF]
+    values = [apply(QNetwork(), critics[name], batch.obs, batch.actions) for name in QF]
     losses = [jnp.square(value - targets).mean() for value in values]
     return losses[0] + losses[1], jnp.stack([value.mean() for value in values] + losses)
 
 
-def actor_loss(params: Any, actor: Actor, critic_params: Any, batch: Sample) -> jax.Array:
+def actor_loss(params: Any, actor: Actor, critic_params: Any, batch: Sample) -> Any:
     """The loss of the policy: it goes up the first Q network."""
-    return -QNetwork().apply(critic_params, batch.obs, actor.apply(params, batch.obs)).mean()
+    return -apply(QNetwork(), critic_params, batch.obs, apply(actor, params, batch.obs)).mean()
 
 
 @functools.partial(jax.jit, static_argnums=0)

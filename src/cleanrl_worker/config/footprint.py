@@ -24,7 +24,11 @@ _SMALLEST = 32
 _WORTH_A_WORD_MB = 1_000
 _MB = 1_000_000
 _FLOAT_BYTES = 4
-_LOWERED = {"replay_buffer": "buffer_size", "rollout": "num_envs or num_steps"}
+_LOWERED = {
+    "replay_buffer": "buffer_size",
+    "rollout": "num_envs or num_steps",
+    "stored_rollouts": "n_iteration, num_envs or num_steps",
+}
 """What makes a part of the memory smaller."""
 _GPU = Path("/dev/nvidia0")
 
@@ -61,8 +65,16 @@ def estimated_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | No
         "replay_buffer": kept * replay_row // _MB,
         # Observations, and what is made of them for the update.
         "rollout": rollout * envs * 2 * row // _MB,
+        # Those that wait for a phase of learning from all of them: a byte for each number of a picture.
+        "stored_rollouts": _waiting(parameters) * _size(entry.observation) // _MB,
     }
     return {**parts, "total": sum(parts.values())}
+
+
+def _waiting(parameters: Mapping[str, Any]) -> int:
+    """How many steps wait to be learned from at most."""
+    steps = int(parameters.get("num_envs") or 1) * int(parameters.get("num_steps") or 0)
+    return min(int(parameters.get("n_iteration") or 0) * steps, int(parameters.get("total_timesteps") or 0))
 
 
 def stack_axis(shape: Sequence[int], dtype: str) -> int | None:

@@ -197,7 +197,8 @@ class RecurrentGreedyPolicy(RecurrentPolicy):
         epsilon = 0.0 if deterministic else self._epsilon
         return self._actions.for_envs(_explore(logits, epsilon, self._generator))
 
-    def _tell(self, logits: Tensor, values: Tensor) -> PolicyOutput:
+    def _tell(self, logits: Tensor, values: Tensor | None) -> PolicyOutput:
+        assert values is not None
         return PolicyOutput(values=values.numpy(), action_values=logits.numpy())
 
 

@@ -29,8 +29,10 @@ BatchT = TypeVar("BatchT", bound=tuple[Any, ...])
 MOVES = (0.0, 0.1, 0.5, 2.0)
 """How far the numbers of a minibatch are moved in each comparison, in their own standard deviations."""
 NO_KERNEL = "no kernel is wanted, or none fits this network"
-ROWS = 512
-"""How many rows are compared at each distance; a small minibatch is compared several times, moved anew."""
+ROWS = 256
+"""So many rows or more are compared at each distance: a small minibatch several times, moved anew."""
+_OUTPUTS = 128
+"""So many outputs of a network are compared at most at each distance."""
 _PARAMETER_MOVE = 0.1
 _TRIES, _NUDGE = 3, 1e-3
 """A number on the edge of a branch, as where two actions tie, falls to one side here and to the other there:
@@ -202,7 +204,8 @@ class Forward:
         assert self._kernel is not None
         own = np.random.default_rng(0)
         for scale in MOVES:
-            moved = [(x + scale * own.standard_normal(x.shape)).astype(x.dtype) for x in inputs]
+            some = [x[:_OUTPUTS] for x in inputs]
+            moved = [(x + scale * own.standard_normal(x.shape)).astype(x.dtype) for x in some]
             wanted = self._by_torch(*moved)
             if not np.allclose(self._kernel(*moved), wanted, rtol=1e-3, atol=1e-4 * np.abs(wanted).max()):
                 self._kernel = None

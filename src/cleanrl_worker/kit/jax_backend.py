@@ -90,6 +90,11 @@ class Target(Tree[TreeT]):
             self.value = optax.incremental_update(self._followed.value, self.value, tau)
 
 
+def apply(network: Any, params: Any, *inputs: Any) -> Any:
+    """What a network of Flax gives for inputs in rows."""
+    return network.apply(params, *inputs)
+
+
 def shapes_of(network: Any, *inputs: tuple[int, ...]) -> Any:
     """The tree of a network's parameters without their values, for inputs of these shapes."""
     rows = [jax.ShapeDtypeStruct((1, *shape), np.float32) for shape in inputs]

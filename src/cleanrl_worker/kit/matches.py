@@ -109,7 +109,7 @@ class AtariMatch(Match):
 
     def _begin(self) -> Frame:
         seen, _ = self._game.reset(seed=int(self.np_random.integers(2**31)))
-        return next(iter(seen.values()))  # type: ignore[no-any-return]
+        return next(iter(seen.values()))
 
     def _advance(self, choices: list[int]) -> Turn:
         playing = self._game.agents

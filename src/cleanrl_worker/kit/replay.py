@@ -70,6 +70,8 @@ class ReplayBuffer:
         self._ends = self._columns.get("ends")
         self.total = 0
         """How many transitions were ever added."""
+        self._forgotten = 0
+        """Those before this number do not count any more."""
         self._stored: set[int] = set()
 
     def _observation_columns(self, shape: tuple[int, ...], dtype: Any) -> dict[str, NDArray[Any]]:
@@ -80,7 +82,12 @@ class ReplayBuffer:
         return CHUNK
 
     def __len__(self) -> int:
-        return min(self.total, self.capacity)
+        first, last = self._window()
+        return last - first
+
+    def forget(self) -> None:
+        """Be empty; what is added is numbered on."""
+        self._forgotten = self.total
 
     def add(
         self,
@@ -109,6 +116,8 @@ class ReplayBuffer:
     def sample(self, size: int) -> Sample:
         """Transitions drawn with replacement."""
         rows = self.random.integers(0, len(self), size)
+        if self._forgotten:
+            rows = (rows + self._window()[0]) % self.capacity
         taken = {name: self._columns[name].take(rows, axis=0) for name in ("actions", "rewards", "dones")}
         return Sample(*self.observations(rows, rows), **taken)
 
@@ -162,6 +171,7 @@ class ReplayBuffer:
         """Where the buffer stands, the names of its chunks, and what is in none of them yet."""
         return {
             "total": self.total,
+            "forgotten": self._forgotten,
             "chunks": [_chunk_name(number) for number in self._full_chunks()],
             "random": dict(self.random.bit_generator.state),
             "tail": self._content(self._tail()),
@@ -170,6 +180,8 @@ class ReplayBuffer:
     def fetch(self, folder: Path, state: State) -> None:
         """Fill the buffer from the chunks beside a checkpoint."""
         self.total = int(state["total"])
+        # Checkpoints from before it could forget have none.
+        self._forgotten = int(state.get("forgotten", 0))
         first, _ = self._window()
         self._stored = set(self._full_chunks())
         for number in sorted(self._stored):
@@ -195,7 +207,7 @@ class ReplayBuffer:
 
     def _window(self) -> tuple[int, int]:
         """The numbers of the transitions that the buffer holds: from, up to."""
-        return max(0, self.total - self.capacity), self.total
+        return max(self._forgotten, self.total - self.capacity), self.total
 
     def _full_chunks(self) -> range:
         first, last = self._window()
@@ -385,6 +397,11 @@ class Replay:
                 obs[index], seen, remembered[index], reward, terminated[index], index, truncated[index]
             )
         self.obs, self._next = after, obs
+
+    def begin_anew(self) -> None:
+        """Forget all transitions, and begin new episodes from the run's seed."""
+        self._buffer.forget()
+        self._run.envs.reset(self._run.args.seed, out=self.obs)
 
     def state(self) -> State:
         return {**self._buffer.state(), "obs": self.obs}

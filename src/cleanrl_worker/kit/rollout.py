@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from cleanrl_worker.kit.normalise import Normaliser
-from cleanrl_worker.kit.state import State
+from cleanrl_worker.kit.state import State, decode, encode
+from mosaic.contract.atomic import write_atomic
 
 if TYPE_CHECKING:
     from cleanrl_worker.kit.run import Run, Update
 
 Array = NDArray[Any]
 Floats = NDArray[np.float32]
+_CHUNKS = "replay"
+"""The folder beside the checkpoints for what is too large for each of them."""
 
 
 class Rollout:
@@ -140,6 +144,67 @@ class Rollout:
             self._starts[0][index] = 1.0
             if self._initial_memory is not None:
                 self.memory[index] = self._initial_memory[index]
+
+
+class StoredRollouts:
+    """Whole rollouts that wait to be learned from together, each in one file beside the checkpoints.
+
+    A sequence is what one environment did in one of them; their numbers go from 0, rollout by rollout.
+    """
+
+    def __init__(self) -> None:
+        self._rollouts: list[dict[str, Array]] = []
+        self._first = 0
+        """How many there were before those that are here."""
+        self._on_disk: set[int] = set()
+
+    def add(self, **columns: Array) -> None:
+        """Keep copies of the columns of a rollout, (step, environment, …)."""
+        self._rollouts.append({name: column.copy() for name, column in columns.items()})
+
+    def clear(self) -> None:
+        """Begin anew."""
+        self._first += len(self._rollouts)
+        self._rollouts.clear()
+
+    def __len__(self) -> int:
+        return len(self._rollouts)
+
+    @property
+    def sequences(self) -> int:
+        """How many sequences there are."""
+        return len(self) * next(iter(self._rollouts[0].values())).shape[1] if self._rollouts else 0
+
+    def take(self, name: str, numbers: NDArray[np.int64]) -> Array:
+        """The rows of a column in some sequences, one sequence after the other."""
+        each = self.sequences // len(self)
+        return np.concatenate([self._rollouts[one // each][name][:, one % each] for one in numbers.tolist()])
+
+    def _numbers(self) -> range:
+        return range(self._first, self._first + len(self._rollouts))
+
+    def store(self, folder: Path) -> None:
+        """Write those that are not on disk yet."""
+        (folder / _CHUNKS).mkdir(parents=True, exist_ok=True)
+        for number, rollout in zip(self._numbers(), self._rollouts, strict=True):
+            if number not in self._on_disk:
+                write_atomic(folder / _chunk_name(number), encode(rollout))
+                self._on_disk.add(number)
+
+    def state(self) -> State:
+        return {"first": self._first, "chunks": [_chunk_name(number) for number in self._numbers()]}
+
+    def fetch(self, folder: Path, state: State) -> None:
+        """Read the rollouts beside a checkpoint."""
+        self._rollouts = [decode(folder / name) for name in state["chunks"]]
+
+    def load(self, state: State) -> None:
+        self._first = int(state["first"])
+        self._on_disk = set(self._numbers())
+
+
+def _chunk_name(number: int) -> str:
+    return f"{_CHUNKS}/chunk-{number:08d}.npz"
 
 
 def flat(array: Array) -> Array:

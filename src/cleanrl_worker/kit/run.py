@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from cleanrl_worker.config.checkpoint_files import PolicyCard
-from cleanrl_worker.evaluation.episodes import Evaluator
+from cleanrl_worker.evaluation.episodes import FIRST_SEED, MOST_ENVS, Evaluator, evaluate
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.backend import Backend, find_backend
 from cleanrl_worker.kit.checkpoints import Checkpoints
-from cleanrl_worker.kit.envs import Envs, Step
-from cleanrl_worker.kit.open_envs import open_envs
+from cleanrl_worker.kit.envs import Envs, Episode, Step
+from cleanrl_worker.kit.open_envs import open_envs, open_episodes
 from cleanrl_worker.kit.parsing import make_args, parse_args
 from cleanrl_worker.kit.spec import AlgorithmSpec, Misfit, fill_model, split_model
 from cleanrl_worker.kit.state import Held, Stateful
@@ -26,6 +26,7 @@ from cleanrl_worker.kit.stopping import Stopped, StopSignals, run_script
 from cleanrl_worker.kit.timing import Stopwatch
 from cleanrl_worker.kit.video import warn
 from cleanrl_worker.kit.writer import RunWriter
+from cleanrl_worker.portable.fastlane.lane import unwatched
 from cleanrl_worker.schemas.check import check_together, warn_together
 from cleanrl_worker.schemas.environments import choose_backend, gymnasium_id
 from mosaic.contract.atomic import write_json
@@ -35,6 +36,7 @@ from mosaic.contract.outside import read_json
 if TYPE_CHECKING:
     from cleanrl_worker.evaluation.episodes import Evaluation
     from cleanrl_worker.evaluation.models import SavedModel
+    from cleanrl_worker.kit.policy import Policy
 
 ArgsT = TypeVar("ArgsT", bound=CommonArgs)
 PartT = TypeVar("PartT")
@@ -92,6 +94,12 @@ class Run(Generic[ArgsT]):
         self._choices: dict[str, Any] = {}
         self.step_count = 0
         """How many steps all environments together have taken."""
+        self.ranks = 1
+        """How many processes take these steps together, each in as many environments."""
+        self.played_by = ""
+        """Who plays in the environments where it is not the policy that is trained, such as a teacher."""
+        self.newest_returns = writer.recent_returns.newest
+        """The returns of the newest ten episodes, or of as many as there were."""
         for name, part in (("run", self._counters), ("envs", envs), ("returns", writer.recent_returns)):
             self.keep(name, part)
 
@@ -112,7 +120,7 @@ class Run(Generic[ArgsT]):
 
         Between two of them the run reports, evaluates, writes checkpoints and ends when it is asked to.
         """
-        args, num_envs, counters = self.args, self.envs.num_envs, self._counters.values
+        args, num_envs, counters = self.args, self._all_envs, self._counters.values
         self._begin()
         total, each = args.total_timesteps // num_envs, every // num_envs
         turns = -(-total // each)
@@ -138,9 +146,9 @@ class Run(Generic[ArgsT]):
         """
         self._watch.enter("env")
         step = self.envs.step(actions, out)
-        self.step_count += self.envs.num_envs
+        self.step_count += self._all_envs
         if step.episodes:
-            self._writer.add_episodes(step.episodes, self.step_count)
+            self._writer.add_episodes(step.episodes, self.step_count, self.played_by)
         now = self._watch.enter(then)
         # Asked at each step, as steps may be slow.
         if now >= self._flush_time:
@@ -148,11 +156,24 @@ class Run(Generic[ArgsT]):
             self._flush_time = now + FLUSH_SECONDS
         return step
 
+    @property
+    def _all_envs(self) -> int:
+        return self.envs.num_envs * self.ranks
+
+    def add_episodes(self, episodes: list[Episode], step: int) -> None:
+        """Record episodes that ended in other processes of the run."""
+        if episodes:
+            self._writer.add_episodes(episodes, step)
+
     def minibatches(self, size: int, parts: int) -> list[NDArray[np.int64]]:
         """All rows of a batch in a new random order, cut into `parts`."""
         rows = self.backend.permutation(size)
         # Splitting evenly is a matter of shape, at a tenth of the time.
         return list(rows.reshape(parts, -1)) if size % parts == 0 else np.array_split(rows, min(parts, size))
+
+    def preparing(self) -> None:
+        """To be called now and then in long work before the loop, which ends here when the run is to stop."""
+        self._stop.check()
 
     def learning(self) -> None:
         """From here to the end of this update time counts as learning."""
@@ -168,6 +189,16 @@ class Run(Generic[ArgsT]):
                     f"The loss {name} is no longer finite at step {step}; try a lower learning rate."
                 )
             self._writer.add_scalar(f"losses/{name}", value, step)
+
+    def play(self, policy: Policy, episodes: int) -> float:
+        """The mean return of another policy, which draws its actions as in its training."""
+        seed, count = self.args.seed + FIRST_SEED, min(episodes, MOST_ENVS)
+        with (
+            unwatched(),
+            self.backend.untouched(),
+            open_episodes(self.spec, self.args, count) as envs,
+        ):
+            return evaluate(policy, envs, episodes, seed, False, self._stop.check).mean
 
     # Between two updates
 
@@ -219,7 +250,7 @@ class Run(Generic[ArgsT]):
 
     def _plan(self) -> None:
         """When the next checkpoint or evaluation is due, or the end, and when to look at the clock again."""
-        steps = [self.args.total_timesteps // self.envs.num_envs * self.envs.num_envs]
+        steps = [self.args.total_timesteps // self._all_envs * self._all_envs]
         if self.args.checkpoint_every:
             steps.append(self._checkpoints.saved_at + self.args.checkpoint_every)
         if self._score_every:

@@ -159,6 +159,8 @@ def _split(form: ModelForm, content: Any, found: dict[str, dict[str, Any]]) -> N
     elif isinstance(form, Mapping):
         if not isinstance(content, Mapping) or not content.keys() >= form.keys():
             raise Misfit(f"it does not have {' and '.join(form)}")
+        if len(content) != len(form):
+            raise Misfit(f"it has {len(content)} parts where {len(form)} are needed")
         for name, part in form.items():
             _split(part, content[name], found)
     else:

@@ -24,6 +24,7 @@ ModuleT = TypeVar("ModuleT", bound=nn.Module)
 BETA_1 = 0.9
 BETA_2 = 0.999
 RMS_DECAY = 0.99
+WEIGHT_DECAY = 0.01
 _LONGEST = 2.0 / (1.0 - BETA_2) - 1.0
 _TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3
 _LARGEST_BLOCK, _MOST_KEPT = 2**26, 2**29
@@ -223,6 +224,14 @@ class RAdam(Adam):
         # Adam divides the spread by this and RAdam does not: so the step and eps are divided by it too.
         spread = math.sqrt(1.0 - BETA_2**step)
         super()._move(learning_rate * trust / spread, 1.0 / spread)
+
+
+class AdamW(Adam):
+    """Adam that draws the weights to zero by themselves, beside the gradient."""
+
+    def _move(self, learning_rate: float, eps_scale: float = 1.0) -> None:
+        self.weights.mul_(1.0 - learning_rate * WEIGHT_DECAY)
+        super()._move(learning_rate, eps_scale)
 
 
 class RMSProp(Adam):

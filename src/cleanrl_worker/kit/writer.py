@@ -11,6 +11,7 @@ import importlib
 import os
 import re
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -29,6 +30,9 @@ from mosaic.contract.phases import set_waiting
 RUN_DIR_VARIABLE = "CLEANRL_RUN_DIR"
 # These count episodes, not steps; beside the steps of all others they would turn the run's own count back.
 EPISODE_TAGS = frozenset({"eval/episodic_return"})
+
+NEWEST = 10
+"""Of so many episodes the return is known one by one."""
 
 Result = TypeVar("Result")
 
@@ -115,11 +119,14 @@ class RecentReturns:
     def __init__(self) -> None:
         self._total = 0.0
         self._count = 0
+        self.newest: deque[float] = deque(maxlen=NEWEST)
+        """Those of the newest episodes, the last one at the end."""
 
     def add(self, total_reward: float) -> None:
         """An episode has ended."""
         self._total += total_reward
         self._count += 1
+        self.newest.append(total_reward)
 
     def take_mean(self) -> float | None:
         """The mean return, counted anew from here; None when no episode has ended."""
@@ -128,10 +135,12 @@ class RecentReturns:
         return mean
 
     def state(self) -> State:
-        return {"total": self._total, "count": self._count}
+        return {"total": self._total, "count": self._count, "newest": list(self.newest)}
 
     def load(self, state: State) -> None:
         self._total, self._count = float(state["total"]), int(state["count"])
+        # Checkpoints from before they were kept have none.
+        self.newest.extend(map(float, state.get("newest", ())))
 
 
 class RunWriter:
@@ -162,8 +171,15 @@ class RunWriter:
         if self._wandb:
             self._wandb.log(tag, value, step)
 
-    def add_episodes(self, episodes: Iterable[Episode], step: int) -> None:
-        """Record return and length of every finished episode, and how far a curriculum has come."""
+    def add_episodes(self, episodes: Iterable[Episode], step: int, whose: str = "") -> None:
+        """Record return and length of every finished episode, and how far a curriculum has come.
+
+        `whose` they are where the policy that is trained did not play them: they have curves of their own.
+        """
+        if whose:
+            for episode in episodes:
+                self.add_scalar(f"charts/{whose}/episodic_return", episode.total_reward, step)
+            return
         note = None
         for episode in episodes:
             note = episode.stage

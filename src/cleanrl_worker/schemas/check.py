@@ -143,6 +143,12 @@ def check_together(values: Mapping[str, Any]) -> None:
         raise UserError(f"batch_size is {size}, but the replay buffer holds only {buffer}; lower it.")
     if values["eval_every"] and not values["eval_episodes"]:
         raise UserError("eval_every asks for evaluations of no episodes; raise eval_episodes.")
+    before = values.get("teacher_steps", 0) + values.get("offline_steps", 0)
+    if before >= total:
+        raise UserError(
+            f"total_timesteps is {total}, but the teacher's steps and the offline ones count too, {before} "
+            "together: raise it, or lower teacher_steps or offline_steps."
+        )
     low, high = values.get("v_min", 0.0), values.get("v_max", 1.0)
     if not low < high:
         raise UserError(f"v_min is {low}, which is not less than v_max, {high}; lower it.")
@@ -150,6 +156,11 @@ def check_together(values: Mapping[str, Any]) -> None:
     if dropped >= quantiles:
         raise UserError(
             f"top_quantiles_to_drop is {dropped}, but a critic has only {quantiles} quantiles; lower it."
+        )
+    width, heads = values.get("trxl_dim", 1), values.get("trxl_num_heads", 1)
+    if width % heads:
+        raise UserError(
+            f"trxl_dim is {width}, which is not a multiple of trxl_num_heads, {heads}; change one."
         )
     _check_levels(values)
     if len(values["exp_name"]) > LONGEST_NAME:

@@ -14,9 +14,11 @@ from typing import Any
 from cleanrl_worker.config.checkpoint_files import Origin, find_origin
 from cleanrl_worker.config.footprint import check_memory
 from cleanrl_worker.config.modes import MODE_TARGETS, POLICY_EVAL, RESUME, TRAIN
-from cleanrl_worker.config.resuming import check_policy, check_resume, with_origin
+from cleanrl_worker.config.resuming import check_policy, check_resume, trusted_in, with_origin
 from cleanrl_worker.config.scripts import Script, resolve_script
 from cleanrl_worker.config.shell_scripts import check_shell_script
+from cleanrl_worker.config.teachers import PARAMETER as TEACHER
+from cleanrl_worker.config.teachers import find_teacher
 from cleanrl_worker.config.worker_config import RESERVED_EXTRAS, CleanRLWorkerConfig, parse_worker_config
 from cleanrl_worker.curriculum.schedule import check_budget, check_stages
 from cleanrl_worker.curriculum.task_sampler import EXTRA as SYLLABUS
@@ -39,7 +41,7 @@ from cleanrl_worker.supervisor.arguments import foreign_fields, platform_flags
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.extras import is_installed
 from mosaic.contract.secrets import references_in
-from mosaic.worker.environment import FOLDER_VARIABLE
+from mosaic.worker.environment import FOLDER_VARIABLE, user_folder
 
 _PROBE = Path(__file__).parents[1] / "portable" / "probe.py"
 _SECONDS = 60.0
@@ -75,6 +77,12 @@ class Prober:
         """Raise UserError when a model file does not fit an algorithm and an environment."""
         kwargs = json.dumps(dict(env_kwargs or {}))
         self._ask(str(path), "-P", "-m", "cleanrl_worker.evaluation.models", str(path), algo, env_id, kwargs)
+
+    def check_teacher(self, algo: str, values: Mapping[str, Any]) -> None:
+        """Raise UserError when the teacher that these arguments name does not fit the student."""
+        self._ask(
+            str(values[TEACHER]), "-P", "-m", "cleanrl_worker.evaluation.teachers", algo, json.dumps(values)
+        )
 
     def has_module(self, name: str) -> bool:
         """Whether the interpreter finds a module."""
@@ -163,6 +171,14 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
     if script.has_main and entry is not None:
         check_fit(checked.algo, entry)
     warning = _check_values(checked, origin, entry) if script.ours else ""
+    student = _values_of(checked, origin) if script.ours and checked.mode in (TRAIN, RESUME) else {}
+    if TEACHER in student:
+        teacher = find_teacher(
+            checked.algo, student, folder or user_folder(), entry, trusted_in(checked.extras)
+        )
+        student[TEACHER] = str(teacher.path)
+        params = {**(checked.extras.get("algo_params") or {}), TEACHER: student[TEACHER]}
+        checked = replace(checked, extras={**checked.extras, "algo_params": params})
     if origin is not None and checked.mode in MODE_TARGETS:
         check_policy(checked, origin, entry)
     # Another interpreter has packages of its own.
@@ -172,6 +188,10 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
     if prober is not None and origin is not None and not origin.told and not missing:
         # Nobody has said what is in it, so only a look at its weights can tell whether it fits.
         prober.check_model(origin.path, checked.algo, checked.env_id, checked.extras.get("env_kwargs"))
+    if prober is not None and TEACHER in student and asks and not missing:
+        # Only a look at its network tells whether it fits.
+        kwargs = json.dumps(checked.extras.get("env_kwargs") or {})
+        prober.check_teacher(checked.algo, {**student, "env_id": checked.env_id, "env_kwargs": kwargs})
     return Inspection(checked, script, entry, origin, missing, warning)
 
 
@@ -191,16 +211,21 @@ def _find_backend(config: CleanRLWorkerConfig, script: Script, origin: Origin | 
 
 def _check_values(config: CleanRLWorkerConfig, origin: Origin | None, entry: EnvironmentEntry | None) -> str:
     """Raise UserError when parameters do not fit each other or this machine; gives a warning."""
-    schema = load_schema(config.algo)
-    values = {one.name: one.default for one in schema.parameters} if schema is not None else {}
-    whole = with_origin(config, origin) if origin is not None else config
-    values |= whole.extras.get("algo_params") or {}
-    values |= {"env_id": config.env_id, "total_timesteps": config.total_timesteps}
+    values = _values_of(config, origin)
     check_together(values)
     if entry is not None:
         check_seats(int(values["num_envs"]), config.schedule() is not None, entry)
     check_memory(values, entry)
     return warn_together(values)
+
+
+def _values_of(config: CleanRLWorkerConfig, origin: Origin | None) -> dict[str, Any]:
+    """All parameters of an algorithm of ours as a run of this config would have them."""
+    schema = load_schema(config.algo)
+    values = {one.name: one.default for one in schema.parameters} if schema is not None else {}
+    whole = with_origin(config, origin) if origin is not None else config
+    values |= whole.extras.get("algo_params") or {}
+    return values | {"env_id": config.env_id, "total_timesteps": config.total_timesteps}
 
 
 def _find_origin(config: CleanRLWorkerConfig) -> Origin | None:

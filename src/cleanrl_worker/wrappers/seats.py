@@ -9,6 +9,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from cleanrl_worker.kit.matches import Match
 from cleanrl_worker.wrappers.atari import MOST_NOOPS, SIZE, Env, fitting
 from mosaic.contract.errors import UserError
 
@@ -25,13 +26,13 @@ class SeatPictures(gymnasium.Wrapper[Any, Any, Any, Any]):
 
     def __init__(self, env: Env, stack: int) -> None:
         super().__init__(env)
-        self._match: Any = env.unwrapped
-        players = getattr(self._match, "players", ())
-        if not players:
-            name = env.spec.id if env.spec is not None else type(self._match).__name__
+        match = env.unwrapped
+        if not isinstance(match, Match):
+            name = env.spec.id if env.spec is not None else type(match).__name__
             raise UserError(f"{name} is not a game of several players; use an algorithm for one agent there.")
+        self._match, players = match, match.players
         self._fit = fitting(env.observation_space, env)
-        self._skip = int(self._match.skip)
+        self._skip = match.skip
         self._stack = stack
         self._frames: Seen = np.zeros((SIZE, SIZE, stack), np.uint8)
         self._seen: Seen = np.zeros((len(players), SIZE, SIZE, stack + len(players)), np.uint8)

@@ -1,0 +1,208 @@
+"""Soft actor-critic for pictures and discrete actions, as in games of Atari.
+
+The losses are those of `sac_discrete.critic_loss` and `sac_discrete.actor_loss`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import torch
+from torch import Tensor, nn
+
+from cleanrl_worker.agents.nature import FEATURES, NatureCNN
+from cleanrl_worker.algorithms.sac_discrete import LOGGED, Temperature, actor_loss, critic_loss
+from cleanrl_worker.evaluation.policies import CategoricalPolicy
+from cleanrl_worker.kit.accelerate import Forward, Gradient
+from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
+from cleanrl_worker.kit.discrete_actions import DiscreteActions
+from cleanrl_worker.kit.policy import Policy, Spaces
+from cleanrl_worker.kit.replay import Replay
+from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
+from cleanrl_worker.kit.spec import AlgorithmSpec
+from cleanrl_worker.kit.state import Held
+from cleanrl_worker.kit.torch_backend import Adam, Target, keep_freed_memory, load_weights
+from cleanrl_worker.wrappers.atari import atari_defaults, atari_options, wrap_atari
+
+
+@dataclass
+class Args(CommonArgs):
+    """Soft actor-critic for discrete actions, with images as observations."""
+
+    exp_name: str = "sac_atari"
+    """the name of this experiment, part of the results folder's name"""
+    env_id: str = "ALE/BeamRider-v5"
+    """the environment: an id, or `module:EnvId` to import a module that registers it first"""
+    total_timesteps: PositiveInt = 5_000_000
+    """how many environment steps to train for, over all environments together"""
+    num_envs: PositiveInt = 1
+    """how many environments are stepped together"""
+    buffer_size: PositiveInt = 1_000_000
+    """how many transitions the replay buffer holds; each frame is kept once"""
+    gamma: Fraction = 0.99
+    """the discount factor"""
+    tau: Fraction = 1.0
+    """how far the target networks move to the networks each time; 1: they become copies"""
+    batch_size: PositiveInt = 64
+    """how many transitions an update learns from"""
+    learning_starts: NonNegativeInt = 20_000
+    """how many environment steps are taken at random before the first update"""
+    policy_lr: NonNegative = 3e-4
+    """the learning rate of the policy"""
+    q_lr: NonNegative = 3e-4
+    """the learning rate of the Q networks, and of alpha when it is tuned"""
+    update_frequency: PositiveInt = 4
+    """how many environment steps lie between two updates"""
+    target_network_frequency: PositiveInt = 8_000
+    """how many environment steps lie between two moves of the target networks"""
+    alpha: Annotated[float, Bounds(minimum=1e-10)] = 0.2
+    """the weight of the entropy when it is not tuned"""
+    autotune: bool = True
+    """let the weight of the entropy follow a target"""
+    target_entropy_scale: Fraction = 0.89
+    """that target, as a share of the entropy of random actions"""
+    frame_stack: PositiveInt = 4
+    """how many of the newest frames an observation has"""
+    episodic_life: bool = True
+    """let a lost life end an episode of the learner in games of Atari; returns are those of whole games"""
+    clip_rewards: bool = True
+    """learn from the sign of rewards in games of Atari; returns are those of the game"""
+
+
+class _Pictures(nn.Module):
+    """The convolutions of the Nature paper and a hidden layer."""
+
+    def __init__(self, shape: Sequence[int]) -> None:
+        super().__init__()
+        self.conv = NatureCNN(shape, orthogonal=False)
+        hidden = self.conv[-2]
+        # The hidden layer has a name of its own.
+        del self.conv[-2:]
+        self.fc1 = hidden
+
+    def features(self, pictures: Tensor) -> Tensor:
+        return torch.relu(self.fc1(self.conv(pictures)))
+
+
+class Actor(_Pictures):
+    """A logit for each action."""
+
+    def __init__(self, shape: Sequence[int], num_actions: int) -> None:
+        super().__init__(shape)
+        self.fc_logits = nn.Linear(FEATURES, num_actions)
+        self.apply(begin)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        logits: Tensor = self.fc_logits(self.features(pictures))
+        return logits
+
+
+class QNetwork(_Pictures):
+    """A value for each action."""
+
+    def __init__(self, shape: Sequence[int], num_actions: int) -> None:
+        super().__init__(shape)
+        self.fc_q = nn.Linear(FEATURES, num_actions)
+        self.apply(begin)
+
+    def forward(self, pictures: Tensor) -> Tensor:
+        values: Tensor = self.fc_q(self.features(pictures))
+        return values
+
+
+def begin(layer: nn.Module) -> None:
+    """Give a layer the weights of He and others for relu, and no bias, to begin with."""
+    if isinstance(layer, nn.Linear | nn.Conv2d):
+        nn.init.kaiming_normal_(layer.weight)
+        assert layer.bias is not None
+        nn.init.zeros_(layer.bias)
+
+
+def train(run: Run[Args]) -> None:
+    """Step all environments once, then update as often as their steps ask for, until the budget is used."""
+    keep_freed_memory()
+    args, envs = run.args, run.envs
+    actions = DiscreteActions(envs.action_space)
+    shape, (num_actions,) = envs.observation_space.shape, actions.nvec
+    actor = run.keep("actor", Actor(shape, num_actions).to(run.device))
+    critics = nn.ModuleList(QNetwork(shape, num_actions) for _ in range(2)).to(run.device)
+    critics = run.keep("critics", critics)
+    temperature = run.keep("alpha", Temperature(1.0 if args.autotune else args.alpha).to(run.device))
+    actor_optimizer = run.keep("actor_optimizer", Adam(actor, eps=1e-4))
+    critic_optimizer = run.keep("critic_optimizer", Adam(critics, eps=1e-4))
+    alpha_optimizer = run.keep("alpha_optimizer", Adam(temperature, eps=1e-4))
+    target_critics = run.keep("target_critics", Target(critics, critic_optimizer))
+    replay = run.keep("replay", Replay(run, args.buffer_size, (), "int64"))
+    losses = run.keep("losses", Held())
+
+    logits_of = Forward(actor, run.device)
+    written = functools.partial(critic_loss, critics, actor, target_critics.net, temperature, args.gamma)
+    critic_gradient = run.keep("critic_loss", Gradient(written, critics, critic_optimizer))
+    written = functools.partial(actor_loss, actor, critics, temperature)
+    actor_gradient = run.keep("actor_loss", Gradient(written, actor, actor_optimizer))
+    target_entropy = args.target_entropy_scale * math.log(num_actions)
+
+    for update in run.updates(every=args.num_envs):
+        # The greatest of logits plus Gumbel noise is a sample of their distribution.
+        scores = -torch.empty(args.num_envs, num_actions).exponential_().log_().numpy()
+        if update.first_step >= args.learning_starts:
+            scores = scores + logits_of(replay.obs)
+        chosen = actions.best(scores)
+        replay.step(actions.for_envs(chosen), chosen[:, 0])
+
+        for step in range(update.first_step + 1, update.last_step + 1):
+            if step > args.learning_starts:
+                if step % args.update_frequency == 0:
+                    batch = replay.sample(args.batch_size)
+                    logged = dict(zip(LOGGED, critic_gradient(batch).tolist(), strict=True))
+                    critic_optimizer.step(args.q_lr)
+                    policy_loss, entropy = actor_gradient(batch).tolist()
+                    actor_optimizer.step(args.policy_lr)
+                    alpha = math.exp(temperature.log_alpha.item())
+                    alpha_loss = alpha * (entropy - target_entropy) / num_actions
+                    if args.autotune:
+                        # Alpha times a constant: the loss is its own slope along the logarithm of alpha.
+                        alpha_optimizer.gradient.fill_(alpha_loss)
+                        alpha_optimizer.step(args.q_lr)
+                    losses.values.update(
+                        logged,
+                        qf_loss=(logged["qf1_loss"] + logged["qf2_loss"]) / 2.0,
+                        actor_loss=policy_loss,
+                        alpha=alpha,
+                        alpha_loss=alpha_loss,
+                        entropy=entropy,
+                    )
+                if step % args.target_network_frequency == 0:
+                    target_critics.follow(args.tau)
+            if step % LOG_EVERY == 0:
+                run.log(step, losses.values)
+
+
+def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
+    """The policy in a model file."""
+    actor = load_weights(Actor(spaces.observation_space.shape, int(spaces.action_space.n)), weights)
+    return CategoricalPolicy(actor, None, spaces.action_space, images=True)
+
+
+SPEC = AlgorithmSpec(
+    name="sac_atari",
+    args=Args,
+    train=train,
+    load_policy=load_policy,
+    action_spaces=("discrete",),
+    observation_spaces=("image",),
+    flat_observations=False,
+    wrap=lambda env, args: wrap_atari(env, args, args.frame_stack),
+    env_defaults=atari_defaults,
+    atari=lambda args: atari_options(args, args.frame_stack),
+    model="actor",
+)
+main = functools.partial(run_algorithm, SPEC)
+
+if __name__ == "__main__":
+    sys.exit(main())
