@@ -43,6 +43,34 @@ def log_softmax(logits: Floats) -> Floats:
     return found
 
 
+def log_probs_and_entropies(logits: Floats, actions: Any, nvec: Sequence[int]) -> tuple[Floats, Floats]:
+    """Those of choices made at once, of which each row of logits holds one after the other."""
+    log_prob, entropy, start = np.zeros(len(logits)), np.zeros(len(logits)), 0
+    for column, size in enumerate(nvec):
+        part = log_softmax(logits[:, start : start + size])
+        log_prob += part[np.arange(len(part)), actions[:, column]]
+        entropy -= (np.exp(part) * part).sum(axis=1)
+        start += size
+    return log_prob, entropy
+
+
+def clipped_ppo(logits: Floats, values: Floats, batch: Any, args: Any, nvec: Sequence[int]) -> float:
+    """The clipped surrogate of PPO's paper with an entropy bonus, and the loss of clipped values."""
+    gains, clip = batch.advantages, args.clip_coef
+    if args.norm_adv:
+        spread = np.sqrt(((gains - gains.mean()) ** 2).sum() / (len(gains) - 1))
+        gains = (gains - gains.mean()) / (spread + 1e-8)
+    log_probs, entropy = log_probs_and_entropies(logits, batch.actions, nvec)
+    ratio = np.exp(log_probs - batch.log_probs)
+    surrogate = [min(r * a, min(max(r, 1 - clip), 1 + clip) * a) for r, a in zip(ratio, gains, strict=True)]
+    errors = (values - batch.returns) ** 2
+    if args.clip_vloss:
+        near = batch.values + np.minimum(np.maximum(values - batch.values, -clip), clip)
+        errors = np.where((near - batch.returns) ** 2 > errors, (near - batch.returns) ** 2, errors)
+    loss = -np.mean(surrogate) - args.ent_coef * entropy.mean() + args.vf_coef * errors.mean() / 2
+    return float(loss)
+
+
 def weights_of(module: nn.Module) -> dict[str, Floats]:
     return {name: value.detach().double().numpy().copy() for name, value in module.named_parameters()}
 

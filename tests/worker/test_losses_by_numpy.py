@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
 import pytest
@@ -23,8 +22,10 @@ from support.formulas import (
     Floats,
     Weights,
     assert_same,
+    clipped_ppo,
     layers,
     linear,
+    log_probs_and_entropies,
     log_softmax,
     relu,
     scattered,
@@ -45,23 +46,12 @@ def steps_of_two_choices(agent: MLPAgent) -> ppo.Batch:
     return ppo.Batch(
         obs=obs,
         actions=actions,
-        log_probs=log_probs_and_entropies(logits, actions)[0] - own.uniform(-0.4, 0.4, ROWS),
+        log_probs=log_probs_and_entropies(logits, actions, NVEC)[0] - own.uniform(-0.4, 0.4, ROWS),
         advantages=own.standard_normal(ROWS),
         returns=own.standard_normal(ROWS),
         values=0.5 * own.standard_normal(ROWS),
         rows=np.arange(ROWS),
     )
-
-
-def log_probs_and_entropies(logits: Floats, actions: Any) -> tuple[Floats, Floats]:
-    """Those of choices made at once, of which each row of logits holds one after the other."""
-    log_prob, entropy, start = np.zeros(len(logits)), np.zeros(len(logits)), 0
-    for column, size in enumerate(NVEC):
-        part = log_softmax(logits[:, start : start + size])
-        log_prob += part[np.arange(len(part)), actions[:, column]]
-        entropy -= (np.exp(part) * part).sum(axis=1)
-        start += size
-    return log_prob, entropy
 
 
 @pytest.mark.parametrize("clip_vloss", [True, False])
@@ -71,27 +61,16 @@ def test_ppo_clips_ratios_and_values_and_adds_the_entropy(clip_vloss: bool, norm
     assert isinstance(agent, MLPAgent)
     batch = steps_of_two_choices(agent)
     args = ppo.Args(clip_vloss=clip_vloss, norm_adv=norm_adv, ent_coef=0.07, vf_coef=0.3, clip_coef=0.15)
-    seen: list[Floats] = []
 
     def formula(weights: Weights) -> float:
-        gains = batch.advantages
-        if norm_adv:
-            spread = np.sqrt(((gains - gains.mean()) ** 2).sum() / (ROWS - 1))
-            gains = (gains - gains.mean()) / (spread + 1e-8)
         logits = layers(weights, ("actor.0", "actor.2", "actor.4"), batch.obs, np.tanh)
-        log_probs, entropy = log_probs_and_entropies(logits, batch.actions)
-        ratio = np.exp(log_probs - batch.log_probs)
-        seen.append(ratio)
-        surrogate = [min(r * a, min(max(r, 0.85), 1.15) * a) for r, a in zip(ratio, gains, strict=True)]
         values = layers(weights, ("critic.0", "critic.2", "critic.4"), batch.obs, np.tanh)[:, 0]
-        errors = (values - batch.returns) ** 2
-        if clip_vloss:
-            near = batch.values + np.minimum(np.maximum(values - batch.values, -0.15), 0.15)
-            errors = np.where((near - batch.returns) ** 2 > errors, (near - batch.returns) ** 2, errors)
-        return float(-np.mean(surrogate) - 0.07 * entropy.mean() + 0.3 * errors.mean() / 2)
+        return clipped_ppo(logits, values, batch, args, NVEC)
 
     assert_same(agent, lambda: ppo.ppo_loss(agent, args, tensors(batch)), formula)
-    ratio, gains = seen[0], batch.advantages
+    logits = layers(weights_of(agent), ("actor.0", "actor.2", "actor.4"), batch.obs, np.tanh)
+    log_probs, _ = log_probs_and_entropies(logits, batch.actions, NVEC)
+    ratio, gains = np.exp(log_probs - batch.log_probs), batch.advantages
     for side in (ratio > 1.15, ratio < 0.85, (ratio > 0.85) & (ratio < 1.15)):
         assert (side & (gains > 0)).any() and (side & (gains < 0)).any(), "every branch is taken"
 
@@ -103,7 +82,7 @@ def test_what_ppo_logs_is_what_the_names_say() -> None:
     _, logged = ppo.ppo_loss(agent, ppo.Args(), tensors(batch))
     told = dict(zip(ppo.LOGGED, logged.tolist(), strict=True))
     logits = layers(weights_of(agent), ("actor.0", "actor.2", "actor.4"), batch.obs, np.tanh)
-    log_probs, entropy = log_probs_and_entropies(logits, batch.actions)
+    log_probs, entropy = log_probs_and_entropies(logits, batch.actions, NVEC)
     log_ratio = log_probs - batch.log_probs
     assert told["entropy"] == pytest.approx(entropy.mean())
     assert told["old_approx_kl"] == pytest.approx(-log_ratio.mean())
