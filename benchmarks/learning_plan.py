@@ -152,7 +152,7 @@ PLAN = [
     Row("ppo_atari", "mosaic/Catch-v0", 150_000, least=0.9, flags=CATCH),
     Row("sac_atari", "mosaic/Catch-v0", 60_000, least=0.8, flags=CATCH_SAC),
     Row("dqn_atari", "mosaic/Catch-v0", 50_000, least=0.9, flags=(*CATCH_REPLAY, *EXPLORES)),
-    Row("c51_atari", "mosaic/Catch-v0", 50_000, least=0.9, flags=(*CATCH_REPLAY, *EXPLORES, *UP_TO_ONE)),
+    Row("c51_atari", "mosaic/Catch-v0", 60_000, least=0.9, flags=(*CATCH_REPLAY, *EXPLORES, *UP_TO_ONE)),
     Row("rainbow_atari", "mosaic/Catch-v0", 25_000, least=0.9, flags=(*CATCH_REPLAY, *UP_TO_ONE)),
     Row("ppo_atari", "mosaic/Recall-v0", 100_000, most=0.35, flags=RECALL),
     Row("ppo_atari_lstm", "mosaic/Recall-v0", 100_000, least=0.9, flags=RECALL),
