@@ -20,6 +20,8 @@ from cleanrl_worker.portable import probe
 from cleanrl_worker.portable.fastlane.drawing import absent_package, as_picture, choose_drawing
 from cleanrl_worker.portable.fastlane.wrapper import mission_of
 from cleanrl_worker.portable.probe import describe_actions, describe_space, named
+from cleanrl_worker.schemas.environments import PROCGEN, find_environment
+from mosaic.contract.errors import UserError
 from mosaic.contract.extras import install_advice
 from mosaic.fastlane.layout import lacks_package
 from mosaic.fastlane.png import encode_png
@@ -177,6 +179,12 @@ class Session:
         frames: bool = False,
         max_episode_steps: int | None = None,
     ) -> None:
+        known = find_environment(model.args.env_id)
+        if known is not None and known.family == PROCGEN:
+            raise UserError(
+                f"{known.env_id} is a game of EnvPool's, which cannot be played step by step: see what the "
+                "policy reaches with `mosaic eval`."
+            )
         with model.make_envs(1) as checked:
             self._policy = model.load_policy(checked)
             self._row = np.zeros((1, *checked.observation_space.shape), checked.obs_dtype)
