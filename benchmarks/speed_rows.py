@@ -208,3 +208,29 @@ sbx-rl have 3e-4 and 1e-3), and its DQN has a Huber loss and clips gradients. sb
 of its DQN one width (120; ours 120 and 84), and its PPO does not clip values. DDPG of both updates its policy
 at each step; here it is set to every second one, as ours. Ours writes event files all the while, the others
 log nothing."""
+
+
+_SOON = {"learning_starts": 500, "eval_episodes": 0, "checkpoint_every": 0}
+_ROLLOUTS = {"num_steps": 32, "eval_episodes": 0, "checkpoint_every": 0}
+
+
+def _in_jax(name: str, algo: str, env_id: str, phase: Phase, params: Mapping[str, Any]) -> Row:
+    """A row of jax_twins.py, which compares with nobody else."""
+    return Row(name, algo, env_id, (phase,), updates=0.0, cleanrl=0.0, wanted=0.0, params=params)
+
+
+JAX_TWINS = [
+    _in_jax("c51", "c51_jax", "CartPole-v1", Phase(500, 4_500, 1_000), _SOON),
+    _in_jax("ddpg", "ddpg_continuous_action_jax", "Pendulum-v1", Phase(500, 1_500, 300), _SOON),
+    _in_jax("td3", "td3_continuous_action_jax", "Pendulum-v1", Phase(500, 1_500, 300), _SOON),
+    _in_jax(
+        "dqn_atari",
+        "dqn_atari_jax",
+        "mosaic/Catch-v0",
+        Phase(500, 1_500, 300),
+        {**_SOON, "buffer_size": 5_000},
+    ),
+    _in_jax("ppo", "ppo_atari_envpool_xla_jax", "PongNoFrameskip-v4", Phase(0, 1_536, 512), _ROLLOUTS),
+    _in_jax("scan", "ppo_atari_envpool_xla_jax_scan", "PongNoFrameskip-v4", Phase(0, 1_536, 512), _ROLLOUTS),
+]
+"""Each algorithm in JAX, beside its twin in torch, over a few hundred steps with updates."""

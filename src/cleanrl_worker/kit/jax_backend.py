@@ -58,7 +58,8 @@ BACKEND = JaxBackend
 def _add_flag(flag: str) -> None:
     name = flag.partition("=")[0]
     others = [one for one in os.environ.get("XLA_FLAGS", "").split() if one.partition("=")[0] != name]
-    os.environ["XLA_FLAGS"] = " ".join([*others, flag])
+    # Ours stands first: XLA takes a text that does not begin with "--" for the name of a file, and ends.
+    os.environ["XLA_FLAGS"] = " ".join([flag, *others])
 
 
 class Tree(Generic[TreeT]):
