@@ -66,9 +66,11 @@ def test_module_command_environment_and_spaces_are_told(tmp_path: Path) -> None:
 
 
 def test_a_replay_buffer_counts_in_the_memory(tmp_path: Path) -> None:
-    small = summary(tmp_path, algo="dqn", extras={"algo_params": {"buffer_size": 1000}})
-    large = summary(tmp_path, algo="dqn", extras={"algo_params": {"buffer_size": 10_000_000}})
-    # Observation and next observation of four numbers, action, reward, end: eleven numbers a step.
+    steps = {"algo": "dqn", "total_timesteps": 10_000_000}
+    small = summary(tmp_path, **steps, extras={"algo_params": {"buffer_size": 1000}})
+    large = summary(tmp_path, **steps, extras={"algo_params": {"buffer_size": 20_000_000}})
+    # Observation and next observation of four numbers, action, reward, end: eleven numbers for each step
+    # that a run takes.
     assert large["estimated_memory_mb"]["replay_buffer"] == 440
     difference = large["estimated_memory_mb"]["total"] - small["estimated_memory_mb"]["total"]
     assert difference == 440

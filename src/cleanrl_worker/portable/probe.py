@@ -138,11 +138,15 @@ def import_backend(backend: str) -> Any:
 def import_package(package: str, who: str) -> Any:
     """The package that `who` needs."""
     try:
-        return importlib.import_module(package)
+        module = importlib.import_module(package)
     except ImportError as error:
         raise ProbeError(
             f"{who} needs the package '{package}', which cannot be imported ({first_line(error)})."
         ) from error
+    if package == "ale_py":
+        # It would greet on standard error, where a run says what is wrong.
+        module.ALEInterface.setLoggerMode(module.LoggerMode.Warning)
+    return module
 
 
 def lacking(backend: str, env_id: str) -> ProbeError:
