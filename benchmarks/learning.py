@@ -15,7 +15,7 @@ from pathlib import Path
 
 from learning_figures import draw
 from learning_pages import HEADER, PAGES, cells, judged_anew, write_page
-from learning_plan import CATCH, PLAN, RECALL, Row
+from learning_plan import CATCH, PLAN, RECALL, SMALL_TRXL, Row
 from learning_runs import Curve, read_run, train_all
 from tables import Table, kept_rows, write_tables
 
@@ -27,6 +27,8 @@ exploration; of a run of 50,000 steps that is from step 45,001 on. Mean ± stand
 hyperparameter has its default, except on the pixel tasks, so that a run takes about ten minutes on one core:
 `{catch}` on `mosaic/Catch-v0`,
 `{recall}` on `mosaic/Recall-v0`.
+`ppo_trxl` has a network that a CPU trains in minutes: `{trxl}`.
+Each of the two processes of `ppo_atari_multigpu` has half of the environments.
 
 A bound of the form m − 2 × s is the published mean less twice s, which is the greater of the published
 standard deviation and 5 % of the environment's range of returns (CartPole-v1 0 to 500, Acrobot-v1 -500 to 0,
@@ -62,7 +64,7 @@ def main() -> int:
         row: judged_anew(row, kept[found]) for row in PLAN if (found := (row.algo, row.env_id)) in kept
     }
     rows = {row: measured.get(row) or earlier.get(row) for row in PLAN}
-    text = TEXT.format(catch=" ".join(CATCH), recall=" ".join(RECALL))
+    text = TEXT.format(catch=" ".join(CATCH), recall=" ".join(RECALL), trxl=" ".join(SMALL_TRXL))
     write_tables("learning", "Learning", text, [Table(HEADER, filter(None, rows.values()))])
     for algo in dict.fromkeys(row.algo for row in PLAN):
         told = {row: line for row, line in rows.items() if row.algo == algo and line}

@@ -125,8 +125,8 @@ CATCH_TOGETHER = ("--num-envs=8", *CATCH[1:])
 """Of each of two processes: together they have the same rollouts and minibatches."""
 CATCHER = Job("ppo_atari", "mosaic/Catch-v0", 1, 150_000, CATCH)
 DAGGER = (
-    *("--teacher-steps=10000", "--offline-steps=8000", "--learning-rate=5e-4"),
-    *("--buffer-size=20000", "--target-network-frequency=500"),
+    *("--teacher-steps=8000", "--offline-steps=3000", "--learning-rate=5e-4"),
+    *("--buffer-size=10000", "--target-network-frequency=250"),
 )
 RECALL = (*IMAGES, "--learning-rate=1e-3", "--ent-coef=0.001")
 IN_PYTHON = "--env-backend=python"
@@ -138,15 +138,33 @@ CATCH_Q = (
     "--target-network-frequency=500",
 )
 """The same for algorithms with a replay buffer."""
+CATCH_REPLAY = (
+    *("--num-envs=4", "--gamma=0.97", "--learning-rate=2.5e-4", "--learning-starts=2000"),
+    *("--buffer-size=50000", "--target-network-frequency=500"),
+)
+EXPLORES = ("--exploration-fraction=0.3", "--end-e=0.02")
+UP_TO_ONE = ("--v-min=-1", "--v-max=1")
+"""The returns of a catch."""
 
 PLAN = [
     Row("ppo", "CartPole-v1", 500_000, (490.04, 6.12)),
     Row("ppo", "Acrobot-v1", 500_000, (-86.36, 1.32)),
     Row("ppo_atari", "mosaic/Catch-v0", 150_000, least=0.9, flags=CATCH),
     Row("sac_atari", "mosaic/Catch-v0", 60_000, least=0.8, flags=CATCH_SAC),
+    Row("dqn_atari", "mosaic/Catch-v0", 50_000, least=0.9, flags=(*CATCH_REPLAY, *EXPLORES)),
+    Row("c51_atari", "mosaic/Catch-v0", 50_000, least=0.9, flags=(*CATCH_REPLAY, *EXPLORES, *UP_TO_ONE)),
+    Row("rainbow_atari", "mosaic/Catch-v0", 25_000, least=0.9, flags=(*CATCH_REPLAY, *UP_TO_ONE)),
     Row("ppo_atari", "mosaic/Recall-v0", 100_000, most=0.35, flags=RECALL),
     Row("ppo_atari_lstm", "mosaic/Recall-v0", 100_000, least=0.9, flags=RECALL),
-    Row("qdagger_dqn_atari_impalacnn", "mosaic/Catch-v0", 30_000, least=0.8, flags=DAGGER, teacher=CATCHER),
+    Row("qdagger_dqn_atari_impalacnn", "mosaic/Catch-v0", 20_000, least=0.8, flags=DAGGER, teacher=CATCHER),
+    Row(
+        "qdagger_dqn_atari_jax_impalacnn",
+        "mosaic/Catch-v0",
+        20_000,
+        least=0.8,
+        flags=DAGGER,
+        teacher=CATCHER,
+    ),
     Row("ppo", "mosaic/Dial-v0", 200_000, most=0.1),
     Row("ppo_masked", "mosaic/Dial-v0", 200_000, least=0.85),
     Row("ppo", "mosaic/Corridor-v0", 150_000, most=0.6),
@@ -170,12 +188,14 @@ PLAN = [
     Row("c51_jax", "CartPole-v1", 500_000, (491.07, 9.70)),
     Row("c51_jax", "Acrobot-v1", 500_000, (-86.74, 2.19)),
     Row("c51_jax", "MountainCar-v0", 500_000, (-174.30, 36.35)),
-    Row("sac_discrete", "CartPole-v1", 100_000, least=400.0),
+    Row("sac_discrete", "CartPole-v1", 300_000, least=400.0),
     Row("dqn_atari_jax", "mosaic/Catch-v0", 100_000, least=0.9, flags=CATCH_Q),
     Row("c51_atari_jax", "mosaic/Catch-v0", 100_000, least=0.9, flags=CATCH_Q),
     Row("pqn", "CartPole-v1", 500_000, (495.13, 6.89)),
     Row("pqn", "Acrobot-v1", 500_000, (-95.63, 5.73)),
     Row("pqn", "MountainCar-v0", 500_000, (-200.00, 0.00)),
+    Row("ppo_atari_envpool_xla_jax", "mosaic/Catch-v0", 150_000, least=0.9, flags=(*CATCH, IN_PYTHON)),
+    Row("ppo_atari_envpool_xla_jax_scan", "mosaic/Catch-v0", 150_000, least=0.9, flags=(*CATCH, IN_PYTHON)),
     Row("pqn_atari_envpool", "mosaic/Catch-v0", 150_000, least=0.9, flags=(*CATCH, IN_PYTHON)),
     Row(
         "pqn_atari_envpool_lstm",

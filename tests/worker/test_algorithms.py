@@ -54,11 +54,11 @@ SMALL = {
     "trxl_memory_length": 8,
 }
 """Values for a short training, of the parameters that an algorithm has among these."""
+QUICK = {"ALE/MontezumaRevenge-v5": "ALE/Breakout-v5"}
+"""What is played in place of a game whose episodes are longer than that."""
 TRIED = ("CartPole-v1", "Pendulum-v1", "mosaic/Rally-v0")
 SEED = 4
 SECONDS = 180
-QUICK = {"ALE/MontezumaRevenge-v5": "ALE/Breakout-v5"}
-"""What is played in place of a game whose episodes are longer than that."""
 
 
 @dataclass(frozen=True)
@@ -91,10 +91,10 @@ def model_in(run: RunRecord) -> Path:
 def short_values(algo: str, spec: AlgorithmSpec) -> tuple[str, int, dict[str, Any]]:
     """Environment, steps and parameters of a training of a few hundred steps that the algorithm can take."""
     fields = {field.name: field.default for field in dataclasses.fields(spec.args)}
+    own = str(fields["env_id"])
     num_envs = min(fields["num_envs"], 4)
     # A single game of Atari does not end in so few steps.
-    own = QUICK.get(fields["env_id"], str(fields["env_id"]))
-    pictures = "mosaic/Catch-v0" if num_envs == 1 else own
+    pictures = "mosaic/Catch-v0" if num_envs == 1 else QUICK.get(own, own)
     # An environment without masks would be told of.
     tried = (own,) if spec.masks else (*TRIED, pictures)
     env_id = next(env_id for env_id in tried if not CATALOG.misfit(algo, env_id))

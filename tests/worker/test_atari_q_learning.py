@@ -11,15 +11,19 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from cleanrl_worker.agents.noisy import NoisyLinear, RainbowNetwork
 from cleanrl_worker.agents.q_networks import DistributionalQNetwork, NatureQNetwork
 from cleanrl_worker.algorithms import c51_atari, dqn_atari, rainbow_atari
+from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.accelerate import as_tensors
 from cleanrl_worker.kit.prioritised import PrioritisedSample
 from cleanrl_worker.kit.replay import FrameBuffer, Replay, Sample
 from cleanrl_worker.kit.run import Run, train
 from cleanrl_worker.kit.stopping import StopSignals
+from cleanrl_worker.supervisor.offers import CATALOG
+from mosaic.contract.errors import UserError
 from support.nature import (
     assert_slopes,
     convolved,
@@ -180,6 +184,63 @@ def test_a_policy_of_rainbow_plays_without_noise_or_with_noise_of_its_own() -> N
     policy.seed(4)
     assert policy.act(obs, deterministic=False) == noisy_actions
     assert torch.equal(torch.get_rng_state(), before)
+
+
+def their_layers(outputs: int) -> nn.Sequential:
+    """The network of other people's scripts, in torch's default layout and with pictures' frames first."""
+    convolutions = [nn.Conv2d(4, 32, 8, stride=4), nn.Conv2d(32, 64, 4, stride=2), nn.Conv2d(64, 64, 3)]
+    layers = [part for layer in convolutions for part in (layer, nn.ReLU())]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(3136, 512), nn.ReLU(), nn.Linear(512, outputs))
+
+
+@pytest.mark.parametrize("algo", ["dqn_atari", "c51_atari"])
+@pytest.mark.parametrize("told", [False, True], ids=["guessed", "told"])
+def test_a_model_file_of_somebody_elses_script_plays_as_it_does_there(
+    algo: str, told: bool, tmp_path: Path
+) -> None:
+    torch.manual_seed(2)
+    net, atoms = their_layers(3 * 11 if algo == "c51_atari" else 3), torch.linspace(-4.0, 4.0, 11)
+    weights: Any = {f"network.{name}": value for name, value in net.state_dict().items()}
+    if algo == "c51_atari":
+        args = {"env_id": "BreakoutNoFrameskip-v4", "n_atoms": 11, "v_min": -4, "v_max": 4, "end_e": 0.01}
+        weights = {"model_weights": {**weights, "atoms": atoms}, "args": args}
+    path = tmp_path / "theirs.cleanrl_model"
+    torch.save(weights, path)
+    model = open_model(path, algo if told else None, "mosaic/Catch-v0")
+    assert model.spec.name == algo
+    obs = np.random.default_rng(1).integers(0, 256, (32, 84, 84, 4), np.uint8)
+    with model.make_envs(1) as envs:
+        policy = model.load_policy(envs)
+    values = net(torch.from_numpy(obs).permute(0, 3, 1, 2) / 255.0).detach()
+    if algo == "c51_atari":
+        values = values.view(32, 3, 11).softmax(dim=2) @ atoms
+    np.testing.assert_allclose(policy.judge(obs).action_values, values, rtol=1e-4, atol=1e-5)
+    assert policy.act(obs) == values.argmax(dim=1).tolist()
+
+
+def test_arguments_that_do_not_go_together_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    flags = ["--env-id=mosaic/Catch-v0", "--buffer-size=16"]
+    for algo in (dqn_atari, c51_atari, rainbow_atari):
+        assert algo.main(flags) == 2
+        assert "batch_size is 32, but the replay buffer holds only 16" in capsys.readouterr().err
+    assert rainbow_atari.main(["--v-min=5", "--v-max=5"]) == 2
+    assert "v_min is 5.0, which is not less than v_max" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("algo", ["dqn_atari", "c51_atari", "rainbow_atari"])
+def test_a_buffer_that_no_memory_holds_is_refused_before_anything_starts(algo: str) -> None:
+    config = {
+        "run_id": "r",
+        "algo": algo,
+        "env_id": "ALE/Breakout-v5",
+        "seed": 1,
+        "total_timesteps": 2 * 10**9,
+        "extras": {"algo_params": {"buffer_size": 10**9}},
+    }
+    with pytest.raises(
+        UserError, match=r"^The run would need about 7,1\d\d,\d{3} MB .*; lower buffer_size\.$"
+    ):
+        CATALOG.describe(config, None, Path.cwd(), ())
 
 
 def remember(run: Run[Any]) -> None:

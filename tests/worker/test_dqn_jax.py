@@ -22,6 +22,7 @@ from cleanrl_worker.kit.jax_backend import Target, Tree, load_tree
 from cleanrl_worker.kit.spec import Misfit
 from cleanrl_worker.kit.state import decode, encode
 from mosaic.contract.errors import UserError
+from support.hiding import HIDE_JAX
 
 SHORT = (
     "--total-timesteps=600",
@@ -31,15 +32,6 @@ SHORT = (
     "--eval-episodes=2",
     "--checkpoint-every=300",
 )
-HIDE_JAX = """
-import importlib.metadata as metadata
-there = metadata.version
-def version(name):
-    if name in ("jax", "jaxlib", "flax", "optax"):
-        raise metadata.PackageNotFoundError(name)
-    return there(name)
-metadata.version = version
-"""
 
 
 class TheirNetwork(nn.Module):

@@ -9,16 +9,20 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import envpool
 import numpy as np
 import pytest
 
 from cleanrl_worker.algorithms import ppo_atari, ppo_procgen
+from cleanrl_worker.config.footprint import estimated_memory
+from cleanrl_worker.kit.normalise import RewardScaler
 from cleanrl_worker.kit.open_envs import open_envs, open_episodes
 from cleanrl_worker.portable import probe
 from cleanrl_worker.schemas.environments import check_fit, find_environment, gymnasium_id, load_environments
 from cleanrl_worker.supervisor import inspection
 from cleanrl_worker.supervisor.offers import CATALOG
 from mosaic.contract.errors import UserError
+from mosaic.contract.extras import absent_for_procgen, advice_for
 
 GAME, CATCH = "CoinrunEasy-v0", "mosaic/Catch-v0"
 
@@ -50,6 +54,34 @@ def test_levels_are_chosen_for_training_and_for_evaluations(
     options: dict[str, Any], trained: int, played: int
 ) -> None:
     assert (first_pictures(False, **options), first_pictures(True, **options)) == (trained, played)
+
+
+def test_rewards_are_divided_by_the_deviation_of_returns_over_all_rollouts() -> None:
+    scaler = RewardScaler(num_envs=4, gamma=0.9)
+    random = np.random.default_rng(0)
+    rewards = random.choice([0.0, 50.0], (500, 4)).astype(np.float32)
+    dones = (random.random((500, 4)) < 0.1).astype(np.float32)
+    scaled = np.concatenate(
+        [scaler.scale(rewards[:250], dones[:250]), scaler.scale(rewards[250:], dones[250:])]
+    )
+    running, sums = np.zeros(4), []
+    for reward, done in zip(rewards, dones, strict=True):
+        running = running * 0.9 + reward
+        sums.append(running)
+        running = running * (1.0 - done)
+    np.testing.assert_allclose(scaled[-1], rewards[-1] / np.std(sums), rtol=1e-3)
+    again = RewardScaler(num_envs=4, gamma=0.9)
+    again.load(scaler.state())
+    assert np.array_equal(again.scale(rewards, dones), scaler.scale(rewards, dones))
+
+
+def test_rollouts_that_wait_are_in_the_estimate_of_memory() -> None:
+    entry = find_environment(GAME)
+    values = {"num_envs": 64, "num_steps": 256, "total_timesteps": 25_000_000, "n_iteration": 32}
+    parts = estimated_memory(values, entry)
+    assert parts is not None and parts["stored_rollouts"] == 32 * 64 * 256 * 64 * 64 * 3 // 1_000_000
+    few = estimated_memory({**values, "total_timesteps": 1000}, entry)
+    assert few is not None and few["stored_rollouts"] == 12
 
 
 def test_the_catalog_has_all_sixteen_games_with_their_set() -> None:
@@ -110,6 +142,16 @@ def test_algorithms_that_prepare_pictures_do_not_fit() -> None:
     assert entry is not None
     check_fit("ppo_procgen", entry)
     assert CATALOG.misfit(ppo_atari.SPEC.name, GAME)
+
+
+def test_the_doctor_names_a_missing_library_too(tmp_path: Path) -> None:
+    assert absent_for_procgen() == []
+    (part,) = Path(envpool.__file__).with_name("procgen").glob("procgen_*.so")
+    # The same, but asking for a library that no system has.
+    (tmp_path / part.name).write_bytes(part.read_bytes().replace(b"libQt5Gui.so.5", b"libQt5Gui.so.x"))
+    absent = absent_for_procgen(tmp_path)
+    assert absent == ["libQt5Gui.so.x"]
+    assert "`apt-get install libqt5gui5`" in advice_for(absent)
 
 
 def test_a_missing_library_of_the_system_is_named_with_the_command_that_installs_it(tmp_path: Path) -> None:

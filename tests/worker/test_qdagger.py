@@ -85,6 +85,35 @@ def test_the_loss_and_its_gradient_are_those_of_the_paper() -> None:
     np.testing.assert_allclose(table.grad.numpy(), slopes, rtol=1e-5, atol=1e-8)
 
 
+def test_the_loss_in_jax_has_the_same_terms() -> None:
+    jax = pytest.importorskip("jax")
+    from cleanrl_worker.algorithms import qdagger_dqn_atari_jax_impalacnn as in_jax
+
+    random = np.random.default_rng(3)
+    rows, n = 3, 4
+    network = in_jax.ImpalaQNetwork(n)
+    shape = (rows, 84, 84, 4)
+    obs, next_obs = (random.integers(0, 256, shape, np.uint8) for _ in range(2))
+    params, target = (network.init(np.array([0, seed], np.uint32), obs) for seed in (1, 2))
+    batch = in_jax.Batch(
+        obs=obs,
+        next_obs=next_obs,
+        actions=random.integers(0, n, rows, np.int32),
+        rewards=random.normal(size=rows).astype(np.float32),
+        dones=np.array([0.0, 1.0, 0.0], np.float32),
+        teacher_scores=random.normal(size=(rows, n)).astype(np.float32),
+        distill_coeff=np.float32(0.7),
+    )
+    _, logged = in_jax.qdagger_loss(params, network, 0.9, 2.0, target, batch)
+    seen = ((params, obs), (target, next_obs))
+    values, later = (np.asarray(in_jax.action_values(network, *one), np.float64) for one in seen)
+    td_loss, distill_loss = numpy_loss(values, later.max(axis=1), batch, 0.9, 2.0)  # type: ignore[arg-type]
+    mean = values[np.arange(rows), batch.actions].mean()
+    expected = [td_loss + 0.7 * distill_loss, td_loss, distill_loss, mean]
+    np.testing.assert_allclose(np.asarray(logged), expected, rtol=1e-4)
+    assert jax.tree.map(np.shape, params)["params"]["Dense_0"]["kernel"] == (3872, 256)
+
+
 def test_the_teacher_counts_less_the_better_the_student_is() -> None:
     assert qdagger.distill_coeff([9.0] * 9, 10.0) == 1.0
     assert qdagger.distill_coeff([4.0] * 10, 10.0) == pytest.approx(0.6)

@@ -84,7 +84,8 @@ def quantile_huber_loss(quantiles: Tensor, targets: Tensor, fractions: Tensor, k
     Each pair counts. A quantile that is too low counts by its fraction, one that is too high by the rest:
     where both balance, that share of the targets lies below it.
     """
-    found, wanted = torch.broadcast_tensors(quantiles[:, :, None], targets[:, None, :])
+    pairs = (len(quantiles), quantiles.shape[1], targets.shape[1])
+    found, wanted = quantiles[:, :, None].expand(pairs), targets[:, None, :].expand(pairs)
     huber = torch.nn.functional.huber_loss(found, wanted, reduction="none", delta=kappa)
     fractions = fractions[..., None]
     weights = torch.where(wanted < found, 1.0 - fractions, fractions)

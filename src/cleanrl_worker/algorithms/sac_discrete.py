@@ -38,19 +38,19 @@ class Args(CommonArgs):
     """how many transitions the replay buffer holds"""
     gamma: Fraction = 0.99
     """the discount factor"""
-    tau: Fraction = 1.0
+    tau: Fraction = 0.01
     """how far the target networks move to the networks each time; 1: they become copies"""
     batch_size: PositiveInt = 128
     """how many transitions an update learns from"""
     learning_starts: NonNegativeInt = 2_000
     """how many environment steps are taken at random before the first update"""
-    policy_lr: NonNegative = 5e-4
+    policy_lr: NonNegative = 3e-4
     """the learning rate of the policy"""
-    q_lr: NonNegative = 5e-4
+    q_lr: NonNegative = 3e-4
     """the learning rate of the Q networks, and of alpha when it is tuned"""
     update_frequency: PositiveInt = 4
     """how many environment steps lie between two updates"""
-    target_network_frequency: PositiveInt = 500
+    target_network_frequency: PositiveInt = 4
     """how many environment steps lie between two moves of the target networks"""
     alpha: Annotated[float, Bounds(minimum=1e-10)] = 0.2
     """the weight of the entropy when it is not tuned"""

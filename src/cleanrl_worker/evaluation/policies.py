@@ -198,8 +198,7 @@ class RecurrentGreedyPolicy(RecurrentPolicy):
         return self._actions.for_envs(_explore(logits, epsilon, self._generator))
 
     def _tell(self, logits: Tensor, values: Tensor | None) -> PolicyOutput:
-        assert values is not None
-        return PolicyOutput(values=values.numpy(), action_values=logits.numpy())
+        return PolicyOutput(values=logits.amax(dim=1).numpy(), action_values=logits.numpy())
 
 
 def _explore(values: Tensor, epsilon: float, generator: torch.Generator) -> Choices:

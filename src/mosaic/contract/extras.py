@@ -186,8 +186,10 @@ def _without_marker(need: Requirement) -> Requirement:
     return plain
 
 
-# The libraries that PySide6 expects of the system, and the Debian packages that hold them.
+# The libraries that PySide6 and Procgen expect of the system, and the Debian packages that hold them.
 _SYSTEM = {
+    "libQt5Core": "libqt5core5a",
+    "libQt5Gui": "libqt5gui5",
     "libEGL": "libegl1",
     "libGL": "libgl1",
     "libGLX": "libglx0",
@@ -223,6 +225,19 @@ def absent_libraries(platform: str = "xcb", folder: Path | None = None) -> list[
     """The libraries of the system that the window needs and that are not there; none without PySide6."""
     folder = folder or qt_folder()
     files = [*(folder / f"{name}.abi3.so" for name in _MODULES), *platform_plugins(folder, platform)]
+    return _not_found(files)
+
+
+def absent_for_procgen(folder: Path | None = None) -> list[str]:
+    """The same for the games of Procgen in EnvPool's build; none without EnvPool."""
+    if folder is None:
+        spec = find_spec("envpool")
+        folder = Path(spec.origin).with_name("procgen") if spec is not None and spec.origin else Path()
+    return _not_found(folder.glob("procgen_*.so"))
+
+
+def _not_found(files: Iterable[Path]) -> list[str]:
+    """The libraries that these ask for and that the loader does not find."""
     try:
         # The loader would stop at the first one; this tells all of them, also what a library's library needs.
         told = subprocess.run(["ldd", *filter(Path.is_file, files)], capture_output=True, text=True).stdout

@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,6 +27,7 @@ from mosaic.contract.capabilities import discover_workers
 from mosaic.contract.errors import MosaicError, UserError, closest
 from mosaic.contract.extras import (
     DISTRIBUTION,
+    absent_for_procgen,
     absent_libraries,
     advice_for,
     base_packages,
@@ -92,10 +93,14 @@ def _machine(paths: VarPaths) -> Iterator[Check]:
     yield from _daemon(paths)
     if is_installed("gui"):
         # What the window needs of the system, once its own packages are there.
-        absent = absent_libraries()
-        detail = f"not there: {', '.join(absent)}" if absent else "all there"
-        fix = advice_for(absent) if absent else ""
-        yield Check("the window's libraries", not absent, detail, required=False, fix=fix)
+        yield _libraries("the window's libraries", absent_libraries())
+    if is_installed("procgen"):
+        yield _libraries("Procgen's libraries", absent_for_procgen())
+
+
+def _libraries(name: str, absent: Sequence[str]) -> Check:
+    detail = f"not there: {', '.join(absent)}" if absent else "all there"
+    return Check(name, not absent, detail, required=False, fix=advice_for(absent) if absent else "")
 
 
 def _var_folder(paths: VarPaths) -> Check:
