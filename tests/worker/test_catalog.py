@@ -28,7 +28,7 @@ def test_catalog_is_fresh_and_keeps_entries_whose_package_is_missing() -> None:
         fresh = describe_all({**load_json(), "Needy-v0": {"family": "minigrid"}, "Gone-v0": {}})
     finally:
         del gymnasium.registry["Needy-v0"]
-    assert fresh.pop("Needy-v0") == {"family": "minigrid"}
+    assert fresh.pop("Needy-v0") == {"family": "minigrid", "backends": ["python"]}
     assert to_text(fresh) == CATALOG_FILE.read_text("utf-8")
 
 
