@@ -38,7 +38,7 @@ def choices(catalog: FormCatalog, algo: str, **installed: bool) -> EnvironmentLi
     everything = dict.fromkeys(("atari", "box2d", "minigrid", "mujoco"), True)
     facts = catalog.environment_facts()
     misfits = find_misfits(catalog, facts, catalog.algorithms())
-    return environments_for(trainable(facts, misfits), misfits[algo], {**everything, **installed})
+    return environments_for(trainable(facts, misfits), misfits[algo], {**everything, **installed}, algo)
 
 
 def test_only_environments_that_fit_the_algorithm_are_offered(catalog: FormCatalog) -> None:
@@ -78,12 +78,24 @@ def test_an_environment_tells_what_it_is_or_what_is_in_the_way(catalog: FormCata
     found = choices(catalog, "ppo", minigrid=False)
     cartpole, pendulum = found.find("CartPole-v1"), found.find("Pendulum-v1")
     door = found.find("MiniGrid-DoorKey-5x5-v0")
-    assert cartpole and cartpole.about == "Classic control · 4 numbers in, 2 actions"
+    assert (
+        cartpole
+        and cartpole.about == "Classic control · 4 numbers in, 2 actions · stepped by python or envpool"
+    )
     assert pendulum and "ppo takes" in pendulum.about and pendulum.row.aside == "does not fit"
     assert door and door.about.endswith("needs 'minigrid'") and door.row.aside == "needs minigrid"
     assert found.find("Mine-v0") is None
     ready = [one for one in found.choices if one.fits]
     assert [bool(one.missing) for one in ready] == sorted(bool(one.missing) for one in ready)
+
+
+def test_what_an_algorithm_trains_on_only_with_another_backend_says_so(catalog: FormCatalog) -> None:
+    found = choices(catalog, "ppo_atari_envpool")
+    catch, pong = found.find("mosaic/Catch-v0"), found.find("ALE/Pong-v5")
+    assert catch and catch.about.endswith("stepped by python · set env_backend to python")
+    assert catch.fits and catch.row.faint and catch.row.aside == "with env_backend python"
+    assert pong and not pong.other_backend and found.choices.index(pong) < found.choices.index(catch)
+    assert not any(one.other_backend for one in choices(catalog, "ppo").choices)
 
 
 def test_spaces_are_told_in_words(catalog: FormCatalog) -> None:

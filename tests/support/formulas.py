@@ -93,16 +93,25 @@ def tensors(batch: T) -> T:
 def assert_same(
     module: nn.Module, compute: Callable[[], tuple[Tensor, Tensor]], formula: Callable[[Weights], float]
 ) -> None:
-    """A loss in torch and its gradients are those of a formula of the module's weights, each parameter's own.
-
-    Of every parameter some numbers are moved one by one, then all together in a random direction.
-    """
+    """A loss in torch and its gradients are those of a formula of the module's weights."""
     module.zero_grad()
     loss, _ = compute()
     loss.backward()  # type: ignore[no-untyped-call]
-    weights, own = weights_of(module), np.random.default_rng(5)
-    value = formula(weights)
-    assert loss.item() == pytest.approx(value, rel=1e-9, abs=1e-12)
+    weights = weights_of(module)
+    assert loss.item() == pytest.approx(formula(weights), rel=1e-9, abs=1e-12)
+    grads = {}
+    for name, parameter in module.named_parameters():
+        assert parameter.grad is not None, name
+        grads[name] = parameter.grad.numpy()
+    assert_slopes(weights, grads, formula)
+
+
+def assert_slopes(weights: Weights, grads: Weights, formula: Callable[[Weights], float]) -> None:
+    """Gradients are those of a formula of the weights, each parameter's own.
+
+    Of every parameter some numbers are moved one by one, then all together in a random direction.
+    """
+    own, value = np.random.default_rng(5), formula(weights)
     # What differences of a float64 lose to rounding.
     rounding = 1e-8 * max(1.0, abs(value))
 
@@ -114,9 +123,8 @@ def assert_same(
         moved[...] = was
         return (both[0] - both[1]) / (2 * STEP)
 
-    for name, parameter in module.named_parameters():
-        assert parameter.grad is not None, name
-        grad = parameter.grad.numpy()
+    assert grads.keys() == weights.keys()
+    for name, grad in grads.items():
         assert np.abs(grad).max() > 0.0, f"nothing moves {name}"
         flat = grad.reshape(-1)
         picked = {*np.argsort(-np.abs(flat))[:LARGEST], *own.integers(0, flat.size, ANY)}

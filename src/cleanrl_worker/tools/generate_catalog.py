@@ -44,6 +44,8 @@ SOURCES = (
     "minigrid",
     "cleanrl_worker",
 )
+UNUSABLE = ("MiniGrid-WFC-",)
+"""Ids that begin so can be made, but not played: the package lacks the patterns that they are made from."""
 PAGE = Path(__file__).parents[3] / "docs" / "environments.md"
 BEGIN, END = "<!-- families: written by cleanrl_worker.tools.generate_catalog -->", "<!-- end of families -->"
 # Published results are of version 4, so it stays beside its successor.
@@ -109,6 +111,8 @@ def is_listed(env_id: str) -> bool:
     """Whether an id belongs in the catalog: a newest version, of Atari one id for each game."""
     spec = gymnasium.registry[env_id]
     source = str(spec.entry_point)
+    if env_id.startswith(UNUSABLE):
+        return False
     if source.startswith("ale_py"):
         return spec.namespace == "ALE"
     if spec.namespace == "dm_control":

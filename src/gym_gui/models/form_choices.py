@@ -56,6 +56,10 @@ class EnvironmentChoice:
     """The optional set that has to be installed first."""
     misfit: str = ""
     """Why the algorithm cannot train there."""
+    backends: tuple[str, ...] = ()
+    """What can step it, where that is known."""
+    other_backend: str = ""
+    """What the algorithm has to be told to step it with, as its own usual one does not have it."""
 
     @property
     def fits(self) -> bool:
@@ -66,22 +70,26 @@ class EnvironmentChoice:
         """The line under the field: family and spaces, or what is in the way."""
         if self.misfit:
             return self.misfit
-        words = f"{self.family_title} · {self.spaces}"
-        return f"{words} · needs '{self.missing}'" if self.missing else words
+        words = [self.family_title, self.spaces]
+        words += [f"stepped by {' or '.join(self.backends)}"] if self.backends else []
+        words += [f"needs '{self.missing}'"] if self.missing else []
+        words += [f"set env_backend to {self.other_backend}"] if self.other_backend else []
+        return " · ".join(words)
 
     @property
     def row(self) -> ListRow:
         """The environment in a list."""
         asks = f"needs {self.missing}" if self.missing else ""
+        asks = asks or (f"with env_backend {self.other_backend}" if self.other_backend else "")
         aside = "does not fit" if self.misfit else asks or self.spaces
-        return ListRow(self.env_id, self.env_id, aside=aside, faint=bool(self.misfit or self.missing))
+        return ListRow(self.env_id, self.env_id, aside=aside, faint=bool(self.misfit or asks))
 
 
 class EnvironmentList:
     """All environments for one algorithm; those that can be trained on at once come first."""
 
     def __init__(self, choices: Iterable[EnvironmentChoice]) -> None:
-        self.choices = sorted(choices, key=lambda choice: (not choice.fits, bool(choice.missing)))
+        self.choices = sorted(choices, key=_order)
         self._by_id = {choice.env_id: choice for choice in self.choices}
 
     def find(self, env_id: str) -> EnvironmentChoice | None:
@@ -126,10 +134,25 @@ def trainable(
     return [one for one in facts if one.env_id not in hopeless]
 
 
+def _order(choice: EnvironmentChoice) -> tuple[bool, bool, bool]:
+    return not choice.fits, bool(choice.missing), bool(choice.other_backend)
+
+
 def environments_for(
-    facts: Iterable[EnvironmentFacts], misfits: Mapping[str, str], installed: Mapping[str, bool]
+    facts: Iterable[EnvironmentFacts],
+    misfits: Mapping[str, str],
+    installed: Mapping[str, bool],
+    algo: str = "",
 ) -> EnvironmentList:
     """The environments for an algorithm with these `misfits`; `installed` is told of optional sets."""
+    known = list(facts)
+    # Of an algorithm in a file nobody has said on what it trains as it is.
+    told = any(algo in one.algorithms for one in known)
+
+    def other_backend(one: EnvironmentFacts) -> str:
+        trains = not told or algo in one.algorithms or one.env_id in misfits
+        return "" if trains else next(iter(one.backends), "")
+
     return EnvironmentList(
         EnvironmentChoice(
             one.env_id,
@@ -138,8 +161,10 @@ def environments_for(
             one.spaces,
             missing=one.extra if one.extra and not installed.get(one.extra, False) else "",
             misfit=misfits.get(one.env_id, ""),
+            backends=tuple(one.backends),
+            other_backend=other_backend(one),
         )
-        for one in facts
+        for one in known
     )
 
 

@@ -164,7 +164,7 @@ class FormPresenter(ABC):
         if algo not in self._environments:
             source = self.source
             offered, misfits = trainable(source.environments, source.misfits), source.misfits.get(algo, {})
-            self._environments[algo] = environments_for(offered, misfits, source.installed)
+            self._environments[algo] = environments_for(offered, misfits, source.installed, algo)
         return self._environments[algo]
 
     def trust(self, module: str) -> None:
