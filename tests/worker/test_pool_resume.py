@@ -9,7 +9,9 @@ import pytest
 
 from cleanrl_worker.config.checkpoint_files import list_checkpoints, read_origin
 from cleanrl_worker.kit.loading import load_spec
-from cleanrl_worker.kit.run import run_with
+from cleanrl_worker.kit.run import Run, run_with
+from cleanrl_worker.kit.writer import RUN_DIR_VARIABLE
+from mosaic.contract.phases import Phase, read_phase
 
 SMALL = {
     "num_envs": 2,
@@ -49,3 +51,17 @@ def test_a_checkpoint_holds_all_that_a_run_needs(
         origin = origin or first
     assert read_origin(origin).step == 96
     assert models[0] == models[1]
+
+
+def test_whoever_watches_is_told_of_the_random_steps_that_come_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv(RUN_DIR_VARIABLE, str(tmp_path))
+    told: list[str] = []
+    monkeypatch.setattr(Run, "preparing", lambda run: told.append(str(read_phase(tmp_path))))
+    own = load_spec("ppo_rnd_envpool").args.__dataclass_fields__
+    values = {name: value for name, value in SMALL.items() if name in own}
+    assert run_with(load_spec("ppo_rnd_envpool"), values) == 0
+    assert set(told) == {"phase 1 (random steps, to see what observations are like)"}
+    assert read_phase(tmp_path) == Phase(2, "training")

@@ -231,7 +231,9 @@ def train(run: Run[Args]) -> None:
     int_returns = run.keep("int_returns", RunningMoments(0.0, 1.0))
     past = run.keep("int_past", Held(running=np.zeros(args.num_envs)))
     if run.is_new:
+        run.begin_phase(1, "random steps, to see what observations are like")
         act_at_random(run, frames)
+    run.begin_phase(2, "training")
     rollout = run.keep("rollout", Rollout(run, args.num_steps))
     loss = functools.partial(ppo_loss, agent, distillation, frames, args)
     gradient = run.keep("loss", Gradient(loss, learned, optimizer))

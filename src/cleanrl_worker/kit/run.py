@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from time import perf_counter
@@ -25,13 +26,14 @@ from cleanrl_worker.kit.state import Held, Stateful
 from cleanrl_worker.kit.stopping import Stopped, StopSignals, run_script
 from cleanrl_worker.kit.timing import Stopwatch
 from cleanrl_worker.kit.video import warn
-from cleanrl_worker.kit.writer import RunWriter
+from cleanrl_worker.kit.writer import RUN_DIR_VARIABLE, RunWriter
 from cleanrl_worker.portable.fastlane.lane import unwatched
 from cleanrl_worker.schemas.check import check_together, warn_together
 from cleanrl_worker.schemas.environments import choose_backend, gymnasium_id
 from mosaic.contract.atomic import write_json
 from mosaic.contract.errors import MosaicError, UserError
 from mosaic.contract.outside import read_json
+from mosaic.contract.phases import announce_phase
 
 if TYPE_CHECKING:
     from cleanrl_worker.evaluation.episodes import Evaluation
@@ -170,6 +172,12 @@ class Run(Generic[ArgsT]):
         rows = self.backend.permutation(size)
         # Splitting evenly is a matter of shape, at a tenth of the time.
         return list(rows.reshape(parts, -1)) if size % parts == 0 else np.array_split(rows, min(parts, size))
+
+    @staticmethod
+    def begin_phase(number: int, text: str) -> None:
+        """Tell whoever watches the run which of its parts begins, counted from 1."""
+        if RUN_DIR_VARIABLE in os.environ:
+            announce_phase(Path(os.environ[RUN_DIR_VARIABLE]), number, text)
 
     def preparing(self) -> None:
         """To be called now and then in long work before the loop, which ends here when the run is to stop."""
