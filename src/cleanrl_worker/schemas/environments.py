@@ -43,7 +43,7 @@ FAMILIES = {
             "pettingzoo", "PettingZoo's Atari", "ppo_pettingzoo_ma_atari", "pettingzoo/pong_v3"
         ),
         EnvironmentFamily(PROCGEN, "Procgen", "ppo_procgen", "StarpilotEasy-v0"),
-        EnvironmentFamily("mosaic", "Pixel tasks of MOSAIC", "ppo_atari", "mosaic/Catch-v0"),
+        EnvironmentFamily("mosaic", "Small tasks of MOSAIC", "ppo_atari", "mosaic/Catch-v0"),
     )
 }
 """The families of the catalog in the order in which they are told, each with an example that trains."""
