@@ -168,7 +168,7 @@ def test_the_debug_variable_does_the_same(
     assert "Traceback" in capsys.readouterr().err
 
 
-WITHOUT_VAR = ("extras", "phase", "scripts")
+WITHOUT_VAR = ("envs", "extras", "phase", "scripts")
 
 
 @pytest.mark.parametrize("command", [one.name for one in COMMANDS if one.name not in WITHOUT_VAR])

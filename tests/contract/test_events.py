@@ -7,11 +7,12 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mosaic.contract.events import (
@@ -23,6 +24,7 @@ from mosaic.contract.events import (
     last_event_seq,
     tail_events,
 )
+from mosaic.contract.outside import sound
 
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
@@ -45,13 +47,15 @@ def write_heartbeats(path: Path, count: int) -> list[LifecycleEvent]:
         return [events.write(EventKind.HEARTBEAT, {"step": step}) for step in range(count)]
 
 
+@example(EventKind.RUN_STARTED, {"evaluation": None}, 1)
 @given(st.sampled_from(EventKind), st.dictionaries(st.text(), _JSON, max_size=4), st.integers(1, 10**9))
 def test_an_event_survives_its_line(kind: EventKind, payload: dict[str, Any], seq: int) -> None:
     event = LifecycleEvent(kind, "01RUN", seq, 1700000000.125, payload)
     line = event.to_line()
     assert line.count(b"\n") == 1
     assert line.endswith(b"\n")
-    assert LifecycleEvent.from_line(line) == event
+    # What is told of a run and is not of its kind is left out by who reads it.
+    assert LifecycleEvent.from_line(line) == replace(event, payload=sound(payload))
 
 
 def test_a_number_that_json_lacks_is_refused_before_it_is_written(tmp_path: Path) -> None:

@@ -60,3 +60,14 @@ def test_the_corridor_rewards_who_remembers_the_sign() -> None:
 
     assert play(Corridor(), lambda obs, info, first: at_the_end(obs, 1 + int(first[1]))) == 1.0
     assert 0.4 < play(Corridor(), lambda obs, info, first: at_the_end(obs, 1)) < 0.6
+
+
+@pytest.mark.parametrize("task", [Dial, Corridor])
+def test_what_is_watched_changes_with_the_steps(task: type[Dial | Corridor]) -> None:
+    assert task().render() is None
+    env = task(render_mode="rgb_array")
+    env.reset(seed=1)
+    before = env.render()
+    env.step(0)
+    assert before.dtype == np.uint8 and before.shape[2] == 3
+    assert (env.render() != before).any()

@@ -7,6 +7,7 @@ registers them; an id of theirs does so by itself. The mean return is the share 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import gymnasium
@@ -15,6 +16,19 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float32]
+Picture = NDArray[np.uint8]
+_DRAWS = {"render_modes": ["rgb_array"], "render_fps": 5}
+_PAPER, _LINE, _HERE, _GOAL = (246, 247, 249), (205, 210, 220), (36, 99, 214), (29, 138, 85)
+
+
+def _paper(height: int, width: int) -> Picture:
+    return np.full((height, width, 3), _PAPER, np.uint8)
+
+
+def _put(picture: Picture, row: float, column: float, half: int, colour: tuple[int, int, int]) -> None:
+    """A square of twice `half` around a place."""
+    top, left = round(row) - half, round(column) - half
+    picture[top : top + 2 * half, left : left + 2 * half] = colour
 
 
 class Dial(gymnasium.Env[Vector, int]):
@@ -25,7 +39,7 @@ class Dial(gymnasium.Env[Vector, int]):
     does not.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012
+    metadata = _DRAWS
     POSITIONS, TURNS, FREE, LIMIT = 32, (-4, -3, -2, -1, 1, 2, 3, 4), 3, 10
     observation_space = spaces.Box(0.0, 1.0, (POSITIONS + 1,), np.float32)
     action_space: Any = spaces.Discrete(len(TURNS))
@@ -59,6 +73,20 @@ class Dial(gymnasium.Env[Vector, int]):
         seen[self._at], seen[-1] = 1.0, self._left / self.LIMIT
         return seen
 
+    def render(self) -> Any:
+        """The dial with its goal on top, and below it the time that is left; None without a render mode."""
+        if self.render_mode is None:
+            return None
+        picture = _paper(180, 160)
+        for position in range(self.POSITIONS):
+            angle = 2.0 * math.pi * position / self.POSITIONS
+            colour = _HERE if position == self._at else _GOAL if position == 0 else _LINE
+            half = 7 if position in (0, self._at) else 3
+            _put(picture, 80 - 60 * math.cos(angle), 80 + 60 * math.sin(angle), half, colour)
+        picture[166:172, 20:140] = _LINE
+        picture[166:172, 20 : 20 + 120 * self._left // self.LIMIT] = _HERE
+        return picture
+
 
 class Corridor(gymnasium.Env[Vector, int]):
     """A sign at the start of a corridor says where to turn at its end.
@@ -68,7 +96,7 @@ class Corridor(gymnasium.Env[Vector, int]):
     said, 0 for the other.
     """
 
-    metadata = {"render_modes": []}  # noqa: RUF012
+    metadata = _DRAWS
     LENGTHS, LIMIT = (5, 10), 20
     observation_space = spaces.Box(0.0, 1.0, (4,), np.float32)
     """Sign left, sign right, corridor, end of the corridor."""
@@ -76,13 +104,14 @@ class Corridor(gymnasium.Env[Vector, int]):
 
     def __init__(self, render_mode: str | None = None) -> None:
         self.render_mode = render_mode
-        self._sign = self._ahead = self._time = 0
+        self._sign = self._ahead = self._length = self._time = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Vector, Any]:
         super().reset(seed=seed)
         low, high = self.LENGTHS
         drawn = self.np_random.integers((0, low), (2, high + 1))
         self._sign, self._ahead, self._time = int(drawn[0]), int(drawn[1]), 0
+        self._length = self._ahead
         return self._look(), {}
 
     def step(self, action: int) -> tuple[Vector, float, bool, bool, dict[str, Any]]:
@@ -97,6 +126,19 @@ class Corridor(gymnasium.Env[Vector, int]):
         seen = np.zeros(4, np.float32)
         seen[self._sign if self._time == 0 else 2 if self._ahead else 3] = 1.0
         return seen
+
+    def render(self) -> Any:
+        """The corridor from above with the right turn at its end; None without a render mode."""
+        if self.render_mode is None:
+            return None
+        picture = _paper(120, 240)
+        left, step, middle = 20, 20, 60
+        picture[middle - 9 : middle + 9, left - 9 : left + step * self._length + 9] = _LINE
+        end = left + step * self._length
+        picture[middle - 40 : middle + 40, end - 9 : end + 9] = _LINE
+        _put(picture, middle + (-32, 32)[self._sign], end, 7, _GOAL)
+        _put(picture, middle, end - step * self._ahead, 7, _HERE)
+        return picture
 
 
 for _task in (Dial, Corridor):
