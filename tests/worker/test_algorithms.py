@@ -61,6 +61,10 @@ TRIED = ("CartPole-v1", "Pendulum-v1", "mosaic/Rally-v0")
 SEED = 4
 SECONDS = 180
 
+# All tests of an algorithm belong to one process, so that it is trained once.
+_EACH = [pytest.param(algo, marks=pytest.mark.xdist_group(algo)) for algo in shipped_algorithms()]
+pytestmark = pytest.mark.parametrize("trained", _EACH, indirect=True)
+
 
 @dataclass(frozen=True)
 class Trained:
@@ -115,10 +119,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         stop_daemon(VarPaths(folder))
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param(algo, marks=pytest.mark.xdist_group(algo)) for algo in shipped_algorithms()],
-)
+@pytest.fixture(scope="module")
 def trained(
     request: pytest.FixtureRequest, home: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Trained]:
