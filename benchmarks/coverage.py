@@ -95,7 +95,7 @@ def read_tests(path: Path) -> Mapping[str, Mapping[str, str]]:
     """Of each algorithm in a file of results: how each of its tests ended."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for case in ElementTree.parse(path).iter("testcase"):
-        named = re.fullmatch(r"(\w+)\[(\w+)\]", case.get("name", ""))
+        named = re.fullmatch(r"(\w+)\[(\w+)\](@\w+)?", case.get("name", ""))
         if named is not None and named[1] in COLUMNS.values():
             ends = {child.tag for child in case} & {"failure", "error", "skipped"}
             found[named[2]][named[1]] = next(iter(ends), "passed")
