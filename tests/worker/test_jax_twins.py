@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -39,6 +40,7 @@ from cleanrl_worker.kit.loading import load_spec
 from cleanrl_worker.kit.replay import Sample
 from cleanrl_worker.schemas.model import load_schema, shipped_algorithms
 from support.hiding import HIDE_JAX
+from support.policies import save_catch
 
 ROWS, OBS, ACTIONS = 6, 3, 2
 RANDOM = np.random.default_rng(5)
@@ -307,9 +309,15 @@ def test_none_of_them_imports_torch(tmp_path: Path) -> None:
 
 def test_without_jax_each_is_refused_before_it_starts(tmp_path: Path) -> None:
     lines = [HIDE_JAX, "from cleanrl_worker.cli import main"]
+    taught = json.dumps({"algo_params": {"teacher_policy": str(save_catch(tmp_path))}})
     for algo in IN_JAX:
-        env_id = load_spec(algo).args().env_id
-        arguments = ["--algo", algo, "--env-id", env_id, "--total-timesteps", "9", "--dry-run"]
+        arguments = ["--algo", algo, "--total-timesteps", "2000000", "--dry-run"]
+        schema = load_schema(algo)
+        if schema is not None and schema.parameter("teacher_policy") is not None:
+            # Who lacks a teacher is told of that first.
+            arguments += ["--env-id", "mosaic/Catch-v0", "--extras", taught]
+        else:
+            arguments += ["--env-id", load_spec(algo).args().env_id]
         lines.append(f"assert main({arguments}) == 2")
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(lines)], cwd=tmp_path, capture_output=True, text=True

@@ -208,7 +208,8 @@ def judge(run: RunRow, final: LifecycleEvent | None, code: int | None, folder: P
 
 
 def _gone(code: int | None, folder: Path, stderr: Path) -> str:
-    if not folder.is_dir():
+    # Who removes it while a file is written into it leaves the folder, and little in it.
+    if not RunPaths(folder).events.exists():
         return f"the run's folder {folder} was removed before the run had ended ({_how(code)})"
     lines = [line.strip() for line in last_lines(stderr)[-_STDERR_LINES:]]
     last = f": {' | '.join(lines)[-_STDERR_LETTERS:]}" if lines else ""
