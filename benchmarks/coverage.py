@@ -47,8 +47,8 @@ hundred steps/test_algorithms.py`; every algorithm goes through all of them:
 - **resumes**: a new run goes on from a checkpoint in the middle. *to the byte*: it ends with the same model
   file. *new episodes*: what steps its environments cannot go on within an episode.
 - **evaluates**: a run of its own plays the policy and writes a summary.
-- **plays**: the policy is played step by step. *refused*: EnvPool, which alone has its environments, cannot do
-  that, and one sentence says so.
+- **plays**: the policy is played step by step. *refused*: EnvPool, which alone has its environments, cannot
+  do that, and one sentence says so.
 - **proven on**: where it learned what it must, with three seeds unless another number is said; the
   figures are on its page. *not yet*: it was trained with fewer seeds than it must be.
 - **speed**: steps a second beside Stable-Baselines3 on one core, from `benchmarks/results/speed.md`; *–*: not

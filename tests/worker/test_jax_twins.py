@@ -285,7 +285,7 @@ def test_their_files_for_pictures_are_played(tmp_path: Path) -> None:
 
 
 TRAIN = """
-import os, sys, tempfile
+import glob, os, sys, tempfile
 from cleanrl_worker.kit.loading import load_spec
 from cleanrl_worker.kit.run import run_with
 os.chdir(tempfile.mkdtemp())
@@ -296,6 +296,9 @@ for algo in {algos!r}:
     known = vars(spec.args())
     env_id = "mosaic/Catch-v0" if "image" in spec.observation_spaces else known["env_id"]
     values = {{name: value for name, value in small.items() if name in known}}
+    if "teacher_policy" in known:
+        (teacher,) = glob.glob(os.path.abspath("runs/*/dqn_atari_jax.cleanrl_model"))
+        values.update(teacher_policy=teacher, teacher_steps=8, offline_steps=4, teacher_eval_episodes=1)
     assert run_with(spec, {{**values, "env_id": env_id}}) == 0, algo
     assert "jax" in sys.modules and "torch" not in sys.modules, algo
 """
