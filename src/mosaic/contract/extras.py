@@ -32,13 +32,20 @@ PURPOSES = {
     "dm_control": "DeepMind Control tasks (dm_control/…)",
     "envpool": "EnvPool's compiled environments, as `env_backend` or in scripts of your own",
     "gui": "the window (`mosaic gui`)",
+    "hub": "models to and from the Hugging Face hub",
     "jax": "algorithms in JAX (`dqn_jax`)",
     "minigrid": "MiniGrid and BabyAI grid worlds",
+    "mlflow": "tracking with MLflow",
     "mujoco": "MuJoCo robots (Ant, HalfCheetah, Walker2d, …)",
     "pettingzoo": "Atari games of several players (pettingzoo/pong_v3, …)",
+    "plots": "figures of learning curves for papers (`mosaic plot`)",
     "procgen": "Procgen games (StarpilotEasy-v0, …), in EnvPool's build",
+    "sweeps": "hyperparameter search with Optuna (`mosaic sweep`), and its dashboard",
+    "sweeps_sql": "studies of sweeps in PostgreSQL and MariaDB",
+    "trackio": "tracking with trackio",
     "video": "videos of episodes while a run trains",
     "wandb": "tracking with Weights & Biases",
+    "web": "pages of TensorBoard and Weights & Biases within the window",
 }
 
 
