@@ -80,7 +80,7 @@ _HEAD_BYTES = 24
 class EventReader:
     """The scalars of all event files under `folder`, in pieces, as they come.
 
-    `problems` says of each file that cannot be read on why; such a file is tried again when it changes.
+    `problems` has a sentence for each file that cannot be read on; such a one is tried again when it changes.
     """
 
     def __init__(self, folder: Path, cursor: str | None = None) -> None:
@@ -143,9 +143,9 @@ class EventReader:
         except FileNotFoundError:
             return taken
         except CorruptRecord as error:
-            self.problems[path] = f"At byte {place.offset}, {error}."
+            self.problems[path] = _damage_text(path, place.offset, error)
         except OSError as error:
-            self.problems[path] = f"It cannot be read: {error.strerror}."
+            self.problems[path] = f"The event file {path} cannot be read ({error.strerror}): correct that."
         else:
             self.problems.pop(path, None)
         if taken < limit:
@@ -169,6 +169,12 @@ class EventReader:
             return False
         place.offset += size
         return True
+
+
+def _damage_text(path: str, offset: int, error: CorruptRecord) -> str:
+    if offset == 0:
+        return f"{path} is named like an event file, but is something else ({error}): nothing of it is shown."
+    return f"The event file {path} is damaged at byte {offset} ({error}): what follows there is not shown."
 
 
 def _checksum_of_head(descriptor: int) -> int:
