@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from gym_gui.models.compare import settings_of
 from gym_gui.models.filters import STATES, RunFilter, counts_by_state, in_state, query_for, search_text
 from gym_gui.models.run_table import RunTable
 from gym_gui.models.runs import RunBook
 from mosaic.client import Client, RunQuery, RunRecord, RunRemoved
+from mosaic.client.configs import settings_of
 from mosaic.contract.capabilities import parameter_defaults
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.proto import trainer_pb2 as pb

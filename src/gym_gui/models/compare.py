@@ -12,9 +12,8 @@ from typing import Any
 
 from gym_gui.models import words
 from mosaic.client import RunRecord
-from mosaic.client.configs import again_config
+from mosaic.client.configs import settings_of
 from mosaic.contract.capabilities import parameter_defaults
-from mosaic.contract.run_filter import NEUTRAL_EXTRAS
 
 _ABSENT = object()
 _MOST_IN_LABEL = 3
@@ -57,28 +56,6 @@ class Difference:
 
 def _reached(run: RunRecord) -> float:
     return float(run.headline.get("step") or 0)
-
-
-def settings_of(run: RunRecord) -> dict[str, Any]:
-    """All that decides what a run learns, by name; values that differ in the run's id alone are the same."""
-    asked = run.worker_config
-    extras = asked.get("extras") or {}
-    params = extras.get("algo_params") or {}
-    plain = {
-        "worker": run.worker_type,
-        "python": run.python,
-        "algo": asked.get("algo"),
-        "env_id": asked.get("env_id"),
-        "total_timesteps": asked.get("total_timesteps"),
-        "seed": extras.get("seed_override", asked.get("seed")),
-        "mode": words.mode_of(run),
-    }
-    others = {
-        name: value
-        for name, value in extras.items()
-        if name not in NEUTRAL_EXTRAS and not name.startswith("wandb_") and value is not None
-    }
-    return again_config({**plain, **others, **params}, run.run_id)
 
 
 def group_runs(runs: Sequence[RunRecord], defaults: Defaults = None) -> list[Group]:

@@ -13,7 +13,7 @@ from typing import Any
 from gym_gui.models import words
 from mosaic.client import RunQuery, RunRecord
 from mosaic.contract import run_filter
-from mosaic.contract.run_filter import WHOLE, Term, parse_terms
+from mosaic.contract.run_filter import RUN_STATES, WHOLE, Term, parse_terms
 
 Known = str | float | None
 TEXTS: dict[str, Callable[[RunRecord], Known]] = {
@@ -27,14 +27,7 @@ TEXTS: dict[str, Callable[[RunRecord], Known]] = {
 }
 HINT = "Words, or: algo=ppo  env:cart  tag=x  seed=1  state=failed  return>400  age<2d  learning_rate=0.01"
 """What may be written, in a line."""
-_ASKED: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "all": ((), ()),
-    "running": (("HSHK", "RDY", "EXEC", "PAUSE"), ()),
-    "waiting": (("INIT",), ()),
-    "failed": (("TERM", "FAULT"), ("failed", "timed_out")),
-}
-"""The statuses and outcomes of each of `STATES`."""
-STATES = tuple(_ASKED)
+STATES = tuple(RUN_STATES)
 
 Settings = Callable[[], Mapping[str, Any]]
 
@@ -102,7 +95,7 @@ def _holds(term: Term, run: RunRecord, text: str, settings: Settings) -> bool:
 
 def query_for(wanted: RunFilter, sorted_by: str = "date", descending: bool = True) -> RunQuery:
     """The same filter as a question to the daemon, in the order of a column."""
-    statuses, outcomes = _ASKED[wanted.state]
+    statuses, outcomes = RUN_STATES[wanted.state]
     order = {"date": "submitted"}.get(sorted_by, sorted_by)
     return RunQuery(
         statuses=statuses,
@@ -127,7 +120,7 @@ def in_state(run: RunRecord, state: str) -> bool:
 
 
 def _belongs(status: str, outcome: str | None, state: str) -> bool:
-    statuses, outcomes = _ASKED[state]
+    statuses, outcomes = RUN_STATES[state]
     return not statuses or (status in statuses and (not outcome or not outcomes or outcome in outcomes))
 
 

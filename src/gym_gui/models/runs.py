@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gym_gui.models.compare import settings_of
 from gym_gui.models.filters import RunFilter, search_text
 from gym_gui.models.words import BEHIND, behind
 from mosaic.client import RunRecord
+from mosaic.client.configs import settings_of
 
 _TOGETHER_SECONDS = 60.0
 """Runs of one configuration that were submitted within so long of each other belong together."""

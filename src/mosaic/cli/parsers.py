@@ -10,6 +10,7 @@ from pathlib import Path
 from mosaic.cli import values
 from mosaic.cli.parser import RUN, RUN_HELP, RUNS, flag, number, one_of, option, page, repeated
 from mosaic.contract.fsm import Outcome
+from mosaic.contract.run_filter import RUN_STATES
 from mosaic.contract.words import STATES_BY_NAME
 
 LISTED = 20
@@ -18,9 +19,11 @@ USUAL_DAYS = 30
 USUAL_PORT = 6006
 DAEMON_ACTIONS = ("start", "stop", "status")
 EXTRAS_ACTIONS = ("list", "install")
+FILTER_ACTIONS = ("list", "save", "rm")
 
 _ALL = flag("--all", "without a limit")
 _YES = flag("-y --yes", "do not ask")
+_STATES = tuple(RUN_STATES)
 _ONLY_TAG = repeated("--tag", "TAG", "only with this tag")
 
 PAGES = {
@@ -67,9 +70,15 @@ PAGES = {
         ("", "--var ~/experiments"),
     ),
     "runs": page(
-        "[options]",
-        "List runs, newest first.",
-        ("", "--state training", "--algo ppo --filter 'return>400'", "--tag baseline --json"),
+        "[@NAME...] [WORD...] [options]",
+        "List runs, newest first: all, those of a saved filter, or those that fit words and conditions.",
+        (
+            "",
+            "@good --limit 50",
+            "'algo=ppo return>400 learning_rate=0.01'",
+            "--columns id,return,learning_rate",
+        ),
+        option("wanted", "WORD", "words and conditions as in the window, or @NAME of a filter", nargs="*"),
         repeated("--state --status", "STATE", f"only these: {', '.join(STATES_BY_NAME)}"),
         _ONLY_TAG,
         option("--algo", "ALGO", "only of this algorithm"),
@@ -79,9 +88,24 @@ PAGES = {
             "TEXT",
             "words and conditions as in the window: 'cart return>400 learning_rate=0.01 age<2d'",
         ),
+        option(
+            "--columns",
+            "LIST",
+            "these columns, with commas between: what conditions can name, any parameter, any curve such as "
+            "losses/value_loss",
+        ),
         number("--limit", values.count, f"at most so many ({LISTED})", default=LISTED),
         _ALL,
         json="a list of runs",
+    ),
+    "filters": page(
+        "[save NAME WORD... | rm NAME...] [options]",
+        "Filters of runs under names of your own, the same here and in the window. `runs @NAME` uses one.",
+        ("", "save good 'algo=ppo return>400'", "save broken --state failed", "rm good"),
+        option("action", "ACTION", f"{', '.join(FILTER_ACTIONS)} (list)", nargs="?", default="list"),
+        option("words", "NAME", "its name, and for save what it looks for", nargs="*"),
+        option("--state", "STATE", f"save: only runs that are {', '.join(_STATES[1:])}", choices=_STATES),
+        json="a list of filters",
     ),
     "queue": page(
         "[RUN --priority N | --before RUN | --first] [options]",

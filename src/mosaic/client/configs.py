@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypedDict, Unpack
 
+from mosaic.client.records import RunRecord
 from mosaic.contract.capabilities import (
     EVALUATES,
     NO_ENVIRONMENT,
@@ -21,6 +22,7 @@ from mosaic.contract.capabilities import (
 )
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.paths import choose_var
+from mosaic.contract.run_filter import NEUTRAL_EXTRAS
 from mosaic.contract.secrets import set_secrets_apart
 
 
@@ -136,6 +138,28 @@ def _forget(value: Any, run_id: str) -> Any:
     if isinstance(value, list):
         return [_forget(item, run_id) for item in value]
     return value
+
+
+def settings_of(run: RunRecord) -> dict[str, Any]:
+    """All that decides what a run learns, by name; values that differ in the run's id alone are the same."""
+    asked = run.worker_config
+    extras = asked.get("extras") or {}
+    params = extras.get("algo_params") or {}
+    plain = {
+        "worker": run.worker_type,
+        "python": run.python,
+        "algo": asked.get("algo"),
+        "env_id": asked.get("env_id"),
+        "total_timesteps": asked.get("total_timesteps"),
+        "seed": extras.get("seed_override", asked.get("seed")),
+        "mode": str(extras.get("mode") or "train"),
+    }
+    others = {
+        name: value
+        for name, value in extras.items()
+        if name not in NEUTRAL_EXTRAS and not name.startswith("wandb_") and value is not None
+    }
+    return again_config({**plain, **others, **params}, run.run_id)
 
 
 def eval_config(

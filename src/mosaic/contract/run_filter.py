@@ -39,6 +39,13 @@ _TERM = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)(?P<how>!=|>=|<=|=|>|<|:)(?P<valu
 _NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(k|m|g|s|min|h|d|w|%)?", re.IGNORECASE)
 _UNITS = {"k": 1e3, "m": 1e6, "g": 1e9, **SECONDS, "%": 0.01}
 
+RUN_STATES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "all": ((), ()),
+    "running": (("HSHK", "RDY", "EXEC", "PAUSE"), ()),
+    "waiting": (("INIT",), ()),
+    "failed": (("TERM", "FAULT"), ("failed", "timed_out")),
+}
+"""What the window has a button for, and a saved filter may ask for: the statuses and outcomes of each."""
 
 BRIEF = (
     *("run_id", "run_name", "worker_type", "status", "outcome", "reason", "run_dir", "tags", "submitted_at"),

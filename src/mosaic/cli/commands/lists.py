@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
+from mosaic.cli.commands.columns import chosen_columns, column_text, column_values, numeric
+from mosaic.cli.commands.filters import wanted_runs
 from mosaic.cli.live.board import Row
 from mosaic.cli.output import console, cut, place_text, print_json, program, say, table
 from mosaic.cli.runs import connect, holds_runs, run_json
@@ -21,7 +25,7 @@ from mosaic.contract.capabilities import PolicyFacts, ScriptCatalog, discover_wo
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.outside import bytes_text
 from mosaic.contract.paths import VarPaths, choose_var
-from mosaic.contract.run_filter import parse_terms
+from mosaic.contract.run_filter import WHOLE, parse_terms
 
 _PAGE = 1000
 _ROOMY = 100
@@ -30,10 +34,14 @@ _GIVE_WAY = ("environment", "algo", "seed", "age", "mean return", "name", "done"
 """Which columns a narrow terminal goes without, the first one first: a name mostly tells the first two."""
 _LEAST = {"name": 12, "algo": 12, "environment": 14}
 """How short these may become first."""
+_LEAST_CHOSEN = 6
 
 
 def run_runs(args: argparse.Namespace) -> int:
     limit, query = 0 if args.all else args.limit, _query(args)
+    columns = [] if args.columns is None else chosen_columns(args.columns)
+    if columns:
+        query = replace(query, fields=WHOLE)
     if not holds_runs(args):
         if args.json:
             print_json([])
@@ -44,32 +52,34 @@ def run_runs(args: argparse.Namespace) -> int:
         first = client.page(query, min(limit or _PAGE, _PAGE), count=True)
         pages = _pages(client, query, first, limit)
         if args.json:
-            print_json([run_json(run) for page in pages for run in page])
+            told = [_chosen(run, columns) if columns else run_json(run) for page in pages for run in page]
+            print_json(told)
         elif not first.runs:
             _say_empty(args)
         else:
             widths: dict[str, int] = {}
             for page in pages:
-                console().print(_lines(page, widths), soft_wrap=True, end="")
+                console().print(_lines(page, widths, columns), soft_wrap=True, end="")
     if not args.json and first.total > limit > 0:
         say(f"These are the newest {limit:,} of {first.total:,}; --all lists all.")
     return 0
 
 
 def _query(args: argparse.Namespace) -> RunQuery:
-    for term in parse_terms(" ".join(args.filter)):
+    text, (statuses, outcomes) = wanted_runs(args)
+    for term in parse_terms(text):
         if term.problem:
-            raise UserError(f"--filter: {term.problem}")
+            raise UserError(f"{'--filter: ' if args.filter else ''}{term.problem}")
     wanted = [_pairs(name) for name in args.state]
     # Of an ended run the outcome counts, unless ended ones of any outcome are wanted as well.
-    any_end = any("TERM" in statuses and outcome is None for statuses, outcome in wanted)
+    any_end = any("TERM" in named and outcome is None for named, outcome in wanted)
     return RunQuery(
-        statuses=sorted({status for statuses, _ in wanted for status in statuses}),
-        outcomes=[] if any_end else sorted({outcome for _, outcome in wanted if outcome}),
+        statuses=statuses or sorted({status for named, _ in wanted for status in named}),
+        outcomes=outcomes or ([] if any_end else sorted({outcome for _, outcome in wanted if outcome})),
         tags=args.tag,
         algo=args.algo or "",
         env_id=args.env or "",
-        filter=" ".join(args.filter),
+        filter=text,
     )
 
 
@@ -93,26 +103,31 @@ def _pairs(name: str) -> tuple[tuple[str, ...], str | None]:
 
 
 def _say_empty(args: argparse.Namespace) -> None:
-    if args.state or args.tag or args.algo or args.env or args.filter:
+    if args.state or args.tag or args.algo or args.env or args.filter or args.wanted:
         say(f"No run fits. `{program()} runs` lists all.")
     else:
         say(f"There is no run yet. Train the first:\n  {program()} train ppo CartPole-v1")
 
 
-def _lines(runs: Sequence[RunRecord], widths: dict[str, int]) -> Text:
+def _lines(runs: Sequence[RunRecord], widths: dict[str, int], columns: Sequence[str] = ()) -> Text:
     """A line for each run. `widths` are those of the lines above, which go on here; empty when this is first.
 
     All is padded by hand: a table of rich measures each cell several times, and there may be very many.
     """
     ids = words.unique_prefixes([run.run_id for run in runs])
-    rows = [_cells(run, ids[run.run_id]) for run in runs]
+    values = [column_values(run, columns) for run in runs]
+    rows = [_cells(run, ids[run.run_id]) for run in runs] if not columns else _chosen_cells(values, ids)
+    numbers = _TO_THE_RIGHT | numeric(values)
     gap = " " * (2 if console().width >= _ROOMY else 1)
     first = not widths
     if first:
         rows.insert(0, {column: column for column in rows[0]})
     for column in tuple(widths) or tuple(rows[0]):
         widths[column] = max(widths.get(column, 0), *(cell_len(row[column]) for row in rows))
-    _make_fit(widths, len(gap), console().width)
+    if columns:
+        _shorten(widths, len(gap), console().width)
+    else:
+        _make_fit(widths, len(gap), console().width)
     made = Text(no_wrap=True, overflow="crop", end="")
     for number, row in enumerate(rows):
         for column, width in widths.items():
@@ -120,12 +135,29 @@ def _lines(runs: Sequence[RunRecord], widths: dict[str, int]) -> Text:
             if cell_len(cell) > width:
                 cell = set_cell_size(cell, width - 1) + "…"
             blank = " " * (width - cell_len(cell))
-            parts = (blank, cell) if column in _TO_THE_RIGHT else (cell, blank)
+            parts = (blank, cell) if column in numbers else (cell, blank)
             made.append("".join(parts), style="dim" if first and number == 0 else style)
             made.append(gap)
         made.right_crop(len(gap))
         made.append("\n")
     return made
+
+
+def _chosen_cells(values: Sequence[Mapping[str, Any]], ids: Mapping[str, str]) -> list[dict[str, str]]:
+    return [
+        {name: ids[value] if name == "id" else column_text(name, value) for name, value in one.items()}
+        for one in values
+    ]
+
+
+def _shorten(widths: dict[str, int], gap: int, room: int) -> None:
+    """Columns that somebody asked for all stay: the widest give way, to a few letters each."""
+    while sum(widths.values()) + gap * (len(widths) - 1) > room and max(widths.values()) > _LEAST_CHOSEN:
+        widths[max(widths, key=widths.__getitem__)] -= 1
+
+
+def _chosen(run: RunRecord, columns: Sequence[str]) -> dict[str, Any]:
+    return {"run_id": run.run_id, "columns": column_values(run, columns)}
 
 
 def _cells(run: RunRecord, short_id: str) -> dict[str, str]:
