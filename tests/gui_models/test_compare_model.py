@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gym_gui.models.compare import defaults_for, differences, group_runs, note_of, table_of
+from gym_gui.models.compare import note_of, table_of
 from mosaic.client import RunRecord
+from mosaic.client.groups import defaults_for, differences, group_runs
 from support.gui_records import record
 
 

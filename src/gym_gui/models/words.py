@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +12,16 @@ from mosaic.contract import words
 from mosaic.contract.capabilities import NO_ENVIRONMENT
 from mosaic.contract.phases import WAITING_FOR_SPACE
 from mosaic.contract.run_filter import kind_text
+from mosaic.contract.words import MINUS as MINUS
 from mosaic.contract.words import NONE as NONE
 from mosaic.contract.words import ago as ago
+from mosaic.contract.words import number as number
 from mosaic.contract.words import percent as percent
+from mosaic.contract.words import seeds_text as seeds_text
+from mosaic.contract.words import short_steps as short_steps
 from mosaic.contract.words import whole
 from mosaic.fastlane.layout import START_PHASES
 
-MINUS = "−"
 BEHIND = "waits behind "
 """How the reason of a run begins that has others before it in the queue."""
 
@@ -76,39 +78,7 @@ def stall_text(run: RunRecord) -> str:
     return str(run.headline["stall"]["text"]) if stalled else ""
 
 
-def number(value: float | None) -> str:
-    """A measured number in about four figures: `487.3`, `1,304`, `0.0121`; a dash when there is none."""
-    if value is None or math.isnan(value):
-        return NONE
-    if math.isinf(value):
-        return "∞" if value > 0 else f"{MINUS}∞"
-    size = abs(value)
-    if size >= 1e9 or 0 < size < 1e-4:
-        text = f"{value:.3g}"
-    elif size >= 1000:
-        text = f"{value:,.0f}"
-    elif size >= 10:
-        text = f"{value:.1f}"
-    elif size >= 0.1 or size == 0:
-        text = f"{value:.2f}"
-    else:
-        text = f"{value:.4f}"
-    return text.replace("-", MINUS) if "e" not in text else text
-
-
 steps = whole
-
-
-def short_steps(count: float | None) -> str:
-    """`812`, `370k`, `2.5M`."""
-    if count is None:
-        return NONE
-    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(count) >= size:
-            scaled = count / size
-            decimals = abs(scaled) < 10 and scaled % 1 >= 0.05
-            return f"{scaled:.1f}{unit}" if decimals else f"{int(scaled)}{unit}"
-    return f"{count:.0f}"
 
 
 def duration(seconds: float | None) -> str:
@@ -158,25 +128,12 @@ def kind_of(run: RunRecord) -> str:
 
 def mode_of(run: RunRecord) -> str:
     """What the run does: `train`, `resume_training`, `policy_eval` or another word of its worker."""
-    return str((run.worker_config.get("extras") or {}).get("mode") or "train")
+    return run.mode
 
 
 def is_evaluation(run: RunRecord) -> bool:
     """Whether the run plays a policy and trains none."""
     return mode_of(run) == "policy_eval"
-
-
-def seeds_text(seeds: Sequence[int | None]) -> str:
-    """`seed 1`, `seeds 1–3`, `seeds 1, 4, 9`; empty when there is none."""
-    known = sorted({seed for seed in seeds if seed is not None})
-    if not known:
-        return ""
-    if len(known) == 1:
-        return f"seed {known[0]}"
-    if known[-1] - known[0] == len(known) - 1:
-        return f"seeds {known[0]}–{known[-1]}"
-    listed = ", ".join(map(str, known[:4]))
-    return f"seeds {listed}{' …' if len(known) > 4 else ''}"
 
 
 def short_id(run_id: str) -> str:

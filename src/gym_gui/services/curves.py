@@ -14,12 +14,12 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 from gym_gui import log
 from gym_gui.models import words
 from gym_gui.models.charting import ChartOptions, Line, common_window, line_of, mean_line
-from gym_gui.models.compare import Group
 from gym_gui.models.series import Curve, curve_of
 from gym_gui.services.daemon_link import DaemonLink
 from gym_gui.services.tasks import Follower, Tasks, timer
 from mosaic.analytics.table import MetricTable
 from mosaic.client import Client, RunRecord
+from mosaic.client.groups import Group
 from mosaic.contract.errors import NotFoundError
 
 _SIGNAL_MS = 250

@@ -10,7 +10,6 @@ from PySide6.QtGui import QCloseEvent, QKeySequence, QShortcut, QShowEvent
 from PySide6.QtWidgets import QMainWindow, QSplitter, QWidget
 
 from gym_gui.context import Context, Settings
-from gym_gui.models.compare import defaults_for
 from gym_gui.models.runs import RunBook
 from gym_gui.models.words import title_of
 from gym_gui.services.daemon_link import DaemonLink
@@ -29,6 +28,7 @@ from gym_gui.ui.widgets.notification_area import NotificationArea, NotificationH
 from gym_gui.ui.widgets.run_header import run_menu
 from gym_gui.ui.widgets.run_panel import PANEL_WIDTH, RunPanel
 from mosaic.client import RunRecord
+from mosaic.client.groups import defaults_for
 
 SIZE = (1440, 900)
 LEAST = (960, 620)

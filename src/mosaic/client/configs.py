@@ -152,7 +152,7 @@ def settings_of(run: RunRecord) -> dict[str, Any]:
         "env_id": asked.get("env_id"),
         "total_timesteps": asked.get("total_timesteps"),
         "seed": extras.get("seed_override", asked.get("seed")),
-        "mode": str(extras.get("mode") or "train"),
+        "mode": run.mode,
     }
     others = {
         name: value

@@ -94,6 +94,11 @@ class RunRecord:
         return dict(self.config.get("metadata", {}).get("worker", {}).get("config", {}))
 
     @property
+    def mode(self) -> str:
+        """What the run does: `train`, `resume_training`, `policy_eval` or another word of its worker."""
+        return str((self.worker_config.get("extras") or {}).get("mode") or "train")
+
+    @property
     def python(self) -> str | None:
         """The interpreter that was asked for; None is ours."""
         return self.config.get("metadata", {}).get("worker", {}).get("python") or None

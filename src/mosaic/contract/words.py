@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
 NONE = "–"
+MINUS = "−"
 STATES = {
     "INIT": "waiting",
     "HSHK": "starting",
@@ -232,3 +234,48 @@ def curriculum_facts(stages: Sequence[Mapping[str, Any]] | Mapping[str, Any]) ->
         (f"stage {number}", f"{stage['env_id']} until {stage.get('condition', 'the end of the budget')}")
         for number, stage in enumerate(stages, 1)
     ]
+
+
+def number(value: float | None) -> str:
+    """A measured number in about four figures: `487.3`, `1,304`, `0.0121`; a dash when there is none."""
+    if value is None or math.isnan(value):
+        return NONE
+    if math.isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    size = abs(value)
+    if size >= 1e9 or 0 < size < 1e-4:
+        text = f"{value:.3g}"
+    elif size >= 1000:
+        text = f"{value:,.0f}"
+    elif size >= 10:
+        text = f"{value:.1f}"
+    elif size >= 0.1 or size == 0:
+        text = f"{value:.2f}"
+    else:
+        text = f"{value:.4f}"
+    return text.replace("-", MINUS) if "e" not in text else text
+
+
+def short_steps(count: float | None) -> str:
+    """`812`, `370k`, `2.5M`."""
+    if count is None:
+        return NONE
+    for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(count) >= size:
+            scaled = count / size
+            decimals = abs(scaled) < 10 and scaled % 1 >= 0.05
+            return f"{scaled:.1f}{unit}" if decimals else f"{int(scaled)}{unit}"
+    return f"{count:.0f}"
+
+
+def seeds_text(seeds: Sequence[int | None]) -> str:
+    """`seed 1`, `seeds 1–3`, `seeds 1, 4, 9`; empty when there is none."""
+    known = sorted({seed for seed in seeds if seed is not None})
+    if not known:
+        return ""
+    if len(known) == 1:
+        return f"seed {known[0]}"
+    if known[-1] - known[0] == len(known) - 1:
+        return f"seeds {known[0]}–{known[-1]}"
+    listed = ", ".join(map(str, known[:4]))
+    return f"seeds {listed}{' …' if len(known) > 4 else ''}"

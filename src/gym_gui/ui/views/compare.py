@@ -10,7 +10,7 @@ from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QHeaderView, QTableWidget, QTableWidgetItem
 
 from gym_gui.context import Context
-from gym_gui.models.compare import Cell, Group, defaults_for, group_runs, note_of, table_of
+from gym_gui.models.compare import Cell, note_of, table_of
 from gym_gui.services.curves import ComparedRuns
 from gym_gui.theme import SPACE, number_font, theme
 from gym_gui.ui.views.charts import CurvesView
@@ -19,6 +19,7 @@ from gym_gui.ui.widgets.chart import LargeChart
 from gym_gui.ui.widgets.chart_grid import ChartGrid
 from gym_gui.ui.widgets.plot_parts import line_colour
 from mosaic.client import RunRecord
+from mosaic.client.groups import Group, defaults_for, group_runs
 
 _RIGHT_FROM = 1
 _DOT = 10
