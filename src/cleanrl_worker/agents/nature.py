@@ -64,12 +64,9 @@ class NatureCNN(nn.Sequential):
         assert isinstance(convolution, nn.Conv2d)
         # Bytes become numbers up to 1 in the filters, of which there are a thousand times fewer than pixels.
         filters = convolution.weight / 255.0
-        if self._first or pictures.shape[1] % _STRIDE or pictures.shape[2] % _STRIDE:
-            pictures = pictures if self._first else pictures.permute(0, 3, 1, 2)
-            seen = pictures.to(torch.float32, memory_format=torch.channels_last)
-            found = nn.functional.conv2d(seen, filters, convolution.bias, stride=_STRIDE)
-        else:
-            found = nn.functional.conv2d(_blocks(pictures), _block_filters(filters), convolution.bias)
+        pictures = pictures if self._first else pictures.permute(0, 3, 1, 2)
+        seen = pictures.to(torch.float32, memory_format=torch.channels_last)
+        found = nn.functional.conv2d(seen, filters, convolution.bias, stride=_STRIDE)
         for layer in layers:
             if found.dim() == 4 and found.requires_grad and isinstance(layer, nn.Linear):
                 # As a convolution with filters of the whole picture it learns in half of the time.
@@ -82,30 +79,6 @@ class NatureCNN(nn.Sequential):
 
 def _as_drawn(layer: nn.Module) -> nn.Module:
     return layer
-
-
-def _blocks(pictures: Tensor) -> Tensor:
-    """Pictures (row, height, width, channels) of bytes as floats in which each block of 4 × 4 pixels is one.
-
-    A convolution with a stride of 4 then is one without, with 16 times as many channels, which is faster.
-    """
-    rows, height, width, channels = pictures.shape
-    across = _STRIDE * channels
-    lines = pictures.contiguous().view(rows, height // _STRIDE, _STRIDE, width // _STRIDE, across)
-    # The four pixels beside each other are moved as one number where there is one of that size.
-    as_one = {4: torch.int32, 8: torch.int64, 16: torch.complex128}.get(across)
-    if as_one is not None:
-        lines = lines.view(as_one)
-    blocks = lines.transpose(2, 3).contiguous().view(torch.uint8)
-    return blocks.view(rows, height // _STRIDE, width // _STRIDE, -1).float().permute(0, 3, 1, 2)
-
-
-def _block_filters(filters: Tensor) -> Tensor:
-    """Filters (filter, channel, 8, 8) for the pictures of `_blocks`: (filter, 16 × channels, 2, 2)."""
-    number, channels, size, _ = filters.shape
-    each = size // _STRIDE
-    parts = filters.view(number, channels, each, _STRIDE, each, _STRIDE).permute(0, 2, 4, 3, 5, 1)
-    return parts.reshape(number, each, each, -1).permute(0, 3, 1, 2)
 
 
 class NatureAgent(ActorCritic):
