@@ -74,7 +74,7 @@ class NatureCNN(nn.Sequential):
                 found = nn.functional.conv2d(found, filters, layer.bias).flatten(1)
             elif not isinstance(layer, nn.Flatten) or not found.requires_grad:
                 found = cast(Tensor, layer(found))
-        return found
+        return found.flatten(1)
 
 
 def _as_drawn(layer: nn.Module) -> nn.Module:
