@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gym_gui.models import scales
 from gym_gui.models.charting import (
     MOST_POINTS,
     ChartOptions,
@@ -31,6 +30,7 @@ from gym_gui.models.charting import (
     value_range,
 )
 from gym_gui.models.series import Curve
+from mosaic.analytics import scales
 from mosaic.analytics.eval_summary import EvalScores, EvalSummary
 from support.gui_records import record
 

@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from gym_gui.models.command_line import NotTold, command_for, config_page
+from gym_gui.models.command_line import config_page
 from mosaic.cli.commands.train import train_configs
 from mosaic.cli.starting import train_parser
+from mosaic.client.command_line import NotTold, command_for
 from mosaic.client.configs import train_config
 from mosaic.contract.run_config import validate_train_run_config
 from support.gui_records import record

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gym_gui.models.scales import moved, scaled, zoomed
+from mosaic.analytics.scales import moved, scaled, zoomed
 
 WHOLE = (0.0, 1000.0)
 

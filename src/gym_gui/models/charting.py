@@ -13,10 +13,10 @@ from typing import Literal
 import numpy as np
 
 from gym_gui.models import words
-from gym_gui.models.scales import clock, value_text
 from gym_gui.models.series import Curve, Floats, Pyramid, Trend, mean_of, nearest, thin, trend_of, window_of
 from gym_gui.models.words import is_evaluation
 from mosaic.analytics.eval_summary import EvalSummary
+from mosaic.analytics.scales import clock, value_text
 from mosaic.client import RunRecord
 
 Axis = Literal["step", "time", "batch"]

@@ -13,10 +13,10 @@ from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QFont, QFontMetricsF, QImage, QKeyEvent, QPainter, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from gym_gui.models.scales import film_time
 from gym_gui.services.frames import VideoFrames
 from gym_gui.theme import LABEL, number_font, theme
 from gym_gui.ui.widgets.basics import Button, NumberLabel, hbox, label, slider, vbox
+from mosaic.analytics.scales import film_time
 
 _WORTH = 0.75
 _GAP = 6.0

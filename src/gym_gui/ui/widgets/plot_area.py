@@ -20,7 +20,6 @@ from PySide6.QtGui import (
 )
 from PySide6.QtWidgets import QWidget
 
-from gym_gui.models import scales
 from gym_gui.models.charting import (
     ChartOptions,
     Drawing,
@@ -32,10 +31,11 @@ from gym_gui.models.charting import (
     readings,
     value_range,
 )
-from gym_gui.models.scales import Piece, moved, place_text, scaled, ten_to, zoomed
 from gym_gui.theme import theme
 from gym_gui.ui.widgets.plot_hover import PlotHover
 from gym_gui.ui.widgets.plot_parts import PlotAxis, PlotLines
+from mosaic.analytics import scales
+from mosaic.analytics.scales import Piece, moved, place_text, scaled, ten_to, zoomed
 
 _PAUSE_MS = 3
 """Between two plots, so that whatever else is due comes first."""

@@ -9,9 +9,9 @@ from PySide6.QtGui import QFont, QFontMetricsF, QHideEvent, QPainter, QPaintEven
 from PySide6.QtWidgets import QWidget
 
 from gym_gui.models.charting import Reading
-from gym_gui.models.scales import value_text
 from gym_gui.theme import LABEL, number_font, theme
 from gym_gui.ui.widgets.plot_parts import line_colour
+from mosaic.analytics.scales import value_text
 
 MOST_READINGS = 12
 _PADDING, _ROW, _DOT, _GAP = 8.0, 17.0, 7.0, 12.0

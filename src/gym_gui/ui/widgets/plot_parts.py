@@ -11,10 +11,10 @@ from PySide6.QtGui import QColor, QFontMetricsF, QPainter, QPaintEvent, QPen, QR
 from PySide6.QtWidgets import QWidget
 
 from gym_gui.models.charting import Area, Drawing, Key, Line, Points
-from gym_gui.models.scales import nice_ticks, value_text
 from gym_gui.models.series import Floats
 from gym_gui.theme import LABEL, number_font, theme
 from gym_gui.ui.widgets.basics import tip
+from mosaic.analytics.scales import nice_ticks, value_text
 
 _DARK = ("#5b9dff", "#f2a65a", "#4cc38a", "#e879b9", "#b18cff", "#e2d04a", "#57c7d4", "#ef6a6a", "#6b7484")
 _LIGHT = ("#2463d6", "#c2610c", "#1d8a55", "#b8307f", "#7247c9", "#8f7a00", "#0e7f8c", "#c43333", "#a9b1bd")
