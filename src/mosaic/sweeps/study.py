@@ -1,0 +1,216 @@
+"""What a sweep has found so far, as plain values, and the file in its folder that holds it.
+
+The sweep's process is the only writer of `study.jsonl`. Its first line tells of the study; each other line has
+what is new of one trial, so that a reader takes in what was appended and nothing else. The truth is Optuna's
+storage: when a sweep starts again, it writes the file anew from there.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from mosaic.contract.atomic import write_atomic
+from mosaic.contract.outside import parse_json
+
+FILE = "study.jsonl"
+FORMAT = 1
+WAITING, RUNNING, COMPLETE, PRUNED, FAILED = "waiting", "running", "complete", "pruned", "failed"
+"""The states of a trial; `waiting` ones have parameters and no run yet."""
+ENDED = frozenset({COMPLETE, PRUNED, FAILED})
+
+Value = bool | int | float | str | None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One set of parameters, and what came of it."""
+
+    number: int
+    state: str
+    params: Mapping[str, Value]
+    values: tuple[float, ...] = ()
+    """One for each objective, once the trial is complete; a pruned one has its last intermediate value."""
+    intermediate: Mapping[int, float] = field(default_factory=dict)
+    """What the objective was at a step, by steps."""
+    runs: tuple[str, ...] = ()
+    """The ids of its runs: one for each seed and environment."""
+    reason: str = ""
+    """Why it was pruned or has failed."""
+    started_at: float | None = None
+    ended_at: float | None = None
+
+    @property
+    def value(self) -> float | None:
+        """What it reached, where there is a single objective and it got to its end."""
+        return self.values[0] if self.state == COMPLETE and len(self.values) == 1 else None
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study with all its trials, by number."""
+
+    name: str
+    objectives: tuple[str, ...]
+    """What each value of a trial is, such as `charts/episodic_return (mean of the last 50)`."""
+    directions: tuple[str, ...]
+    """`maximize` or `minimize` for each of them."""
+    distributions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The search space: for each parameter `choices`, or `low`, `high`, `log`, `step` and `whole`."""
+    trials: tuple[Trial, ...] = ()
+    wanted: int | None = None
+    """How many trials there will be; None where nobody has said it."""
+    sweep: str = ""
+    """The id of the sweep that works on it; empty for a study that was made elsewhere."""
+
+    def with_state(self, *states: str) -> list[Trial]:
+        return [one for one in self.trials if one.state in states]
+
+    @property
+    def best(self) -> Trial | None:
+        """The best complete trial of a study with one objective."""
+        if len(self.directions) != 1:
+            return None
+        done = [one for one in self.with_state(COMPLETE) if one.values and not math.isnan(one.values[0])]
+        sign = 1 if self.directions[0] == "maximize" else -1
+        return max(done, key=lambda one: sign * one.values[0], default=None)
+
+    def best_so_far(self) -> list[tuple[int, float]]:
+        """The best value after each complete trial, in the order of their numbers."""
+        pick = max if self.directions[0] == "maximize" else min
+        found: list[tuple[int, float]] = []
+        for one in self.with_state(COMPLETE):
+            if one.values:
+                found.append((one.number, pick(one.values[0], found[-1][1]) if found else one.values[0]))
+        return found
+
+    @property
+    def front(self) -> list[Trial]:
+        """The complete trials that no other one beats in every objective (the Pareto front)."""
+        done = [one for one in self.with_state(COMPLETE) if len(one.values) == len(self.directions)]
+        return [one for one in done if not any(self._beats(other, one) for other in done)]
+
+    def _beats(self, one: Trial, other: Trial) -> bool:
+        signs = [1 if way == "maximize" else -1 for way in self.directions]
+        gains = [
+            sign * (mine - theirs) for sign, mine, theirs in zip(signs, one.values, other.values, strict=True)
+        ]
+        return min(gains) >= 0 and max(gains) > 0
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it, as JSON can hold it."""
+        told = asdict(self)
+        best = self.best
+        return _finite({**told, "best": None if best is None else best.number})
+
+
+class StudyReader:
+    """Reads a sweep's study from its folder, and what is new with each call."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._path = run_dir / FILE
+        self._forget()
+
+    def poll(self) -> Study | None:
+        """The study as it is now; None when the sweep has not begun. The same object when nothing is new."""
+        try:
+            with self._path.open("rb") as file:
+                inode = os.fstat(file.fileno()).st_ino
+                if inode != self._inode:
+                    # The sweep has started again and written it anew.
+                    self._forget()
+                    self._inode = inode
+                file.seek(self._offset)
+                lines = file.read().split(b"\n")
+        except FileNotFoundError:
+            return self._study
+        for line in lines[:-1]:
+            self._offset += len(line) + 1
+            self._take(line)
+        if self._changed and self._head is not None:
+            trials = tuple(self._trials[number] for number in sorted(self._trials))
+            self._study = replace(self._head, trials=trials)
+            self._changed = False
+        return self._study
+
+    def _forget(self) -> None:
+        self._inode = self._offset = 0
+        self._head: Study | None = None
+        self._trials: dict[int, Trial] = {}
+        self._study: Study | None = None
+        self._changed = False
+
+    def _take(self, line: bytes) -> None:
+        try:
+            told = parse_json(line)
+            if "trial" in told:
+                number = told.pop("trial")
+                known = self._trials.get(number) or Trial(number, RUNNING, {})
+                self._trials[number] = _with(known, told)
+            else:
+                self._head = _head(told)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            # A line that a crash has torn.
+            return
+        self._changed = True
+
+
+class StudyWriter:
+    """Writes the same file; for the sweep's own process."""
+
+    def __init__(self, run_dir: Path) -> None:
+        self._path = run_dir / FILE
+
+    def begin(self, study: Study) -> None:
+        """Write all that is known, in place of what was there."""
+        head = {name: value for name, value in asdict(study).items() if name != "trials"}
+        lines = [json.dumps({"format": FORMAT, **head})]
+        lines += [_line(one.number, _told(one)) for one in study.trials]
+        write_atomic(self._path, "".join(f"{line}\n" for line in lines).encode(), sync=False)
+
+    def add(self, number: int, **news: Any) -> None:
+        """Append what is new of a trial; of `intermediate` only the new points."""
+        with self._path.open("ab") as file:
+            file.write(_line(number, news).encode() + b"\n")
+
+
+def read_study(run_dir: Path) -> Study | None:
+    """The study in a sweep's folder; None when there is none yet."""
+    return StudyReader(run_dir).poll()
+
+
+def _line(number: int, told: Mapping[str, Any]) -> str:
+    return json.dumps(_finite({"trial": number, **told}), separators=(",", ":"))
+
+
+def _told(trial: Trial) -> dict[str, Any]:
+    return {name: value for name, value in vars(trial).items() if name != "number" and value not in (None, "")}
+
+
+def _with(trial: Trial, told: Mapping[str, Any]) -> Trial:
+    news = dict(told)
+    points = {int(step): float(value) for step, value in news.pop("intermediate", {}).items()}
+    for name in ("values", "runs"):
+        if name in news:
+            news[name] = tuple(news[name])
+    return replace(trial, **news, intermediate={**trial.intermediate, **points} if points else trial.intermediate)
+
+
+def _head(told: dict[str, Any]) -> Study:
+    told.pop("format")
+    return Study(**{**told, "objectives": tuple(told["objectives"]), "directions": tuple(told["directions"])})
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no NaN and no infinity."""
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
