@@ -1,7 +1,7 @@
 """One TensorBoard for any number of runs, on loopback, in a process of its own.
 
-`python -m mosaic.client.board` is that process. Its parent writes lines of JSON to it (`Wish`) and reads lines of
-JSON from it (`Status`). It ends with its standard input, so it never outlives a parent, also one that was killed.
+`python -m mosaic.client.board` is that process. Its parent writes lines of JSON to it (`Wish`) and reads what it
+answers (`Status`). It ends with its standard input, so it never outlives a parent, also one that was killed.
 """
 
 from __future__ import annotations

@@ -209,6 +209,21 @@ _SYSTEM = {
     "libgthread-2.0": "libglib2.0-0",
     "libxcb-icccm": "libxcb-icccm4",
     "libxkbcommon-x11": "libxkbcommon-x11-0",
+    # These are asked for by QtWebEngine.
+    "libXext": "libxext6",
+    "libXfixes": "libxfixes3",
+    "libXtst": "libxtst6",
+    "libasound": "libasound2",
+    "libxcb-dri3": "libxcb-dri3-0",
+    **dict.fromkeys(("libnspr4", "libplc4", "libplds4"), "libnspr4"),
+    **dict.fromkeys(("libnss3", "libnssutil3", "libsmime3"), "libnss3"),
+    **{
+        name: f"{name.lower()}1"
+        for name in (
+            *("libXcomposite", "libXdamage", "libXrandr", "libXrender"),
+            *("libexpat", "libgbm", "libudev", "libxkbfile"),
+        )
+    },
     **{
         name: f"{name}0"
         for name in (
@@ -241,6 +256,13 @@ def absent_for_procgen(folder: Path | None = None) -> list[str]:
         spec = find_spec("envpool")
         folder = Path(spec.origin).with_name("procgen") if spec is not None and spec.origin else Path()
     return _not_found(folder.glob("procgen_*.so"))
+
+
+def absent_for_web(folder: Path | None = None) -> list[str]:
+    """The same for pages within the window; none without QtWebEngine."""
+    folder = folder or qt_folder()
+    files = ("QtWebEngineWidgets.abi3.so", "Qt/lib/libQt6WebEngineCore.so.6", "Qt/libexec/QtWebEngineProcess")
+    return _not_found(folder / name for name in files)
 
 
 def _not_found(files: Iterable[Path]) -> list[str]:
