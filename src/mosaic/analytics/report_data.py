@@ -117,9 +117,15 @@ class MeasuredGroup:
         return float(np.mean(known)) if known else None
 
     def curve(
-        self, axis: Axis = "steps", statistic: str = "mean", smooth: float = SMOOTH, points: int = POINTS
+        self,
+        axis: Axis = "steps",
+        statistic: str = "mean",
+        smooth: float = SMOOTH,
+        points: int = POINTS,
+        bands: bool = True,
     ) -> GroupCurve | None:
-        """The statistic over seeds with its bootstrap band of 95 %; None where nothing was measured."""
+        """The statistic over seeds, with `bands` in its bootstrap band of 95 %; None where nothing was
+        measured."""
         lines = [(one.places(axis), one.series.values) for one in self.members if len(one.series)]
         if not lines:
             return None
@@ -130,7 +136,7 @@ class MeasuredGroup:
         there = ~np.isnan(table)
         kept = there.any(axis=0)
         centres = ((edges[1:] + edges[:-1]) / 2)[kept]
-        made = _over_runs(table[:, kept], STATISTICS[statistic])
+        made = _over_runs(table[:, kept], STATISTICS[statistic], bands)
         return GroupCurve(centres, made.value, made.low, made.high, len(lines))
 
 
@@ -290,13 +296,17 @@ def _on_grid(x: Floats, values: Floats, edges: Floats, window: int) -> Floats:
     )
 
 
-def _over_runs(table: Floats, statistic: Statistic) -> Band:
+def _over_runs(table: Floats, statistic: Statistic, bands: bool) -> Band:
     """The statistic of each column over the runs that are there, with its interval."""
     there = ~np.isnan(table)
     value, low, high = (np.empty(table.shape[1]) for _ in range(3))
     patterns, which = np.unique(there, axis=1, return_inverse=True)
     for number, present in enumerate(patterns.T):
         columns = np.flatnonzero(which.reshape(-1) == number)
-        made = band([table[np.ix_(present, columns)]], statistic)
+        shown = table[np.ix_(present, columns)]
+        if not bands:
+            value[columns] = low[columns] = high[columns] = statistic([shown.T])
+            continue
+        made = band([shown], statistic)
         value[columns], low[columns], high[columns] = made.value, made.low, made.high
     return Band(value, low, high)

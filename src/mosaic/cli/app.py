@@ -65,6 +65,11 @@ _GROUPS = {
     "Look": (
         ("gui", "open the window: train, watch, compare and play without a command line", "gui"),
         ("runs", "list runs, newest first", "lists"),
+        (
+            "compare",
+            "runs side by side: returns with interval, what differs, the curves in the terminal",
+            "compare",
+        ),
         ("filters", "filters of runs under names of your own: list, save and remove them", "filters"),
         ("queue", "what runs hold, what waits for what, and in which order; change the order", "daemon"),
         ("show", "everything about one run: numbers, history, files", "show"),

@@ -10,7 +10,7 @@ from pathlib import Path
 from mosaic.cli import values
 from mosaic.cli.parser import RUN, RUN_HELP, RUNS, flag, number, one_of, option, page, repeated
 from mosaic.contract.fsm import Outcome
-from mosaic.contract.run_filter import RUN_STATES
+from mosaic.contract.run_filter import GROUPINGS, RUN_STATES
 from mosaic.contract.words import STATES_BY_NAME
 
 LISTED = 20
@@ -18,6 +18,7 @@ LISTED_POLICIES = 30
 USUAL_DAYS = 30
 USUAL_PORT = 6006
 DAEMON_ACTIONS = ("start", "stop", "status")
+AXES = ("steps", "time")
 EXTRAS_ACTIONS = ("list", "install")
 FILTER_ACTIONS = ("list", "save", "rm")
 
@@ -25,6 +26,12 @@ _ALL = flag("--all", "without a limit")
 _YES = flag("-y --yes", "do not ask")
 _STATES = tuple(RUN_STATES)
 _ONLY_TAG = repeated("--tag", "TAG", "only with this tag")
+_WANTED = option("wanted", "RUN", "run ids, 'last', tags, @NAME of a filter, words and conditions", nargs="+")
+_COMPARED = (
+    _WANTED,
+    option("--metric", "NAME", "this curve in place of the return, such as losses/value_loss"),
+    option("--group-by", "HOW", f"{', '.join(GROUPINGS)} (config)", choices=GROUPINGS, default=GROUPINGS[0]),
+)
 
 PAGES = {
     "scripts": page(
@@ -97,6 +104,15 @@ PAGES = {
         number("--limit", values.count, f"at most so many ({LISTED})", default=LISTED),
         _ALL,
         json="a list of runs",
+    ),
+    "compare": page(
+        "RUN|TAG|@NAME|WORD... [options]",
+        "Compare runs: seeds of one configuration as one row, with mean return and interval, what differs,\n"
+        "and the learning curves. Runs are named by ids, tags, saved filters, or words and conditions.",
+        ("paper", "'algo=ppo env=CartPole-v1'", "01K9ZW 01K9ZX --metric losses/value_loss", "@good --x time"),
+        *_COMPARED,
+        option("--x", "AXIS", "steps or time (steps)", choices=AXES, default=AXES[0]),
+        json="the groups with their final numbers and the settings that differ",
     ),
     "filters": page(
         "[save NAME WORD... | rm NAME...] [options]",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Sequence
 from typing import Any
 
+from mosaic.cli.commands.filters import wanted_runs
 from mosaic.cli.output import note, program
-from mosaic.client import Client, RunRecord
-from mosaic.contract.errors import NotFoundError
+from mosaic.client import Client, RunQuery, RunRecord
+from mosaic.contract.errors import NotFoundError, UserError
 from mosaic.contract.paths import VAR_VARIABLE, VarPaths, choose_var
+from mosaic.contract.run_filter import WHOLE, parse_terms
 
 
 def connect(args: argparse.Namespace, make: bool = False) -> Client:
@@ -33,6 +36,7 @@ def holds_runs(args: argparse.Namespace) -> bool:
 
 
 LAST = "last"
+_RUN_ID = re.compile("[0-7][0-9A-HJKMNP-TV-Z]{2,25}", re.IGNORECASE)
 
 
 def find_run(client: Client, name: str) -> RunRecord:
@@ -49,6 +53,36 @@ def find_runs(client: Client, names: Sequence[str]) -> list[RunRecord]:
     """Several runs, each once, in the order they were named."""
     found = [find_run(client, name) for name in names]
     return list({run.run_id: run for run in found}.values())
+
+
+def choose_runs(client: Client, wanted: Sequence[str], args: argparse.Namespace) -> list[RunRecord]:
+    """Runs by ids, `last`, tags, `@NAME` of saved filters, and words and conditions, which hold together.
+
+    Those that were named come first, in that order; the others follow, the oldest first.
+    """
+    named, conditions = dict[str, RunRecord](), list[str]()
+    for word in wanted:
+        if word.startswith("@") or re.search("[=<>:]", word):
+            conditions.append(word)
+        elif tagged := client.runs(tags=[word.removeprefix("#")]) if word.lower() != LAST else []:
+            named |= {run.run_id: run for run in reversed(tagged)}
+        elif word.lower() == LAST or _RUN_ID.fullmatch(word):
+            run = find_run(client, word)
+            named[run.run_id] = run
+        else:
+            conditions.append(word)
+    if conditions:
+        asked = argparse.Namespace(filter=[], wanted=conditions, state=[], var=args.var)
+        text, (statuses, outcomes) = wanted_runs(asked)
+        problem = next(filter(None, (term.problem for term in parse_terms(text))), "")
+        if problem:
+            raise UserError(problem)
+        query = RunQuery(filter=text, statuses=statuses, outcomes=outcomes, fields=WHOLE)
+        found = list(client.each(query))
+        if not found:
+            raise NotFoundError(f"No run fits {' '.join(conditions)}: `mosaic runs` lists all.")
+        named |= {run.run_id: run for run in reversed(found) if run.run_id not in named}
+    return list(named.values())
 
 
 _PLAIN = ("run_id", "run_name", "status", "outcome", "reason", "run_dir", "worker_type", "tags", "priority")

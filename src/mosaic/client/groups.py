@@ -12,7 +12,6 @@ from mosaic.client.configs import settings_of
 from mosaic.client.records import RunRecord
 from mosaic.contract.capabilities import parameter_defaults
 
-GROUPINGS = ("config", "algo", "env", "tag", "run")
 _ABSENT = object()
 _MOST_IN_LABEL = 3
 _HEADS = ("algo", "env_id")

@@ -47,6 +47,9 @@ RUN_STATES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 """What the window has a button for, and a saved filter may ask for: the statuses and outcomes of each."""
 
+GROUPINGS = ("config", "algo", "env", "tag", "run")
+"""By what runs can be put together: seeds of one configuration, or what is the same of them."""
+
 BRIEF = (
     *("run_id", "run_name", "worker_type", "status", "outcome", "reason", "run_dir", "tags", "submitted_at"),
     *("started_at", "ended_at", "exit_code", "supervisor_pid", "training_pid", "priority", "place", "gpus"),
