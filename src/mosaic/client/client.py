@@ -153,6 +153,10 @@ class Client:
         """Forget an ended run and remove its folder; gives the bytes freed."""
         return int(self._connection.call("DeleteRun", pb.DeleteRunRequest(run_id=run_id)).freed_bytes)
 
+    def adopt(self, run_id: str) -> RunRecord:
+        """Have an ended run taken in whose files were laid ready: what an import ends with."""
+        return self._run("AdoptRun", pb.AdoptRunRequest(run_id=run_id))
+
     def health(self) -> HealthRecord:
         answer = self._connection.call("GetHealth", pb.GetHealthRequest())
         return HealthRecord.from_message(self._connection.address.address, answer)

@@ -82,6 +82,40 @@ class RunPaths:
 
 
 @dataclass(frozen=True)
+class StagedRun:
+    """The files of a run from elsewhere, which lie apart until all of them are there.
+
+    Without the mark they are those of an import that goes on or was interrupted; its lock tells which.
+    """
+
+    folder: Path
+
+    @property
+    def lock(self) -> Path:
+        return self.folder / "import.lock"
+
+    @property
+    def mark(self) -> Path:
+        return self.folder / "complete"
+
+    @property
+    def has_folder(self) -> bool:
+        """Whether the run's folder still lies here."""
+        return (self.folder / "folder").is_dir()
+
+    def pieces(self, paths: VarPaths) -> tuple[tuple[Path, Path], ...]:
+        """Each piece, and where it belongs. The config is the last: only with it the run is known."""
+        run_id = self.folder.name
+        return (
+            (self.folder / "folder", paths.run(run_id).run_dir),
+            (self.folder / "logs", paths.kept_logs(run_id)),
+            (self.folder / "worker.json", paths.worker_config(run_id)),
+            (self.folder / "record.json", paths.run_record(run_id)),
+            (self.folder / "config.json", paths.run_config(run_id)),
+        )
+
+
+@dataclass(frozen=True)
 class VarPaths:
     """The files of one installation; `root` is absolute."""
 
@@ -93,6 +127,10 @@ class VarPaths:
     configs = _Inside("trainer/configs")
     secrets = _Inside("trainer/secrets")
     runs = _Inside("trainer/runs")
+    imports = _Inside("trainer/imports")
+    """Runs that come from archives, until the daemon has taken them in: see `StagedRun`."""
+    models = _Inside("models")
+    """Those that were pulled from the hub, as USER/MODEL."""
     tensorboard = _Inside("tensorboard")
     logs = _Inside("logs")
     daemon_log = _Inside("logs/trainer.log")
@@ -116,6 +154,9 @@ class VarPaths:
     def run_record(self, run_id: str) -> Path:
         """The run's row and state changes, for the day on which the database is lost."""
         return self.configs / f"record-{run_id}.json"
+
+    def staged(self, run_id: str) -> StagedRun:
+        return StagedRun(self.imports / run_id)
 
     def run_secrets(self, run_id: str) -> Path:
         return self.secrets / f"{run_id}.json"

@@ -40,6 +40,7 @@ from mosaic.trainer import log
 from mosaic.trainer.doors import Door
 from mosaic.trainer.engine import Engine
 from mosaic.trainer.log import Code
+from mosaic.trainer.rebuild import settle_imports
 from mosaic.trainer.registry import Registry
 from mosaic.trainer.service import TrainerService
 from mosaic.trainer.storage import DamagedError
@@ -178,6 +179,7 @@ class Daemon:
         # A wrong number in a variable is told now, and not when the first run is cancelled.
         grace_seconds()
         machine = Machine.detect()
+        settle_imports(self._paths)
         registry = Registry(self._paths, lambda doing: self._lock.tell(doing=doing))
         engine = Engine(self._paths, registry, machine)
         unbound = DaemonAddress("", os.getpid(), __version__, secrets.token_hex(32), self._lock.holder.folder)

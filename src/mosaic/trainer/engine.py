@@ -11,7 +11,7 @@ from typing import Any
 
 from ulid import ULID
 
-from mosaic.contract.errors import ConflictError, StorageError
+from mosaic.contract.errors import ConflictError, NotFoundError, StorageError, UserError
 from mosaic.contract.fsm import STARTED, Outcome, RunStatus
 from mosaic.contract.machine import Machine
 from mosaic.contract.paths import VarPaths
@@ -21,6 +21,7 @@ from mosaic.trainer.broker import Broker, Control, Published
 from mosaic.trainer.lifecycle import Lifecycle
 from mosaic.trainer.listing import Listing
 from mosaic.trainer.log import Code, reach
+from mosaic.trainer.rebuild import check_staged, is_run_id, place_staged
 from mosaic.trainer.registry import Registry
 from mosaic.trainer.rows import RunRow, with_notes
 from mosaic.trainer.scheduler import behind
@@ -130,6 +131,27 @@ class Engine:
         self.published.forget(run_id)
         log.info(Code.RUN_REMOVED, f"{freed} bytes freed", run_id)
         return freed
+
+    async def adopt(self, run_id: str) -> RunRow:
+        """Take in an ended run whose files were laid ready; asked again, it is there already."""
+        if not is_run_id(run_id):
+            raise UserError(f"'{run_id}' is not a run id.")
+        known, staged = self.registry.known(run_id), self.paths.staged(run_id)
+        if known is not None and not staged.mark.exists():
+            return known
+        if not staged.mark.exists():
+            raise NotFoundError(f"No files of run {run_id} are ready to be taken in.")
+        if staged.has_folder:
+            # Else it was taken in by half, and only the rest is to be done.
+            if known is not None or self.paths.run(run_id).run_dir.exists():
+                raise ConflictError(f"Run {run_id} is there already.")
+            check_staged(self.paths, run_id)
+        await asyncio.to_thread(place_staged, self.paths, run_id)
+        reach("adopt.files")
+        run = self.registry.adopt(run_id)
+        self.broker.publish(run_id, changed=True)
+        log.info(Code.RUN_ADOPTED, run.run_name, run_id)
+        return run
 
     def register(self, run_id: str, secret: str, worker: dict[str, Any]) -> str | None:
         """Take a worker's handshake: its session token, or None when the secret is wrong."""

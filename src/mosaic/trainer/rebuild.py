@@ -6,9 +6,11 @@ without one, of an earlier release, is told from its config, its events and whet
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
+import shutil
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,11 +21,14 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from ulid import ULID
 
-from mosaic.contract.atomic import write_atomic
+from mosaic.contract.atomic import sync_folder, write_atomic
+from mosaic.contract.errors import UserError
 from mosaic.contract.events import FINAL_EVENTS, EventKind, LifecycleReader, tail_events
 from mosaic.contract.fsm import Outcome, RunStatus
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig
+from mosaic.trainer import log
+from mosaic.trainer.log import Code, reach
 from mosaic.trainer.rows import RunRow, TransitionRow, insert, new_row, with_notes
 from mosaic.trainer.supervisors import lock_is_held
 
@@ -62,6 +67,10 @@ def write_record(paths: VarPaths, run: RunRow, history: Iterable[TransitionRow])
     write_atomic(paths.run_record(run.run_id), text.encode() + b"\n", mode=0o600, sync=False)
 
 
+def is_run_id(text: str) -> bool:
+    return _RUN_ID.fullmatch(text) is not None
+
+
 def runs_beside(paths: VarPaths, kind: str) -> set[str]:
     """The runs that have a file of this kind beside their folders: config, worker or record."""
     names = (name.removeprefix(f"{kind}-") for name in _names(paths.configs) if name.startswith(f"{kind}-"))
@@ -93,7 +102,7 @@ def find_run(paths: VarPaths, run_id: str) -> FoundRun | None:
         return None
     submitted_at = ULID.from_str(run_id).timestamp
     base = new_row(run_id, f"rebuilt-{run_id}", config, "waits for its turn", submitted_at)
-    recorded = _read_record(paths, base)
+    recorded = _read_record(paths.run_record(run_id), base)
     if recorded is not None:
         return _advance(paths, recorded)
     accepted = TransitionRow(0, run_id, RunStatus.INIT, None, base.reason, submitted_at)
@@ -101,6 +110,63 @@ def find_run(paths: VarPaths, run_id: str) -> FoundRun | None:
     run = paths.run(run_id)
     lives = paths.run_secrets(run_id).exists() or (run.lock.exists() and lock_is_held(run))
     return found if lives else _end(paths, found)
+
+
+def check_staged(paths: VarPaths, run_id: str) -> None:
+    """Raise UserError when what was laid ready is not all that there is of an ended run."""
+    pieces = {piece.stem: piece for piece, _ in paths.staged(run_id).pieces(paths)}
+    try:
+        config = TrainRunConfig.model_validate(_read_json(pieces["config"]))
+    except ValidationError as error:
+        raise UserError(f"The config of run {run_id} is not valid: {error.errors()[0]['msg']}.") from error
+    base = new_row(run_id, f"imported-{run_id}", config, "", ULID.from_str(run_id).timestamp)
+    found = _read_record(pieces["record"], base)
+    if found is None or found.row.status != RunStatus.TERM or not pieces["folder"].is_dir():
+        raise UserError(f"The files of run {run_id} are not those of an ended run.")
+
+
+def place_staged(paths: VarPaths, run_id: str) -> bool:
+    """Move the files of an imported run to their places; whether there were any, and all of them.
+
+    After a crash in between it goes on where it was: what is moved is no longer there.
+    """
+    staged = paths.staged(run_id)
+    if not staged.mark.exists():
+        return False
+    for piece, place in staged.pieces(paths):
+        if piece.exists():
+            if piece.is_dir() and place != paths.run(run_id).run_dir:
+                # What an earlier run of this id has printed, which was removed.
+                shutil.rmtree(place, ignore_errors=True)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            piece.replace(place)
+            sync_folder(place.parent)
+        reach(f"adopt.{piece.stem}")
+    shutil.rmtree(staged.folder, ignore_errors=True)
+    return True
+
+
+def settle_imports(paths: VarPaths) -> None:
+    """At the start: bring imports to their end that were complete, and remove what is left of others."""
+    for run_id in _names(paths.imports):
+        try:
+            if not is_run_id(run_id) or not place_staged(paths, run_id):
+                with paths.staged(run_id).lock.open("a") as lock:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    shutil.rmtree(paths.staged(run_id).folder, ignore_errors=True)
+        except BlockingIOError:
+            # Somebody is at it.
+            continue
+        except OSError as error:
+            log.warning(Code.STORAGE_FAILED, f"an import cannot be brought to its end: {error}", run_id)
+
+
+def adopt(connection: sqlite3.Connection, paths: VarPaths, run_id: str) -> None:
+    """Add a run that has files and no row, within a transaction."""
+    found = find_run(paths, run_id)
+    if found is None:
+        raise UserError(f"The files of run {run_id} tell too little to know what it was.")
+    _insert(connection, [found])
 
 
 def restore(
@@ -179,12 +245,12 @@ def _names(folder: Path) -> list[str]:
 
 
 def _ids(names: Iterable[str]) -> set[str]:
-    return {name for name in names if _RUN_ID.fullmatch(name)}
+    return {name for name in names if is_run_id(name)}
 
 
-def _read_record(paths: VarPaths, base: RunRow) -> FoundRun | None:
+def _read_record(path: Path, base: RunRow) -> FoundRun | None:
     """The record of a run; columns that it does not know are those of `base`."""
-    record = _read_json(paths.run_record(base.run_id))
+    record = _read_json(path)
     try:
         known = vars(base).keys() - {"config", "run_id"}
         told = {name: value for name, value in record["row"].items() if name in known}

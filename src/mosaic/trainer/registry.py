@@ -18,7 +18,7 @@ from mosaic.contract.paths import VarPaths
 from mosaic.contract.run_config import TrainRunConfig
 from mosaic.trainer import log
 from mosaic.trainer.log import Code, reach
-from mosaic.trainer.rebuild import restore, runs_beside, runs_with_files, write_record
+from mosaic.trainer.rebuild import adopt, restore, runs_beside, runs_with_files, write_record
 from mosaic.trainer.rows import QueuedRun, RunRow, TransitionRow, decode, encode, insert, marks, new_row
 from mosaic.trainer.storage import (
     DamagedError,
@@ -166,6 +166,12 @@ class Registry:
             insert(self._connection, {name: value for name, value in vars(row).items() if name != "position"})
             self._connection.execute("UPDATE runs SET place = position WHERE run_id = ?", [run_id])
             self._add_transition(run_id, RunStatus.INIT, None, reason)
+        return self._record(run_id)
+
+    def adopt(self, run_id: str) -> RunRow:
+        """Store an ended run as its files tell it."""
+        with self._transaction("adopt"):
+            adopt(self._connection, self._paths, run_id)
         return self._record(run_id)
 
     def move(

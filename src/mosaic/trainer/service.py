@@ -165,6 +165,9 @@ class TrainerService(pb_grpc.TrainerServiceServicer):
     async def DeleteRun(self, request: pb.DeleteRunRequest, context: Context) -> pb.DeleteRunResponse:
         return pb.DeleteRunResponse(freed_bytes=await self._engine.remove(request.run_id))
 
+    async def AdoptRun(self, request: pb.AdoptRunRequest, context: Context) -> pb.Run:
+        return run_message(self._engine, await self._engine.adopt(request.run_id))
+
     async def GetHealth(self, request: pb.GetHealthRequest, context: Context) -> pb.Health:
         engine, machine = self._engine, self._engine.machine
         holders = engine.registry.holders()

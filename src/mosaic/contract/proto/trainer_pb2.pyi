@@ -267,6 +267,12 @@ class DeleteRunResponse(_message.Message):
     freed_bytes: int
     def __init__(self, freed_bytes: _Optional[int] = ...) -> None: ...
 
+class AdoptRunRequest(_message.Message):
+    __slots__ = ("run_id",)
+    RUN_ID_FIELD_NUMBER: _ClassVar[int]
+    run_id: str
+    def __init__(self, run_id: _Optional[str] = ...) -> None: ...
+
 class WatchRunsRequest(_message.Message):
     __slots__ = ("since_seq", "run_id", "headlines")
     SINCE_SEQ_FIELD_NUMBER: _ClassVar[int]

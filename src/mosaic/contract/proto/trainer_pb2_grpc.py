@@ -81,6 +81,11 @@ class TrainerServiceStub:
                 request_serializer=trainer__pb2.DeleteRunRequest.SerializeToString,
                 response_deserializer=trainer__pb2.DeleteRunResponse.FromString,
                 _registered_method=True)
+        self.AdoptRun = channel.unary_unary(
+                '/mosaic.trainer.v1.TrainerService/AdoptRun',
+                request_serializer=trainer__pb2.AdoptRunRequest.SerializeToString,
+                response_deserializer=trainer__pb2.Run.FromString,
+                _registered_method=True)
         self.WatchRuns = channel.unary_stream(
                 '/mosaic.trainer.v1.TrainerService/WatchRuns',
                 request_serializer=trainer__pb2.WatchRunsRequest.SerializeToString,
@@ -202,6 +207,13 @@ class TrainerServiceServicer:
 
     def DeleteRun(self, request, context):
         """Forget an ended run and remove its folder.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AdoptRun(self, request, context):
+        """Take in an ended run whose files lie in trainer/imports, where `StagedRun` says how.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -332,6 +344,11 @@ def add_TrainerServiceServicer_to_server(servicer, server):
                     servicer.DeleteRun,
                     request_deserializer=trainer__pb2.DeleteRunRequest.FromString,
                     response_serializer=trainer__pb2.DeleteRunResponse.SerializeToString,
+            ),
+            'AdoptRun': grpc.unary_unary_rpc_method_handler(
+                    servicer.AdoptRun,
+                    request_deserializer=trainer__pb2.AdoptRunRequest.FromString,
+                    response_serializer=trainer__pb2.Run.SerializeToString,
             ),
             'WatchRuns': grpc.unary_stream_rpc_method_handler(
                     servicer.WatchRuns,
@@ -639,6 +656,33 @@ class TrainerService:
             '/mosaic.trainer.v1.TrainerService/DeleteRun',
             trainer__pb2.DeleteRunRequest.SerializeToString,
             trainer__pb2.DeleteRunResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AdoptRun(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/mosaic.trainer.v1.TrainerService/AdoptRun',
+            trainer__pb2.AdoptRunRequest.SerializeToString,
+            trainer__pb2.Run.FromString,
             options,
             channel_credentials,
             insecure,
