@@ -87,7 +87,7 @@ class PlaySession:
     @classmethod
     def start(
         cls,
-        policy: str | Path,
+        policy: str | Path | None = None,
         *,
         algo: str | None = None,
         env_id: str | None = None,
@@ -99,17 +99,20 @@ class PlaySession:
         var: Path | None = None,
         folder: Path | None = None,
         timeout: float = START_SECONDS,
+        record: str | Path | None = None,
         on_spawn: Callable[[PlaySession], None] | None = None,
     ) -> Self:
         """A session with the policy in a model file, a checkpoint or a run (its id, its beginning, `last`).
 
-        Algorithm and environment are those of its training unless they are given. `frames`: send a picture
+        Without a policy `env_id` is played by hand: `init["controls"]` has the keys, and episodes are
+        recorded in the folder `record`. Algorithm and environment are those of its training unless they are given. `frames`: send a picture
         with each observation. A relative path and modules count from `folder` (default: the current one).
         `trust`: modules that only the file names, and that may be imported all the same.
         `on_spawn` gets the session while it still loads, so that another thread can `kill` it.
         """
         kwargs = None if env_kwargs is None else json.dumps(dict(env_kwargs))
         given = {"policy-path": policy, "algo": algo, "env-id": env_id, "env-kwargs": kwargs, "seed": seed}
+        given["record"] = record
         modules = (worker.player_module for _, worker in sorted(discover_workers().items()))
         module = next(filter(None, modules), None)
         if module is None:
@@ -138,6 +141,14 @@ class PlaySession:
         if answer["terminated"] or answer["truncated"]:
             answer["episode"] = self._expect("episode_done", ANSWER_SECONDS)
         return answer
+
+    def record(self, folder: str | Path | None) -> Message:
+        """Record the episodes from the next one on; None ends that. Gives the `recording` message."""
+        return self._ask({"type": "record", "folder": None if folder is None else str(folder)}, "recording")
+
+    def stop(self) -> Message:
+        """End the session and wait until it has kept what it records; gives the `stopped` message."""
+        return self._ask({"type": "stop"}, "stopped")
 
     def ping(self, timeout: float = ANSWER_SECONDS) -> None:
         """Return when the session has answered; SessionEnded when it does not."""

@@ -11,7 +11,13 @@ from typing import Any, BinaryIO
 
 from mosaic.contract.errors import closest
 
-FIELDS = {"reset": ("seed", "frame"), "step": ("action", "frame"), "ping": (), "stop": ()}
+FIELDS = {
+    "reset": ("seed", "frame"),
+    "step": ("action", "frame"),
+    "record": ("folder",),
+    "ping": (),
+    "stop": (),
+}
 """The types of messages, and the fields that each may have beside its type."""
 GREATEST_SEED = 2**32 - 1
 
@@ -30,6 +36,8 @@ class Request:
     """None: that of the policy."""
     frame: bool | None = None
     """Whether a picture is wanted; None: as the session was started."""
+    folder: str | None = None
+    """Where episodes are recorded from the next one on; None: nowhere."""
 
 
 def parse_request(line: bytes) -> Request:
@@ -56,6 +64,8 @@ def parse_request(line: bytes) -> Request:
         raise Refusal(f"'seed' is {seed!r:.80}, but it must be a whole number from 0 to {GREATEST_SEED}.")
     if not isinstance(content.get("frame", False), bool):
         raise Refusal(f"'frame' is {content['frame']!r:.80}, but it must be true or false.")
+    if not isinstance(content.get("folder", ""), str | None):
+        raise Refusal(f"'folder' is {content['folder']!r:.80}, but it must be a path or null.")
     return Request(kind, **content)
 
 

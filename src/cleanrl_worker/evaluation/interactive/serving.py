@@ -14,25 +14,23 @@ from typing import Annotated
 
 from cleanrl_worker.config.modes import INTERACTIVE
 from cleanrl_worker.config.policy_files import find_policy
-from cleanrl_worker.evaluation.interactive.messages import (
-    Refusal,
-    Wire,
-    parse_request,
-)
-from cleanrl_worker.evaluation.interactive.session import Message, Session
+from cleanrl_worker.evaluation.interactive.by_hand import HandSession
+from cleanrl_worker.evaluation.interactive.messages import Refusal, Request, Wire, parse_request
+from cleanrl_worker.evaluation.interactive.session import EnvSession, Message, Session
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.args import SEEDS, Bounds
 from cleanrl_worker.kit.backend import find_backend
 from cleanrl_worker.kit.parsing import parse_args
-from mosaic.contract.errors import MosaicError, UntrustedModuleError
+from mosaic.contract.errors import MosaicError, UntrustedModuleError, UserError
 
 
 @dataclass
 class Args:
     """What a session is started with."""
 
-    policy_path: str
-    """the policy: a model file, a full checkpoint, or a run by its id or folder, or 'last'"""
+    policy_path: str | None = None
+    """the policy: a model file, a full checkpoint, or a run by its id or folder, or 'last'; without one a
+    person plays the environment by hand"""
     algo: str | None = None
     """the algorithm that made it; else what its card says"""
     env_id: str | None = None
@@ -49,6 +47,8 @@ class Args:
     """send a picture with each observation, also when a message does not ask for it"""
     max_episode_steps: Annotated[int | None, Bounds(minimum=1)] = None
     """the step after which an episode is cut off, if it has not ended by itself"""
+    record: str | None = None
+    """the folder in which episodes that are played by hand are recorded"""
 
 
 class Interrupted(BaseException):
@@ -80,22 +80,36 @@ def serve(argv: Sequence[str] | None, replies: int) -> int:
 
 
 def _serve(argv: Sequence[str] | None, wire: Wire) -> int:
-    args = parse_args(Args, argv, INTERACTIVE)
+    session = _open(parse_args(Args, argv, INTERACTIVE))
+    # What was imported stays: without it a collection of garbage does not hold up an answer.
+    gc.freeze()
+    with contextlib.closing(session):
+        wire.send(session.init())
+        reason = _answer_all(session, wire)
+        wire.send({"type": "stopped", "reason": reason, **session.finish()})
+    return 0
+
+
+def _open(args: Args) -> EnvSession:
+    if args.policy_path is None:
+        if args.env_id is None:
+            raise UserError(
+                "There is nothing to play: name a policy with --policy-path, or an environment with --env-id."
+            )
+        return HandSession(
+            args.env_id, args.env_kwargs, args.seed, args.frames, args.max_episode_steps, args.record
+        )
+    if args.record is not None:
+        raise UserError("--record is for episodes played by hand: leave it out, or leave --policy-path out.")
     policy = find_policy(args.policy_path, Path.cwd())
     trusted = args.trust.split(",")
     model = open_model(Path(policy.path), args.algo, args.env_id, args.env_kwargs, trusted)
     # One row at a time: a second thread only waits.
     find_backend(model.spec.backend).limit_threads(1)
-    session = Session(model, args.seed, args.deterministic, args.frames, args.max_episode_steps)
-    # What was imported stays: without it a collection of garbage does not hold up an answer.
-    gc.freeze()
-    with contextlib.closing(session):
-        wire.send(session.init())
-        wire.send({"type": "stopped", "reason": _answer_all(session, wire)})
-    return 0
+    return Session(model, args.seed, args.deterministic, args.frames, args.max_episode_steps)
 
 
-def _answer_all(session: Session, wire: Wire) -> str:
+def _answer_all(session: EnvSession, wire: Wire) -> str:
     """Answer each line in turn; gives the reason for the end."""
     while True:
         try:
@@ -105,15 +119,20 @@ def _answer_all(session: Session, wire: Wire) -> str:
             request = parse_request(line)
             if request.type == "stop":
                 return "asked"
-            if request.type == "step":
-                answers = session.step(request)
-            else:
-                answers = [session.reset(request) if request.type == "reset" else {"type": "pong"}]
+            answers = _answer(session, request)
         except Refusal as refusal:
             text = " ".join(str(refusal).split())
             answers = [{"type": "error", "message": text, "fatal": False}]
         for answer in answers:
             wire.send(answer)
+
+
+def _answer(session: EnvSession, request: Request) -> list[Message]:
+    if request.type == "step":
+        return session.step(request)
+    if request.type == "record":
+        return [session.record(request)]
+    return [session.reset(request) if request.type == "reset" else {"type": "pong"}]
 
 
 def _say_last(wire: Wire, message: Message, code: int) -> int:

@@ -1,11 +1,12 @@
-"""One policy and one environment, an episode at a time; actions as JSON says them, pictures as text."""
+"""One environment and who plays it, an episode at a time; actions as JSON says them, pictures as text."""
 
 from __future__ import annotations
 
 import base64
 import json
 import secrets
-from typing import Any
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
 from gymnasium import spaces
@@ -137,22 +138,28 @@ def make_drawable(env_id: str, kwargs: dict[str, Any]) -> Any:
         return probe.make_environment(env_id, kwargs)
 
 
-def draw(env: Any) -> dict[str, Any]:
-    """The fields of a message that tell what the environment looks like now, or why that cannot be seen."""
+def look(env: Any) -> tuple[Any, str]:
+    """What the environment looks like now, in three colours; None, and why, where that cannot be seen."""
     if env.render_mode != "rgb_array":
-        return {"frame": None, "frame_problem": "this environment draws no pictures"}
+        return None, "this environment draws no pictures"
     try:
         picture = as_picture(env.render(), MAX_DIM)
     except Exception as error:
         # A drawing library may be missing, which says nothing about the environment's steps.
         package = absent_package(error)
         why = f"{lacks_package(package)}; {install_advice(package)}" if package else ""
-        said = why or " ".join(f"{type(error).__name__}: {error}".split())
-        return {"frame": None, "frame_problem": said}
+        return None, why or " ".join(f"{type(error).__name__}: {error}".split())
     if picture is None:
-        return {"frame": None, "frame_problem": "what this environment draws is not a picture"}
+        return None, "what this environment draws is not a picture"
+    return _coloured(picture), ""
+
+
+def as_frame(picture: Any, problem: str) -> dict[str, Any]:
+    """The fields of a message that hold a picture, or tell why there is none."""
+    if picture is None:
+        return {"frame": None, "frame_problem": problem}
     # Made once, sent through a pipe and forgotten: time matters more than size.
-    return {"frame": base64.b64encode(encode_png(_coloured(picture), level=1)).decode()}
+    return {"frame": base64.b64encode(encode_png(picture, level=1)).decode()}
 
 
 def _coloured(picture: Any) -> Any:
@@ -168,8 +175,140 @@ _SEEDS = 2**31
 Message = dict[str, Any]
 
 
-class Session:
-    """Answers requests. The policy's choice for an observation is made once, told, and kept to."""
+class EnvSession(ABC):
+    """Answers requests about one environment; who chooses its actions is for a subclass to say."""
+
+    by: ClassVar[str]
+    """Who chose the action of a step that named none."""
+
+    def __init__(self, env: Any, seed: int | None, frames: bool, max_episode_steps: int | None) -> None:
+        self._env = env
+        self._frames = frames
+        self._limit = max_episode_steps or float("inf")
+        self._next_seed = secrets.randbelow(_SEEDS) if seed is None else seed
+        self._playing = False
+        self._seed, self._return, self._length = 0, 0.0, 0
+
+    @abstractmethod
+    def _about(self) -> Message:
+        """What `init` says of who plays."""
+
+    @abstractmethod
+    def _see(self, obs: Any, info: Any) -> None:
+        """Take in an observation; no `info` where an episode ended."""
+
+    @abstractmethod
+    def _own_action(self) -> Any:
+        """The action of a step that names none."""
+
+    def _judge(self) -> Message | None:
+        """What `next` of an answer says."""
+        return None
+
+    def _told(self, obs: Any) -> Any:
+        """An observation as an answer has it."""
+        return plain(obs)
+
+    def _begin(self, seed: int) -> None:  # noqa: B027 - not everybody prepares
+        """An episode is about to begin."""
+
+    def _require_allowed(self, action: Any) -> None:  # noqa: B027 - or forbids
+        """Refusal for an action that the environment forbids now."""
+
+    def _take(self, action: Any) -> tuple[Any, float, bool, bool, Any]:
+        """One step of the environment."""
+        obs, reward, terminated, truncated, info = self._env.step(action)
+        return obs, float(reward), bool(terminated), bool(truncated), info
+
+    def init(self) -> Message:
+        """What a caller has to know before the first episode."""
+        env = self._env
+        return {
+            "type": "init",
+            "protocol": PROTOCOL,
+            "observation_space": describe_space(env.observation_space),
+            "action_space": describe_action_space(env),
+            "max_episode_steps": env.spec.max_episode_steps if env.spec else None,
+            "draws": bool(env.render_mode == "rgb_array"),
+            "fps": env.metadata.get("render_fps"),
+            **self._about(),
+        }
+
+    def reset(self, request: Request) -> Message:
+        """A new episode, from the seed that is given or from the next one."""
+        self._seed = self._next_seed if request.seed is None else request.seed
+        self._next_seed = (self._seed + 1) % (GREATEST_SEED + 1)
+        self._playing = False
+        self._begin(self._seed)
+        try:
+            obs, info = self._env.reset(seed=self._seed)
+            self._see(obs, info)
+        except Exception as error:
+            raise Refusal(f"The environment cannot be reset: {named(error)}.") from error
+        self._playing = True
+        self._return, self._length = 0.0, 0
+        answer = {"type": "ready", "seed": self._seed, "observation": self._told(obs), "next": self._judge()}
+        return answer | self._mission() | self._frame(request)
+
+    def step(self, request: Request) -> list[Message]:
+        """One step, and what the episode came to when that was its last."""
+        if not self._playing:
+            raise Refusal("No episode is going on: send a reset first.")
+        own = request.action is None
+        action = self._own_action() if own else read_action(self._env.action_space, request.action)
+        self._require_allowed(action)
+        try:
+            obs, reward, terminated, truncated, info = self._take(action)
+            # At an end nothing is left to choose.
+            self._see(obs, None if terminated or truncated else info)
+        except Exception as error:
+            self._playing = False
+            raise Refusal(f"The environment cannot take this step: {named(error)}; send a reset.") from error
+        self._return += reward
+        self._length += 1
+        truncated = truncated or self._length >= self._limit
+        self._playing = not (terminated or truncated)
+        answer = {
+            "type": "step",
+            "step": self._length,
+            "action": plain(action),
+            "by": self.by if own else "caller",
+            "observation": self._told(obs),
+            "reward": reward,
+            "terminated": terminated,
+            "truncated": truncated,
+            "return": self._return,
+            "next": self._judge() if self._playing else None,
+        }
+        end = {"type": "episode_done", "return": self._return, "length": self._length, "seed": self._seed}
+        return [answer | self._mission() | self._frame(request), *([] if self._playing else [end])]
+
+    def record(self, request: Request) -> Message:
+        """Record episodes from the next one on, or no more."""
+        raise Refusal("Only episodes that are played by hand are recorded: start without a policy.")
+
+    def finish(self) -> Message:
+        """Keep what is to be kept; gives what `stopped` tells of it."""
+        return {}
+
+    def _mission(self) -> Message:
+        """What is to be done, where the environment has words for it."""
+        mission = mission_of(self._env)
+        return {"mission": mission} if mission else {}
+
+    def _frame(self, request: Request) -> Message:
+        wanted = self._frames if request.frame is None else request.frame
+        return as_frame(*look(self._env)) if wanted else {}
+
+    def close(self) -> None:
+        """Release what the environment holds."""
+        self._env.close()
+
+
+class Session(EnvSession):
+    """A policy plays. Its choice for an observation is made once, told, and kept to."""
+
+    by = "policy"
 
     def __init__(
         self,
@@ -193,97 +332,45 @@ class Session:
         game = make_drawable(model.args.env_id, json.loads(spec.env_kwargs(model.args)))
         # Rewards and ends are the game's own, whatever wrappers make of them for a learner.
         self._score, self._wrap = Score(game), spec.wrapper(model.args)
-        self._env = self._wrap(self._score) if self._wrap else game
-        _, self._read = array_observations(self._env.observation_space)
-        self._masks = MaskReader(self._env.action_space) if spec.masks else None
+        env = self._wrap(self._score) if self._wrap else game
+        super().__init__(env, seed, frames, max_episode_steps)
+        _, self._read = array_observations(env.observation_space)
+        self._masks = MaskReader(env.action_space) if spec.masks else None
         self._deterministic = deterministic
-        self._frames = frames
-        self._limit = max_episode_steps or float("inf")
-        self._next_seed = secrets.randbelow(_SEEDS) if seed is None else seed
         self._chosen: Any = None
-        self._playing = False
-        self._seed, self._return, self._length = 0, 0.0, 0
         self._memory = self._policy.initial_memory(1)
         # The first pass through a network is slow, and nobody waits for it yet.
         self._judge()
 
-    def init(self) -> Message:
-        """What a caller has to know before the first episode."""
-        env, model = self._env, self._model
+    def _about(self) -> Message:
+        model = self._model
         return {
-            "type": "init",
-            "protocol": PROTOCOL,
             "algo": model.spec.name,
             "env_id": model.args.env_id,
             "policy": model.name,
             "trained_steps": model.step,
             "deterministic": self._deterministic,
-            "observation_space": describe_space(env.observation_space),
-            "action_space": describe_action_space(env),
-            "max_episode_steps": env.spec.max_episode_steps if env.spec else None,
-            "draws": bool(env.render_mode == "rgb_array"),
-            "fps": env.metadata.get("render_fps"),
             "notes": list(self._policy.notes),
         }
 
-    def reset(self, request: Request) -> Message:
-        """A new episode, from the seed that is given or from the next one."""
-        self._seed = self._next_seed if request.seed is None else request.seed
-        self._next_seed = (self._seed + 1) % (GREATEST_SEED + 1)
-        self._playing = False
-        self._policy.seed(self._seed)
+    def _begin(self, seed: int) -> None:
+        self._policy.seed(seed)
         self._memory = self._policy.initial_memory(1)
-        try:
-            obs, info = self._env.reset(seed=self._seed)
-            self._see(obs, info)
-        except Exception as error:
-            raise Refusal(f"The environment cannot be reset: {named(error)}.") from error
-        self._playing = True
-        self._return, self._length = 0.0, 0
-        answer = {"type": "ready", "seed": self._seed, "observation": plain(obs), "next": self._judge()}
-        return answer | self._mission() | self._frame(request)
 
-    def step(self, request: Request) -> list[Message]:
-        """One step, and what the episode came to when that was its last."""
-        if not self._playing:
-            raise Refusal("No episode is going on: send a reset first.")
-        by_policy = request.action is None
-        action = self._chosen if by_policy else read_action(self._env.action_space, request.action)
-        self._require_allowed(action)
+    def _own_action(self) -> Any:
+        return self._chosen
+
+    def _take(self, action: Any) -> tuple[Any, float, bool, bool, Any]:
         before = self._score.total
-        try:
-            obs, reward, terminated, truncated, info = self._env.step(action)
-            reward = self._score.total - before if self._wrap else float(reward)
-            if (terminated or truncated) and self._wrap and not self._score.over:
-                # The learner's next episode begins within the game, as after a lost life.
-                self._memory = self._policy.initial_memory(1)
-                (obs, info), terminated, truncated = self._env.reset(), False, False
-            # At an end nothing is left to choose.
-            self._see(obs, None if terminated or truncated else info)
-        except Exception as error:
-            self._playing = False
-            raise Refusal(f"The environment cannot take this step: {named(error)}; send a reset.") from error
-        self._return += reward
-        self._length += 1
-        truncated = bool(truncated) or self._length >= self._limit
-        self._playing = not (terminated or truncated)
-        answer = {
-            "type": "step",
-            "step": self._length,
-            "action": plain(action),
-            "by": "policy" if by_policy else "caller",
-            "observation": plain(obs),
-            "reward": reward,
-            "terminated": bool(terminated),
-            "truncated": truncated,
-            "return": self._return,
-            "next": self._judge() if self._playing else None,
-        }
-        end = {"type": "episode_done", "return": self._return, "length": self._length, "seed": self._seed}
-        return [answer | self._mission() | self._frame(request), *([] if self._playing else [end])]
+        obs, reward, terminated, truncated, info = super()._take(action)
+        reward = self._score.total - before if self._wrap else reward
+        if (terminated or truncated) and self._wrap and not self._score.over:
+            # The learner's next episode begins within the game, as after a lost life.
+            self._memory = self._policy.initial_memory(1)
+            (obs, info), terminated, truncated = self._env.reset(), False, False
+        return obs, reward, terminated, truncated, info
 
     def _require_allowed(self, action: Any) -> None:
-        """Refusal for an action that the environment forbids now."""
         allowed = self._policy.allowed
         if self._masks is None or allowed is None or self._masks.allows(allowed[0], action):
             return
@@ -291,7 +378,6 @@ class Session:
         raise Refusal(f"The action {plain(action)!r:.80} is forbidden now; the mask is {mask!r:.200}.")
 
     def _see(self, obs: Any, info: Any) -> None:
-        """Show the policy an observation, and what is allowed there; no `info` where an episode ended."""
         if self._masks is not None and info is not None:
             mask = self._masks.read(self._env, info)
             self._policy.allowed = None if mask is None else mask[None]
@@ -301,7 +387,6 @@ class Session:
         self._row[0] = seen
 
     def _judge(self) -> Message:
-        """What the policy will do now, and what it makes of where it is."""
         output = self._policy.judge(self._row, self._memory)
         self._chosen = self._policy.act(self._row, self._deterministic, self._memory)[0]
         told = {"value": output.values, "probabilities": output.probabilities}
@@ -310,16 +395,3 @@ class Session:
             "action": plain(self._chosen),
             **{name: None if rows is None else rows[0].tolist() for name, rows in told.items()},
         }
-
-    def _mission(self) -> Message:
-        """What is to be done, where the environment has words for it."""
-        mission = mission_of(self._env)
-        return {"mission": mission} if mission else {}
-
-    def _frame(self, request: Request) -> Message:
-        wanted = self._frames if request.frame is None else request.frame
-        return draw(self._env) if wanted else {}
-
-    def close(self) -> None:
-        """Release what the environment holds."""
-        self._env.close()
