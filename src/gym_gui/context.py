@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from gym_gui import log
 from gym_gui.models.runs import RunBook
+from gym_gui.services.board import Board
 from gym_gui.services.daemon_link import DaemonLink
 from gym_gui.services.tasks import Notifications, Tasks
 from mosaic.contract.atomic import write_json
@@ -67,3 +68,4 @@ class Context:
     open_form: Callable[[str, dict[str, Any]], None]
     """`open_form(purpose, prefill)`: purpose is `train`, `resume`, `policy` or `script`."""
     select_run: Callable[[str], None]
+    board: Board = field(default_factory=Board)

@@ -21,11 +21,15 @@ from gym_gui.ui.views.charts import ChartsView
 from gym_gui.ui.views.logs import ConfigView, LogsView
 from gym_gui.ui.views.overview import LiveView, OverviewView
 from gym_gui.ui.views.play import PlayView
+from gym_gui.ui.views.tensorboard import TensorBoardView
 from gym_gui.ui.widgets.basics import line, vbox
 from gym_gui.ui.widgets.run_header import RunHeader
 from mosaic.client import RunRecord
 
-RUN_VIEWS = (OverviewView, LiveView, ChartsView, LogsView, ConfigView, ArtifactsView, PlayView)
+RUN_VIEWS = (
+    *(OverviewView, LiveView, ChartsView, TensorBoardView),
+    *(LogsView, ConfigView, ArtifactsView, PlayView),
+)
 """The tabs of a run, in their order."""
 _LOOK_MS = 3000
 """So often a live run is looked at for things to show."""
@@ -115,6 +119,8 @@ class RunPage(QWidget):
             marked, find = bool(self._marked), self._context.runs.get
             told = header_words(self.run, self._meant(), self._group(), marked, self._facts, find)
             self.header.show_words(told, self.run.run_id)
+            if self._entered is not None:
+                self._entered.select_runs(self._meant())
 
     def set_marked(self, runs: Sequence[RunRecord]) -> None:
         """These runs are marked together, and meant by the buttons; none when a single row is."""
@@ -255,6 +261,7 @@ class RunPage(QWidget):
             self.views[kind].update_run(run)
         else:
             self.views[kind].show_run(run)
+        self.views[kind].select_runs(self._meant())
 
     def _choose_seed(self, run_id: str) -> None:
         run = self._context.runs.get(run_id)

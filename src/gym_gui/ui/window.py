@@ -401,6 +401,7 @@ class Window(QMainWindow):
         self.page.close_page()
         self.panel.list.close_list()
         self.sparklines.close()
+        self.context.board.close()
 
 
 def inside(area: QRect, room: QRect) -> QRect:

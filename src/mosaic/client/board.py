@@ -1,6 +1,6 @@
 """One TensorBoard for any number of runs, on loopback, in a process of its own.
 
-`python -m mosaic.client.board` is that process. Its parent writes lines of JSON to it (`Wish`) and reads what it
+`python -m mosaic.client.board` is that process. Its parent writes lines of JSON to it (`Wish`) and reads its
 answers (`Status`). It ends with its standard input, so it never outlives a parent, also one that was killed.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
+import math
 import os
 import queue
 import shutil
@@ -33,8 +34,9 @@ from mosaic.contract.process import ProcessIdentity
 
 HOST = "127.0.0.1"
 _PREFIX = "mosaic-tensorboard-"
-_RELOAD_SECONDS = 2
+_RELOAD_SECONDS = 1
 """So often TensorBoard looks for news; it reads only what is new."""
+_SETTLE_SECONDS = 4.0
 _LOOK_SECONDS, _CHECK_SECONDS = 2.0, 0.25
 """So often the folders of the runs are looked at, and TensorBoard is asked while it does not list all."""
 
@@ -55,8 +57,12 @@ class Status:
     """Where the server is, and by name which folders of event files it should show and does show."""
 
     address: str = ""
+    runs: tuple[str, ...] = ()
+    """The names of the last wish that was read."""
     wanted: tuple[str, ...] = ()
     listed: tuple[str, ...] = ()
+    ready: bool = False
+    """Whether a page that is opened now shows all there is, and nothing of runs that were served before."""
     error: str = ""
 
     @classmethod
@@ -64,14 +70,10 @@ class Status:
         """What the process has written; an error where that is something else."""
         try:
             told = json.loads(line)
-            return cls(told["address"], tuple(told["wanted"]), tuple(told["listed"]), told["error"])
+            runs, wanted, listed = (tuple(told[name]) for name in ("runs", "wanted", "listed"))
+            return cls(told["address"], runs, wanted, listed, told["ready"], told["error"])
         except (ValueError, KeyError, TypeError):
             return cls(error="TensorBoard could not be started: its process answered with something else.")
-
-    @property
-    def shows_only_wanted(self) -> bool:
-        """Whether a page that is opened now shows something, and nothing of runs that were shown before."""
-        return bool(self.listed) and set(self.listed) <= set(self.wanted)
 
 
 def command(port: int | None = None, idle_seconds: float = 0) -> list[str]:
@@ -194,18 +196,24 @@ class _Process:
         threading.Thread(target=self._read, daemon=True).start()
         server = _Server(self._links.path, port)
         self._tell(Status(server.address))
-        looked = 0.0
+        looked = linked = -math.inf
+        wanted: tuple[str, ...] = ()
         while True:
-            waits = _CHECK_SECONDS if self._status.listed != self._status.wanted else _LOOK_SECONDS
+            waits = _CHECK_SECONDS if self._status.listed != wanted else _LOOK_SECONDS
             with contextlib.suppress(queue.Empty):
                 line = self._lines.get(timeout=waits)
                 if line is None:
                     return
-                self._wish, looked, server.asked = Wish(**json.loads(line)), 0.0, time.monotonic()
+                self._wish, looked, server.asked = Wish(**json.loads(line)), -math.inf, time.monotonic()
             now = time.monotonic()
             if now - looked >= _LOOK_SECONDS:
-                looked, wanted = now, self._link()
-            self._tell(Status(server.address, wanted, server.listed()))
+                before, looked, wanted = wanted, now, self._link()
+                linked = linked if wanted == before else now
+            listed = server.listed()
+            # A folder may stay unlisted, as it holds nothing yet.
+            settled = listed == wanted or now - linked > _SETTLE_SECONDS
+            ready = bool(listed) and settled and set(listed) <= set(wanted)
+            self._tell(Status(server.address, tuple(self._wish.runs), wanted, listed, ready))
             if self._idle_seconds and not self._wish.held and now - server.asked > self._idle_seconds:
                 return
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, TypeVar
 
 from PySide6.QtWidgets import QWidget
@@ -54,6 +54,9 @@ class RunView(View):
     def update_run(self, run: RunRecord) -> None:
         """The same run has news."""
         self.run = run
+
+    def select_runs(self, runs: Sequence[RunRecord]) -> None:
+        """The runs that the buttons of the page are for: this one, its group, or all that are marked."""
 
     def read(
         self,

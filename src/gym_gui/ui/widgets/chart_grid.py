@@ -36,6 +36,7 @@ _SHARES = (0.0, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 _ROOMY = 800
 _WIDTH = 330
 _HEIGHT, _MAIN_HEIGHT, _HEADING = 232, 320, 30
+_SMALL_WIDTH, _SMALL_HEIGHT = 230, 168
 _AHEAD = 240
 """Charts so many pixels outside of the window are made ready as well."""
 
@@ -131,12 +132,15 @@ class ChartGrid(QScrollArea):
     enlarge = Signal(object)
     """The Chart that somebody wants to see larger."""
 
-    def __init__(self, context: Context, margin: int = SPACE[4], main: bool = False) -> None:
-        """With `main` the first chart has a row of its own, higher than the others."""
+    def __init__(
+        self, context: Context, margin: int = SPACE[4], main: bool = False, small: bool = False
+    ) -> None:
+        """With `main` the first chart has a row of its own, higher than the others; `small` shows more."""
         super().__init__(widgetResizable=True)
         self._context = context
         self._margin = margin
         self._main = main
+        self._least, self._height = (_SMALL_WIDTH, _SMALL_HEIGHT) if small else (_WIDTH, _HEIGHT)
         self._charts: dict[str, Chart] = {}
         self._sections: list[Section] = []
         self._places: dict[str, tuple[QGridLayout, int]] = {}
@@ -188,7 +192,7 @@ class ChartGrid(QScrollArea):
         if missing is None:
             self._making.stop()
             return
-        chart = Chart(self._context, _HEIGHT)
+        chart = Chart(self._context, self._height)
         chart.show_loading(missing)
         chart.enlarge.connect(lambda: self.enlarge.emit(chart))
         self._charts[missing] = chart
@@ -218,7 +222,7 @@ class ChartGrid(QScrollArea):
 
     def _fit(self) -> int:
         """How many charts fit beside each other."""
-        return max(1, (self.viewport().width() - 2 * self._margin) // _WIDTH)
+        return max(1, (self.viewport().width() - 2 * self._margin) // self._least)
 
     def _place(self, tag: str) -> None:
         if tag in self._charts and tag in self._places:
@@ -230,7 +234,11 @@ class ChartGrid(QScrollArea):
     def _height_of(self, tag: str) -> int:
         """The first chart is higher, as far as it can still be seen as a whole."""
         first = self._main and tag == self._sections[0].tags[0]
-        return min(_MAIN_HEIGHT, max(_HEIGHT, self.viewport().height() - _HEADING)) if first else _HEIGHT
+        return (
+            min(_MAIN_HEIGHT, max(self._height, self.viewport().height() - _HEADING))
+            if first
+            else self._height
+        )
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

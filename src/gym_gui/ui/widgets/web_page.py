@@ -1,0 +1,198 @@
+"""A page of a server on this machine, or of a tracker, within the window.
+
+Only who shows a page imports this: it brings in QtWebEngine, which is an optional set and large.
+`python -m gym_gui.ui.widgets.web_page` tries in a process of its own whether that runs here.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import shiboken6
+from PySide6.QtCore import Qt, QTimer, QUrl, Signal
+from PySide6.QtGui import QColor
+from PySide6.QtQuick import QQuickWindow, QSGRendererInterface
+from PySide6.QtWebEngineCore import (
+    QWebEngineDownloadRequest,
+    QWebEngineNewWindowRequest,
+    QWebEnginePage,
+    QWebEnginePermission,
+    QWebEngineProfile,
+    QWebEngineScript,
+    QWebEngineSettings,
+    QWebEngineUrlRequestInfo,
+    QWebEngineUrlRequestInterceptor,
+)
+from PySide6.QtWebEngineWidgets import QWebEngineView
+from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
+
+from gym_gui.services.web import LOOPBACK, NO_SANDBOX, PROBE_SECONDS
+from gym_gui.ui.widgets.basics import vbox
+
+_FLAGS, _SANDBOX = "QTWEBENGINE_CHROMIUM_FLAGS", "QTWEBENGINE_DISABLE_SANDBOX"
+_QUIET = "--disable-gpu --disable-logging --log-level=3"
+"""Drawn by the processor: a driver that crashes would take the window along."""
+_DENIED = (
+    QWebEngineSettings.WebAttribute.JavascriptCanAccessClipboard,
+    QWebEngineSettings.WebAttribute.JavascriptCanOpenWindows,
+    QWebEngineSettings.WebAttribute.LocalContentCanAccessFileUrls,
+    QWebEngineSettings.WebAttribute.LocalContentCanAccessRemoteUrls,
+    QWebEngineSettings.WebAttribute.PluginsEnabled,
+    QWebEngineSettings.WebAttribute.ScreenCaptureEnabled,
+    QWebEngineSettings.WebAttribute.WebRTCPublicInterfacesOnly,
+)
+_ALLOWED_SCHEMES = ("http", "https", "ws", "wss", "data", "blob")
+
+
+@contextmanager
+def _started_with(sandboxed: bool) -> Iterator[None]:
+    """What QtWebEngine reads when it starts, and no process that the window starts later."""
+    before = {name: os.environ.get(name) for name in (_FLAGS, _SANDBOX)}
+    os.environ[_FLAGS] = f"{before[_FLAGS] or ''} {_QUIET}".strip()
+    if not sandboxed:
+        os.environ[_SANDBOX] = "1"
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+
+
+class _OnlyOurs(QWebEngineUrlRequestInterceptor):
+    """Blocks every request of a page of ours that leaves its server."""
+
+    def __init__(self, allowed: Callable[[QUrl], bool], parent: QWidget) -> None:
+        super().__init__(parent)
+        self._allowed = allowed
+
+    def interceptRequest(self, info: QWebEngineUrlRequestInfo) -> None:
+        if not self._allowed(info.requestUrl()):
+            info.block(True)
+
+
+class _Page(QWebEnginePage):
+    """Stays on its server; other addresses that somebody clicks are `left`."""
+
+    left = Signal(str)
+
+    def __init__(self, profile: QWebEngineProfile, stays: Callable[[QUrl], bool], parent: QWidget) -> None:
+        super().__init__(profile, parent)
+        self._stays = stays
+        self.newWindowRequested.connect(self._open_outside)
+        self.permissionRequested.connect(QWebEnginePermission.deny)
+
+    def acceptNavigationRequest(
+        self, url: QUrl | str, kind: QWebEnginePage.NavigationType, main: bool
+    ) -> bool:
+        url = QUrl(url)
+        if self._stays(url):
+            return True
+        if main and kind == QWebEnginePage.NavigationType.NavigationTypeLinkClicked:
+            self._leave(url)
+        return False
+
+    def javaScriptConsoleMessage(self, *_: object) -> None:
+        """What a page says to its developers is nothing for the window's log."""
+
+    def _open_outside(self, request: QWebEngineNewWindowRequest) -> None:
+        self._leave(request.requestedUrl())
+
+    def _leave(self, url: QUrl) -> None:
+        if url.scheme() in ("http", "https"):
+            self.left.emit(url.toString())
+
+
+class WebPage(QWidget):
+    """One page, with a profile of its own that writes nothing to disk and knows nothing of the window."""
+
+    left = Signal(str)
+    """An address that somebody clicked and that is not shown here."""
+    loaded = Signal(bool)
+    crashed = Signal()
+    """The process that shows the page has ended."""
+
+    def __init__(self, sandboxed: bool, local: bool = True) -> None:
+        """With `local` the page is of a server on loopback, and reaches nothing else."""
+        super().__init__()
+        self._local = local
+        self._origin = QUrl()
+        QQuickWindow.setGraphicsApi(QSGRendererInterface.GraphicsApi.Software)
+        with _started_with(sandboxed):
+            self._profile = QWebEngineProfile(self)
+            self._view = QWebEngineView(self)
+        if local:
+            self._profile.setUrlRequestInterceptor(_OnlyOurs(self._allowed, self))
+        self._profile.downloadRequested.connect(self._download)
+        self._page = _Page(self._profile, self._allowed, self)
+        for attribute in _DENIED:
+            self._page.settings().setAttribute(attribute, False)
+        self._page.left.connect(self.left)
+        self._page.loadFinished.connect(self.loaded)
+        self._page.renderProcessTerminated.connect(lambda *_: self.crashed.emit())
+        self._view.setPage(self._page)
+        self._view.setContextMenuPolicy(self._view.contextMenuPolicy().NoContextMenu)
+        vbox(self._view, on=self)
+
+    def prepare(self, source: str) -> None:
+        """What every page runs before its own scripts."""
+        script = QWebEngineScript()
+        script.setInjectionPoint(QWebEngineScript.InjectionPoint.DocumentCreation)
+        script.setWorldId(QWebEngineScript.ScriptWorldId.MainWorld)
+        script.setSourceCode(source)
+        self._page.scripts().clear()
+        self._page.scripts().insert(script)
+
+    def open(self, address: str, background: QColor) -> None:
+        """Show an address; until it has something to show, the colour of the window."""
+        self._origin = QUrl(address)
+        self._page.setBackgroundColor(background)
+        self._page.load(self._origin)
+
+    def end(self) -> None:
+        """Let go of the page before its profile: QtWebEngine wants it so."""
+        if shiboken6.isValid(self._page):
+            self._view.setPage(None)  # type: ignore[arg-type]
+            shiboken6.delete(self._page)
+
+    def _allowed(self, url: QUrl) -> bool:
+        if url.scheme() in ("about", "data", "blob"):
+            return True
+        if not self._local:
+            return url.scheme() in ("https", "wss") or url.host() in LOOPBACK
+        own = (self._origin.host(), self._origin.port())
+        return url.scheme() in _ALLOWED_SCHEMES and (url.host(), url.port()) == own
+
+    def _download(self, request: QWebEngineDownloadRequest) -> None:
+        asked, _ = QFileDialog.getSaveFileName(self.window(), "Save", request.downloadFileName())
+        if not asked:
+            request.cancel()
+            return
+        folder, _, name = asked.rpartition("/")
+        request.setDownloadDirectory(folder)
+        request.setDownloadFileName(name)
+        request.accept()
+
+
+def main() -> int:
+    """Draw a page as the window would, where nobody sees it; 0 when that has worked."""
+    app = QApplication(sys.argv[:1])
+    page = WebPage(NO_SANDBOX not in sys.argv)
+    page.setAttribute(Qt.WidgetAttribute.WA_DontShowOnScreen)
+    page.resize(64, 64)
+    page.show()
+    page.loaded.connect(lambda good: app.exit(0 if good and not page.grab().isNull() else 1))
+    page.crashed.connect(lambda: app.exit(1))
+    page.open("data:text/html,<p>MOSAIC", QColor("white"))
+    QTimer.singleShot(int(PROBE_SECONDS * 1000), lambda: app.exit(1))
+    code = app.exec()
+    page.end()
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
