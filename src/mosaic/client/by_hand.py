@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
+from mosaic.client.configs import each_policy
 from mosaic.client.playing import ARROWS, Message
 
 _SIGNS = {**ARROWS, "space": "space", "pageup": "page up", "pagedown": "page down"}
+_MOST_POLICIES = 1000
+"""So many of the newest are looked at."""
 FACTORS = (0.1, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 4.0)
 """How much faster than real an environment's time may pass."""
 
@@ -143,6 +148,25 @@ class Tally:
     def mean(self) -> float | None:
         """The mean return; None before the first episode."""
         return sum(self.returns) / len(self.returns) if self.returns else None
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a policy has reached in an environment that is played by hand."""
+
+    algo: str
+    run_id: str
+    mean_return: float
+
+
+def best_trained(env_id: str, var: Path | None = None) -> Trained | None:
+    """The best of the policies trained here on an environment; None when there is none."""
+    found = (
+        Trained(facts.algo or "a policy", facts.run_id, facts.mean_return)
+        for facts in islice(each_policy(var), _MOST_POLICIES)
+        if facts.env_id == env_id and facts.mean_return is not None and facts.run_id
+    )
+    return max(found, key=lambda one: one.mean_return, default=None)
 
 
 def recorded_text(recorded: Mapping[str, Any] | None) -> str:

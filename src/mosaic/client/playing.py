@@ -1,10 +1,11 @@
-"""A trained policy to play with, step by step, in a process of its own; needs no daemon.
+"""A trained policy to play with, or an environment to play by hand, in a process of its own.
 
 >>> with PlaySession.start("runs/CartPole-v1__ppo__1__1794774019/ppo.cleanrl_model") as session:
 ...     session.reset(seed=7)
 ...     session.step()
 
-docs/interactive.md has the messages. One thread at a time may use a session; any may `kill` it.
+No daemon is needed; docs/interactive.md has the messages. One thread at a time may use a session; any may
+`kill` it.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Refused(UserError):
 
 
 class PlaySession:
-    """One policy in one environment. `init` tells what they are."""
+    """One environment, with a policy or played by hand. `init` tells what they are."""
 
     def __init__(
         self,
@@ -104,9 +105,10 @@ class PlaySession:
     ) -> Self:
         """A session with the policy in a model file, a checkpoint or a run (its id, its beginning, `last`).
 
-        Without a policy `env_id` is played by hand: `init["controls"]` has the keys, and episodes are
-        recorded in the folder `record`. Algorithm and environment are those of its training unless they are given. `frames`: send a picture
-        with each observation. A relative path and modules count from `folder` (default: the current one).
+        Without a policy a person plays `env_id` by hand: `init["controls"]` has the keys for it, and episodes
+        are recorded in the folder `record`. Algorithm and environment of a policy are those of its training
+        unless they are given. `frames`: send a picture with each observation. A relative path and modules
+        count from `folder` (default: the current one).
         `trust`: modules that only the file names, and that may be imported all the same.
         `on_spawn` gets the session while it still loads, so that another thread can `kill` it.
         """

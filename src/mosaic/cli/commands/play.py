@@ -1,4 +1,4 @@
-"""`play`: a trained policy at the terminal, step by step, by single keys."""
+"""`play`: a trained policy at the terminal, step by step, by single keys; an environment by hand."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import sys
 import termios
 import time
 import tty
+from pathlib import Path
 from typing import Any, Self
 
 from rich.console import Group, RenderableType
@@ -23,7 +24,7 @@ from rich.text import Text
 
 from mosaic.cli.commands.pictures import Picture
 from mosaic.cli.launch import TERMINATED, Terminated, termination_raises
-from mosaic.cli.output import console, cut, say
+from mosaic.cli.output import console, cut, program, say
 from mosaic.client.playing import Choices, Message, PlaySession, Refused
 from mosaic.contract import words
 from mosaic.contract.errors import UserError
@@ -33,10 +34,13 @@ _ROWS_BELOW = 3
 _LEAST_ROWS = 4
 _MOST_NUMBERS = 8
 _MOST_CHOICES = 8
+_ENVIRONMENT = re.compile(r"[-_]v\d+$")
+"""How the ids of environments end, and those of runs and policies do not."""
 
 
 def run_play(args: argparse.Namespace) -> int:
     """Ends with 0 when the user leaves."""
+    env_id = _played_by_hand(args)
     if args.var is not None and not args.var.is_dir():
         raise UserError(f"There is no folder {args.var}: give --var the one that holds your runs.")
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.environ.get("TERM", "dumb") == "dumb":
@@ -44,6 +48,10 @@ def run_play(args: argparse.Namespace) -> int:
             "play needs a terminal for its keys and pictures; "
             "docs/interactive.md says how a program plays a policy."
         )
+    if env_id is not None:
+        from mosaic.cli.commands.by_hand import play_by_hand
+
+        return play_by_hand(args, env_id)
     try:
         with (
             termination_raises(),
@@ -65,6 +73,24 @@ def run_play(args: argparse.Namespace) -> int:
     if player.ended is not None:
         say(f"The last episode had a return of {words.short(player.ended['return'])}.")
     return 0
+
+
+def _played_by_hand(args: argparse.Namespace) -> str | None:
+    """The environment that a person is to play; None where a policy is named."""
+    name: str | None = args.policy
+    if name is None and args.env is None:
+        raise UserError(
+            f"There is nothing to play: name a policy or a run (`{program()} play last`), or an environment "
+            f"(`{program()} play --env CartPole-v1`)."
+        )
+    if name is not None and (args.env is not None or not _ENVIRONMENT.search(name) or Path(name).exists()):
+        if args.record is not None:
+            raise UserError("--record is for environments played by hand: leave it, or the policy, out.")
+        return None
+    for option, given in (("--stochastic", args.stochastic), ("--algo", args.algo), ("--trust", args.trust)):
+        if given:
+            raise UserError(f"{option} is for a policy, and none is named: leave it out, or name one.")
+    return name or str(args.env)
 
 
 def _play(session: PlaySession) -> Player:
@@ -92,7 +118,7 @@ def render(player: Player, height: int) -> RenderableType:
     """The picture, the numbers, and the keys at the bottom."""
     told = _numbers(player)
     rows = max(_LEAST_ROWS, height - _ROWS_BELOW - len(told))
-    parts = [_picture(player, rows), _title(player), *told]
+    parts = [picture_of(player.seen, rows), _title(player), *told]
     if player.typing is not None:
         parts.append(cut(f"action: {player.typing}▏  (enter takes it, escape does not)", "bold yellow"))
     else:
@@ -100,10 +126,11 @@ def render(player: Player, height: int) -> RenderableType:
     return Group(*parts, cut(_keys(player), "reverse"))
 
 
-def _picture(player: Player, rows: int) -> RenderableType:
-    frame = player.seen.get("frame")
+def picture_of(seen: Message, rows: int) -> RenderableType:
+    """The picture of a message in so many rows, or why there is none."""
+    frame = seen.get("frame")
     if frame is None:
-        return cut(f"no picture: {player.seen.get('frame_problem', 'none came')}", "dim")
+        return cut(f"no picture: {seen.get('frame_problem', 'none came')}", "dim")
     try:
         return Picture(decode_png(base64.b64decode(frame)), rows)
     except (ValueError, binascii.Error) as error:
@@ -189,13 +216,15 @@ def _short(value: Any) -> str:
 
 
 _ARROWS = {"A": "up", "B": "down", "C": "right", "D": "left"}
-_SEQUENCE = re.compile(r"\x1b(?:\[[0-9;?]*|O)([A-Za-z~])")
-"""A key that is several characters; the last of them names it."""
+_PAGES = {"5~": "pageup", "6~": "pagedown"}
+_SEQUENCE = re.compile(r"\x1b(?:\[([0-9;?]*)|O)([A-Za-z~])")
+"""A key that is several characters; the last of them names it, or a number before."""
 _NAMES = {
     "\x1b": "escape",
     "\r": "enter",
     "\n": "enter",
     " ": "space",
+    "\t": "tab",
     "\x7f": "backspace",
     "\b": "backspace",
 }
@@ -241,7 +270,7 @@ class Keyboard:
         found = _SEQUENCE.match(self._typed)
         if found is not None:
             self._typed = self._typed[found.end() :]
-            return _ARROWS.get(found[1], OTHER)
+            return _ARROWS.get(found[2]) or _PAGES.get(f"{found[1]}{found[2]}", OTHER)
         key, self._typed = self._typed[0], self._typed[1:]
         return _NAMES.get(key, key)
 
