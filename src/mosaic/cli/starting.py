@@ -96,6 +96,8 @@ _WITH = group(
     *_SECRETS,
     _TRUST,
     flag("--wandb", "track with Weights & Biases as well"),
+    flag("--upload-model", "when it has completed, upload its model to the Hugging Face hub (see `push`)"),
+    option("--hf-entity", "NAME", "the user or organization there (the token's own)"),
     number("--max-minutes", values.positive, "end the run after so many minutes of work"),
     number("--max-restarts", values.natural, "start again after a fault, at most so often"),
     number(
@@ -212,16 +214,29 @@ PAGES = {
         json="at the end the run with all its scores as 'evaluation'",
     ),
     "play": page(
-        "POLICY [options]",
+        "POLICY | ENVIRONMENT [options]",
         "Step through a trained policy by key: see what it sees and expects, take over its actions.\n"
-        "Nothing is trained, and nothing is written.",
-        ("last", "01K9ZW --seed 7", "ppo.cleanrl_model --env CartPole-v1 --stochastic"),
+        "With an environment and no policy, play it by hand. Nothing is trained; only --record writes.",
+        (
+            "last",
+            "01K9ZW --seed 7",
+            "ppo.cleanrl_model --env CartPole-v1 --stochastic",
+            "LunarLander-v3 --record episodes",
+            "--env ALE/Pong-v5 --seed 7",
+        ),
         option(
             "policy",
             "POLICY",
-            "a .cleanrl_model file, a full checkpoint, or a run (its id, the beginning of one, 'last')",
+            "a .cleanrl_model file, a full checkpoint, or a run (its id, the beginning of one, 'last'); "
+            "or the environment that is played by hand",
+            nargs="?",
         ),
         number("--seed", values.natural, "the seed of the first episode"),
+        option(
+            "--record",
+            "FOLDER",
+            "by hand: keep each episode there, its trajectory (.npz) and a video (.mp4)",
+        ),
         _STOCHASTIC,
         *_POLICY,
     ),
