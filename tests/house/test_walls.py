@@ -72,6 +72,7 @@ ROOMS = (
         ("mosaic.tracking",),
         (*QT, "torch", "gymnasium", DAEMON, "mosaic.client", "cleanrl_worker"),
     ),
+    Room("hub", ("mosaic.hub",), (*QT, "torch", "gymnasium", DAEMON, "mosaic.client", "cleanrl_worker")),
     Room("trainer", (DAEMON,), (*QT, "torch", "gymnasium", "cleanrl_worker")),
     Room("client", ("mosaic.client",), (*QT, "torch", DAEMON, "cleanrl_worker")),
     # What opens the window is the only command that may reach Qt.

@@ -18,6 +18,7 @@ from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
 from mosaic.contract.outside import parse_json, read_json
 from mosaic.contract.paths import RunPaths, VarPaths, named_path, resolve_var
+from mosaic.hub.models import find_model, read_pulled
 
 CARD_FORMAT = 1
 MODEL_SUFFIX = ".cleanrl_model"
@@ -107,6 +108,8 @@ class Origin:
     """Statistics of the observations, as they lie beside a model."""
     told: bool = True
     """Whether it says itself what it is of; the file of somebody's script does not."""
+    pulled: bool = False
+    """Whether it is from the hub, where its page says that."""
     file: AlgorithmFile | None = None
     """The user's file that it was trained by."""
     name: str | None = None
@@ -118,11 +121,12 @@ def locate(named: str, folder: Path) -> Path:
     path = named_path(named, folder)
     if path.exists():
         return Path(os.path.abspath(path))
-    found = find_run(named, VarPaths(resolve_var()).runs)
+    var = resolve_var()
+    found = find_run(named, VarPaths(var).runs) or find_model(named, var)
     if found is None:
         raise NotFoundError(
             f"There is no checkpoint '{named}': name a file of a run's checkpoints folder, "
-            f"a {MODEL_SUFFIX} file or a run."
+            f"a {MODEL_SUFFIX} file, a run or a pulled model."
         )
     return found
 
@@ -272,6 +276,12 @@ def _header(path: Path, content: Any) -> Origin:
 
 def _read_foreign(path: Path) -> Origin:
     """A model without a card, as somebody's script writes it: a run that wrote it knows what it is of."""
+    pulled = read_pulled(path.parent)
+    if pulled is not None and pulled.model == path.name:
+        known = {name: getattr(pulled, name) for name in ("env_id", "seed")}
+        args = {name: value for name, value in known.items() if value is not None}
+        algo = pulled.algo if pulled.algo in DEFAULT_ALGO_REGISTRY else None
+        return Origin(path, algo, args, None, pulled.step, told=False, pulled=True, name=algo)
     run = RunPaths(path.parents[2]) if path.parent.parent.name == "runs" else None
     try:
         told = read_json(run.manifest) if run is not None else {}

@@ -22,6 +22,7 @@ from mosaic.contract.errors import MosaicError, NotFoundError
 from mosaic.contract.events import EventKind, tail_events
 from mosaic.contract.outside import read_json
 from mosaic.contract.paths import RunPaths, VarPaths, named_path, resolve_var
+from mosaic.hub.models import each_model, find_model, read_pulled
 
 LAST = "last"
 _WHICH = ("newest", "best")
@@ -31,15 +32,20 @@ _BEST_MODEL = f".best{MODEL_SUFFIX}"
 def find_policy(name: str, folder: Path, var: Path | None = None) -> PolicyFacts:
     """The policy that `name` means; a UserError says why there is none.
 
-    It is a file, counted from `folder`, or a run: by its folder, by its id or the beginning of one, or by
-    `last`. Of a run the newest policy is taken, or with `:best` after its name the best one.
+    It is a file, counted from `folder`, a model that was pulled, or a run: by its folder, by its id or the
+    beginning of one, or by `last`. Of a run the newest policy is taken, or with `:best` after its name the
+    best one.
     """
     run, _, which = name.rpartition(":")
     name, which = (run, which) if run and which in _WHICH else (name, "newest")
     path = named_path(name, folder)
     if path.is_file():
         return _describe(Path(os.path.abspath(path)))
-    place = path if path.is_dir() else _run_of(name, VarPaths(var or resolve_var()).runs)
+    var = var or resolve_var()
+    pulled = None if path.is_dir() else find_model(name, var)
+    if pulled is not None:
+        return _describe_pulled(pulled)
+    place = path if path.is_dir() else _run_of(name, VarPaths(var).runs)
     found = policies_in(Path(os.path.abspath(place)))
     if which == "best":
         found = [policy for policy in found if policy.best]
@@ -53,10 +59,15 @@ def find_policy(name: str, folder: Path, var: Path | None = None) -> PolicyFacts
 
 
 def each_policy(var: Path, run: str = "") -> Iterator[PolicyFacts]:
-    """All policies of all runs whose id begins so; the newest run comes first, and of each the last step."""
+    """All policies of all runs whose id begins so; the newest run comes first, and of each the last step.
+
+    Models that were pulled belong to no run, and come last.
+    """
     for folder in _newest_first(VarPaths(var).runs):
         if folder.name.startswith(run):
             yield from sorted(policies_in(folder), key=_order)
+    for _, path in each_model(var) if not run else ():
+        yield _describe_pulled(path)
 
 
 def policies_in(folder: Path) -> list[PolicyFacts]:
@@ -99,8 +110,8 @@ def _run_of(name: str, runs: Path) -> Path:
     found = find_run(name, runs)
     if found is None:
         raise NotFoundError(
-            f"There is no policy '{name}': name a {MODEL_SUFFIX} file, a full checkpoint or a run; "
-            "`mosaic policies` lists all."
+            f"There is no policy '{name}': name a {MODEL_SUFFIX} file, a full checkpoint, a run or a pulled "
+            "model; `mosaic policies` lists all."
         )
     return found
 
@@ -134,6 +145,14 @@ def _describe(path: Path) -> PolicyFacts:
         facts = replace(facts, algo=found.algo, step=found.trained, mean_return=found.score)
         return replace(facts, env_id=found.args.get("env_id"), seed=found.args.get("seed"))
     return facts
+
+
+def _describe_pulled(path: Path) -> PolicyFacts:
+    """The same of a model from the hub, with the name that it has there."""
+    facts, told = _describe(path), read_pulled(path.parent)
+    if told is None:
+        return facts
+    return replace(facts, repo=told.repo, step=facts.step or told.step, mean_return=told.mean_return)
 
 
 def _mean_return(paths: RunPaths) -> float | None:

@@ -25,7 +25,7 @@ RESERVED_EXTRAS = frozenset(
         *("mode", "algo_params", "env_kwargs", "module_source", "requirements", "notes"),
         "trust_modules",
         *("checkpoint_path", "policy_path", "checkpoints_dir", "curriculum_schedule", "seed_override"),
-        *("tensorboard_dir", "track_wandb", "optuna_db", "cuda", "use_cuda"),
+        *("tensorboard_dir", "track_wandb", "optuna_db", "cuda", "use_cuda", "upload_model", "hf_entity"),
         *("fastlane_video_mode", "video_mode", "fastlane_slot", "fastlane_only"),
         *("fastlane_grid_limit", "grid_limit"),
         *("eval_batch_size", "eval_episodes", "eval_repeat", "eval_capture_video"),
@@ -33,6 +33,8 @@ RESERVED_EXTRAS = frozenset(
     ]
 )
 """Extras that mean something to the platform; every other key becomes a flag of the script."""
+
+_FOR_TRACKERS = ("track_wandb", "track_mlflow", "track_trackio", "wandb_", "mlflow_", "trackio_")
 
 LONGEST = int(LIMITS["int"])
 """The largest budget."""
@@ -43,13 +45,15 @@ _KINDS = {
     "requirements": (list, "a list"),
     "notes": (str, "a text"),
     "tensorboard_dir": (str, "a text"),
+    "upload_model": (bool, "true or false"),
+    "hf_entity": (str, "a text"),
 }
 """Extras that are used as what they should be, whoever is to use them."""
 
 
 def is_reserved(key: str) -> bool:
     """Whether an extra is for the platform and not for the script."""
-    return key in RESERVED_EXTRAS or key.startswith("wandb_")
+    return key in RESERVED_EXTRAS or key.startswith(_FOR_TRACKERS)
 
 
 @dataclass(frozen=True)
@@ -139,6 +143,10 @@ def parse_worker_config(payload: Any, folder: Path | None = None) -> CleanRLWork
     for name, (kind, words) in _KINDS.items():
         if extras.get(name) is not None and not isinstance(extras[name], kind):
             raise UserError(f"'{prefix}extras.{name}' is {extras[name]!r:.80}, but it must be {words}.")
+    if any(name.startswith(_FOR_TRACKERS) for name in extras):
+        from mosaic.tracking.settings import check_tracking
+
+        check_tracking(extras)
     mode = extras.get("mode", TRAIN)
     if mode not in MODES:
         raise UserError(f"'{prefix}extras.mode' is {mode!r}, but it must be one of {', '.join(MODES)}.")

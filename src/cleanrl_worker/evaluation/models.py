@@ -124,7 +124,8 @@ def open_model(
         raise NotFoundError(f"There is no model file {path}.")
     origin = read_origin(path)
     # A run that wrote a model without a card knows what it trained, not what the model is.
-    known = origin.args if origin.told else {}
+    believed = origin.told or origin.pulled
+    known = origin.args if believed else {}
     if algo is None:
         require_trusted_algorithm(origin, trusted)
     if env_id is None:
@@ -132,7 +133,7 @@ def open_model(
         kwargs = as_object(known.get("env_kwargs")) if env_kwargs is None else None
         require_trust(path, [known.get("env_id")], kwargs, trusted)
     if algo is None:
-        algo = str(origin.algo) if origin.told else guess_algo(path)
+        algo = str(origin.algo) if believed and origin.algo else guess_algo(path)
     spec = algo if isinstance(algo, AlgorithmSpec) else find_spec(algo)
     if is_model:
         weights = find_backend(spec.backend).read_model(path)

@@ -62,6 +62,9 @@ def make_plan(
         config = with_origin(config, origin)
     arguments = script_arguments(config, script)
     values = algorithm_values(config) if script.ours else None
+    if values is not None:
+        # A process beside the training does that.
+        values.pop("track", None)
     if origin is not None:
         place = str(taken or origin.path)
         arguments.append(f"--resume-from={place}")
@@ -138,7 +141,7 @@ def _playing_values(config: CleanRLWorkerConfig) -> dict[str, Any]:
 def _foreign_arguments(config: CleanRLWorkerConfig, script: Script) -> list[str]:
     """The flags of somebody's script, in the form that it takes them."""
     say = script.flags.words
-    said = {**foreign_fields(config, script.flags), **platform_flags(config.extras)}
+    said = {**foreign_fields(config, script.flags), **platform_flags(config.extras, script)}
     arguments = [word for name, value in said.items() for word in say(name, value)]
     for key, value in (config.extras.get("algo_params") or {}).items():
         arguments += say(key, _plain(value))
@@ -160,10 +163,21 @@ def foreign_fields(config: CleanRLWorkerConfig, flags: ScriptFlags) -> dict[str,
     return named
 
 
-def platform_flags(extras: Mapping[str, Any]) -> dict[str, Any]:
-    """What the platform knows by its own name, by the names that CleanRL's scripts share."""
+def tracks_itself(script: Script) -> bool:
+    """Whether somebody's script has CleanRL's flag `--track`: it is told to, and does the rest by itself."""
+    if script.kind != "foreign":
+        return False
+    # CleanRL's own scripts all have it, also where their source is in another interpreter.
+    return script.flags.find("track") is not None or script.target.startswith("cleanrl.")
+
+
+def platform_flags(extras: Mapping[str, Any], script: Script | None = None) -> dict[str, Any]:
+    """What the platform knows by its own name, by the names that CleanRL's scripts share.
+
+    `script` is somebody's, and is told what it can be told.
+    """
     said: dict[str, Any] = {}
-    if extras.get("track_wandb"):
+    if extras.get("track_wandb") and (script is None or tracks_itself(script)):
         # A flag, which every script has a default for, would overrule W&B's own variables.
         project = extras.get("wandb_project_name") or extras.get("wandb_project")
         project = project or os.environ.get("WANDB_PROJECT")

@@ -41,6 +41,7 @@ from cleanrl_worker.supervisor.arguments import foreign_fields, platform_flags
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.extras import is_installed
 from mosaic.contract.secrets import references_in
+from mosaic.hub.account import require_account
 from mosaic.worker.environment import FOLDER_VARIABLE, user_folder
 
 _PROBE = Path(__file__).parents[1] / "portable" / "probe.py"
@@ -181,6 +182,8 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
         checked = replace(checked, extras={**checked.extras, "algo_params": params})
     if origin is not None and checked.mode in MODE_TARGETS:
         check_policy(checked, origin, entry)
+    if checked.extras.get("upload_model"):
+        _check_upload(checked, student, asked=prober is not None)
     # Another interpreter has packages of its own.
     asks = prober is not None and python is None
     needed = dict(_needed(checked, script, [entry, *stages], backend)) if asks else {}
@@ -236,6 +239,16 @@ def _find_origin(config: CleanRLWorkerConfig) -> Origin | None:
     origin = find_origin(Path(config.extras["checkpoint_path"]))
     check_resume(config, origin)
     return origin
+
+
+def _check_upload(config: CleanRLWorkerConfig, values: Mapping[str, Any], asked: bool) -> None:
+    """Raise UserError when the run's model could not be uploaded; `asked` by who has the token."""
+    if config.mode in MODE_TARGETS:
+        raise UserError(f"'extras.upload_model' is for a training: leave it out of mode {config.mode}.")
+    if values.get("save_model") is False:
+        raise UserError("The model is to be uploaded, but save_model is off: leave one of the two out.")
+    if asked:
+        require_account(config.extras.get("hf_entity"))
 
 
 def _check_secrets(config: CleanRLWorkerConfig, script: Script) -> None:
@@ -310,8 +323,10 @@ def _typed_extras(config: CleanRLWorkerConfig) -> dict[str, Any]:
                 f"{hint or '; `mosaic train ' + config.algo + ' --help` lists them.'}"
             )
         params[name] = value
+    # CleanRL's scripts have these as flags.
+    said = {name: params.pop(name) for name in ("upload_model", "hf_entity") if name in params}
     taken = {"algo_params", "eval_episodes", *config.flags()}
-    extras = {name: value for name, value in config.extras.items() if name not in taken}
+    extras = said | {name: value for name, value in config.extras.items() if name not in taken}
     checked = check_params(config.algo, params)
     for name in _OF_THE_RUN:
         # The platform needs to know of these too.
@@ -330,7 +345,7 @@ def _typed_extras(config: CleanRLWorkerConfig) -> dict[str, Any]:
 def _checked_flags(config: CleanRLWorkerConfig, script: Script) -> dict[str, Any]:
     """The extras of somebody's script, once each flag that it would be told was found among its own."""
     extras, name = dict(config.extras), Path(script.target).name
-    for key, value in {**foreign_fields(config, script.flags), **platform_flags(extras)}.items():
+    for key, value in {**foreign_fields(config, script.flags), **platform_flags(extras, script)}.items():
         script.flags.check(name, key, value)
     params = extras.get("algo_params") or {}
     if params:
@@ -413,5 +428,10 @@ def _needed(
     schedule = config.schedule()
     if schedule is not None and schedule.sampler is not None:
         yield SYLLABUS, f"The curriculum {schedule.sampler.name}"
-    if extras.get("track_wandb"):
-        yield "wandb", "Tracking with Weights & Biases"
+    # A run that is not tracked need not know of trackers.
+    if any(name.startswith("track_") for name in extras):
+        from mosaic.tracking import TITLES
+        from mosaic.tracking.settings import wanted
+
+        for name in wanted(extras):
+            yield name, f"Tracking with {TITLES[name]}"

@@ -67,6 +67,8 @@ class Reporter:
         self._paths = paths
         self._script = script
         self._hurried = hurried
+        self.status = ""
+        """How the run ended, once that was told."""
         self._emitter = LifecycleEmitter(config.run_id, paths.events, self._may_wait)
         keep_spare(paths.manifest)
         shell = script.kind == "shell"
@@ -171,6 +173,7 @@ class Reporter:
             said = last_lines(self._paths.stderr)[-_STDERR_LINES:]
             payload |= {"exit_code": code, "cause": cause, "stderr": said}
         self._say_last(status, payload)
+        self.status = status
         drop_spare(self._paths.manifest)
         return code
 

@@ -181,11 +181,17 @@ class CleanRLWorkerRuntime:
         code = training.end_tree()
         mask_logs(self._paths)
         try:
-            return self._tell_end(reporter, watch, code)
+            ended = self._tell_end(reporter, watch, code)
         finally:
             # Not before the last word is said: as long as it waits for space, we call.
             if link is not None:
                 link.close()
+        if reporter.status == "completed" and self._config.extras.get("upload_model"):
+            # Few runs do.
+            from mosaic.hub.uploads import start_upload
+
+            start_upload(self._paths.run_dir, self._config.extras.get("hf_entity"))
+        return ended
 
     def _tell_end(self, reporter: Reporter, watch: Watch, code: int) -> int:
         if watch.cancelled:

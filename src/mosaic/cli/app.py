@@ -79,11 +79,13 @@ _GROUPS = {
         ("play", "step through a trained policy by key, and take over its actions", "play"),
         ("envs", "list the environments: what installs them, and what trains on them", "envs"),
         ("policies", "list every trained model and checkpoint", "lists"),
+        ("pull", "get a trained model from the Hugging Face hub, to play it or to train on", "hub"),
         ("logs", "what a run has printed", "show"),
         ("tensorboard", "open the curves of runs in TensorBoard", "tensorboard"),
     ),
     "Keep in order": (
         ("tag", "change tags, name and notes of runs", "control"),
+        ("push", "upload a run's model to the Hugging Face hub, with its scores and curves", "hub"),
         ("rm", "remove ended runs and their files", "control"),
         ("gc", "remove old runs and leftovers by rule, after telling what would go", "gc"),
         ("extras", "list or install what some environments and trackers need", "doctor"),

@@ -234,6 +234,33 @@ PAGES = {
         option("--notes", "TEXT", "kept with the run; an empty text takes them away"),
         json="the runs with their labels",
     ),
+    "push": page(
+        "RUN [--to USER/MODEL] [options]",
+        "Upload the model of an ended run to the Hugging Face hub: weights, what rebuilds the policy, the\n"
+        "scores of its evaluation, curves, a video where there is one, and a page that tells it all. The\n"
+        "token is taken from HF_TOKEN or from the hub's own login. What is there of an earlier upload is\n"
+        "replaced.",
+        ("last", "01K9ZW:best --to me/lunar-lander --private"),
+        option("run", "RUN", f"{RUN_HELP}; with ':best' its best model"),
+        option(
+            "--to",
+            "USER/MODEL",
+            "what it is called there; without it as CleanRL calls its models, ENV-NAME-seedN, and with USER/ "
+            "the same of another user or organization",
+        ),
+        flag("--private", "nobody else may see it; of a model that is there already nothing changes"),
+        json="an object with the run's id, the model's name and its address",
+    ),
+    "pull": page(
+        "USER/MODEL [options]",
+        "Get a model from the Hugging Face hub: one that `push` has uploaded, or one of CleanRL's own.\n"
+        "`eval`, `play` and `train --resume` then take its name, and `policies` lists it. Nothing that is\n"
+        "in it is run.",
+        ("cleanrl/CartPole-v1-dqn-seed1", "me/lunar-lander --revision v2"),
+        option("model", "USER/MODEL", "its name, or the address of its page"),
+        option("--revision", "NAME", "a branch, tag or commit (the newest)"),
+        json="an object with what the model is of and the path of its file",
+    ),
     "rm": page(
         "RUN... [options]",
         "Remove ended runs: their folders with everything in them, and their place in the list. What they "

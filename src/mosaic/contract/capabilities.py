@@ -166,6 +166,8 @@ class PolicyFacts:
     """What it earned: its evaluation's mean, else that of its run's last episodes."""
 
     def as_json(self) -> dict[str, Any]:
+    repo: str | None = None
+    """USER/MODEL of one that was pulled from the hub."""
         return asdict(self)
 
 

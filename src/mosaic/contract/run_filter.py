@@ -31,7 +31,7 @@ NEUTRAL_EXTRAS = frozenset(
     [
         *("notes", "seed_override", "tensorboard_dir", "track_wandb", "schema_id", "schema_version"),
         *("fastlane_video_mode", "video_mode", "fastlane_slot", "fastlane_grid_limit", "grid_limit"),
-        *("fastlane_only", "requirements", "mode", "algo_params"),
+        *("fastlane_only", "requirements", "mode", "algo_params", "upload_model", "hf_entity"),
     ]
 )
 """Extras that change nothing of what is learned, or that are looked at by themselves."""

@@ -208,7 +208,8 @@ def run_policies(args: argparse.Namespace) -> int:
             say(f"These are the newest {len(shown)}; --all lists all.")
         # Of some files nobody can tell what made them.
         more = "" if shown[0].algo and shown[0].env_id else " --algo NAME --env ID"
-        say(f"To see how good one is: {program()} eval {shown[0].run_id or shown[0].path}{more}")
+        first = shown[0].run_id or shown[0].repo or shown[0].path
+        say(f"To see how good one is: {program()} eval {first}{more}")
         runs = place_text(VarPaths(choose_var(args.var)).runs)
         say(f"The files lie in the folders of their runs, in {runs}.")
     elif next(each_policy(args.var), None):
@@ -235,7 +236,7 @@ def _policies(policies: Sequence[PolicyFacts]) -> Table:
             words.short(facts.mean_return),
             bytes_text(facts.size),
             words.ago(facts.modified).removesuffix(" ago"),
-            cut(Path(facts.path).name),
+            cut(facts.repo or Path(facts.path).name),
         )
     return listed
 

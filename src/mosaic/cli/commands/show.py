@@ -26,6 +26,7 @@ from mosaic.cli.output import (
     facts,
     place_text,
     print_json,
+    program,
     say,
     say_raw,
     text_of,
@@ -36,6 +37,7 @@ from mosaic.contract import words
 from mosaic.contract.errors import NotFoundError
 from mosaic.contract.outside import bytes_text
 from mosaic.contract.paths import VarPaths
+from mosaic.hub.uploads import FAILED, read_upload
 
 _MOST_FILES = 30
 
@@ -63,6 +65,7 @@ def full_run_json(run: RunRecord, files: Sequence[Artifact]) -> dict[str, Any]:
         "worker": run.worker,
         "config": run.config,
         "losses": read_losses(Path(run.run_dir)),
+        "hub": asdict(upload) if (upload := read_upload(Path(run.run_dir))) is not None else None,
         "files": [asdict(file) for file in files],
     }
 
@@ -93,6 +96,7 @@ def _facts(run: RunRecord) -> Table:
         ("parameters", ", ".join(f"{name}={json.dumps(value)}" for name, value in params.items())),
         ("computed by", "; ".join(losses)),
         ("goes on from", place_text(extras["checkpoint_path"]) if extras.get("checkpoint_path") else None),
+        ("hub", _hub(run)),
         ("tags", ", ".join(run.tags)),
         ("notes", run.notes),
         *_place(run),
@@ -101,6 +105,16 @@ def _facts(run: RunRecord) -> Table:
         ("folder", place_text(run.run_dir)),
     ]
     return facts(rows)
+
+
+def _hub(run: RunRecord) -> str | None:
+    """Where the run's model is on the hub, or what to do as it is not."""
+    upload = read_upload(Path(run.run_dir))
+    if upload is None:
+        wanted = (run.worker_config.get("extras") or {}).get("upload_model") and not run.ended
+        return "its model is uploaded when the run has completed" if wanted else None
+    again = f" `{program()} push {run.run_id}` does it again." if upload.state == FAILED else ""
+    return upload.told() + again
 
 
 def _place(run: RunRecord) -> list[tuple[str, str]]:

@@ -28,9 +28,10 @@ from mosaic.client.configs import (
 from mosaic.contract.capabilities import WorkerCatalog, find_worker
 from mosaic.contract.errors import NotFoundError, UserError
 from mosaic.contract.outside import parse_json
-from mosaic.contract.paths import named_path
+from mosaic.contract.paths import choose_var, named_path
 from mosaic.contract.run_config import validate_train_run_config
 from mosaic.contract.secrets import set_secrets_apart
+from mosaic.hub.models import find_model
 
 Config = dict[str, Any]
 
@@ -93,12 +94,19 @@ def _resumed(args: argparse.Namespace) -> Config:
     """A new run that goes on from the checkpoint, model or run that --resume names."""
     checkpoint = args.resume
     if not named_path(checkpoint).exists():
+        pulled = find_model(checkpoint, choose_var(args.var))
         try:
-            with connect(args) as client:
-                checkpoint = find_run(client, checkpoint).run_dir
+            if "/" in checkpoint and pulled is None:
+                raise NotFoundError(checkpoint)
+            if pulled is None:
+                with connect(args) as client:
+                    checkpoint = find_run(client, checkpoint).run_dir
+            else:
+                checkpoint = str(pulled)
         except NotFoundError as error:
             raise NotFoundError(
-                f"There is no file, folder or run '{checkpoint}': `{program()} runs` lists the runs."
+                f"There is no file, folder, run or pulled model '{checkpoint}': `{program()} runs` lists the "
+                "runs."
             ) from error
     config = resume_config(
         checkpoint,
@@ -263,6 +271,10 @@ def extras_of(args: argparse.Namespace) -> Config:
         extras["cuda"] = True
     if args.trust:
         extras["trust_modules"] = args.trust
+    if args.upload_model:
+        extras["upload_model"] = True
+    if args.hf_entity is not None:
+        extras["hf_entity"] = args.hf_entity
     if args.wandb:
         if args.python is None and find_spec("wandb") is None:
             raise UserError(f"Weights & Biases is not installed: `{program()} extras install wandb`.")

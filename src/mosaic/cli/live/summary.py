@@ -20,6 +20,7 @@ from mosaic.client import Client, RunRecord
 from mosaic.contract import words
 from mosaic.contract.errors import StorageError
 from mosaic.contract.paths import RunPaths
+from mosaic.hub.uploads import read_upload
 
 _STDERR_LINES = 12
 _LABELS = 13
@@ -52,6 +53,7 @@ def _print_one(client: Client, run: RunRecord) -> None:
         ("run", run.run_id),
         ("folder", place_text(run.run_dir)),
         *_results(client.artifacts(run.run_id)),
+        ("hub", upload.told() if (upload := read_upload(Path(run.run_dir))) is not None else None),
     ]
     console().print(facts(told, _LABELS))
     if run.outcome == "failed":

@@ -1,0 +1,122 @@
+"""What trackers are told of a run of this worker, and the processes that tell them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from cleanrl_worker.config.modes import INTERACTIVE
+from cleanrl_worker.config.scripts import Script
+from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
+from cleanrl_worker.schemas.model import load_schema
+from cleanrl_worker.supervisor.arguments import RuntimeSummary, tracks_itself
+from mosaic.contract.connection import SECRET_VARIABLE
+from mosaic.contract.outside import read_json
+from mosaic.contract.paths import RunPaths, VarPaths
+from mosaic.contract.process import tree_below
+from mosaic.contract.secrets import HIDDEN_VARIABLE
+from mosaic.tracking import FAILED, OFFLINE, ONLINE, TrackerLink, write_link
+from mosaic.tracking.beside import Trackers
+from mosaic.tracking.request import Request
+from mosaic.tracking.settings import proxies, settings_of, wanted
+from mosaic.worker.environment import user_folder
+
+_SECRETS = frozenset({"api_key", "http_proxy", "https_proxy"})
+"""Settings that a tracker's process has in its environment only."""
+
+
+def start_trackers(summary: RuntimeSummary, var: VarPaths, training_pid: int) -> Trackers | None:
+    """The processes beside a run, one for each tracker that it asks for; None when it asks for none."""
+    config, script = summary.config, summary.script
+    names = [] if config.mode == INTERACTIVE else wanted(config.extras)
+    if tracks_itself(script):
+        names = [name for name in names if name != "wandb"]
+    if not names:
+        return None
+    paths = var.run(config.run_id)
+    about = _about(config, var)
+    requests = [
+        Request(
+            tracker=name,
+            run_id=config.run_id,
+            run_dir=str(paths.run_dir),
+            var=str(var.root),
+            mode=config.mode,
+            parameters=_parameters(summary),
+            settings=_settings(config, name),
+            training_pid=training_pid,
+            **about,
+        )
+        for name in names
+    ]
+    return Trackers(requests, paths.logs, tracking_environment(config, paths))
+
+
+def end_rest() -> None:
+    """End what the trackers' own helpers have left: they became ours when their parents ended."""
+    for process in tree_below(os.getpid()):
+        process.send(signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(process.pid, 0)
+
+
+def tracking_environment(config: CleanRLWorkerConfig, paths: RunPaths) -> dict[str, str]:
+    """The variables of a tracker's process: those of the user, with the key and the proxies of this run."""
+    own = settings_of("wandb", config.extras, os.environ)
+    found = {**os.environ, "WANDB_DIR": str(paths.run_dir)}
+    for name in (SECRET_VARIABLE, HIDDEN_VARIABLE):
+        found.pop(name, None)
+    for name in ("api_key", "base_url"):
+        if own.get(name):
+            found[f"WANDB_{name.upper()}"] = str(own[name])
+    for scheme, proxy in proxies(config.extras, os.environ, user_folder()).items():
+        # Libraries differ in which of the two they look at first.
+        found |= {f"{scheme.upper()}_PROXY": proxy, f"{scheme}_proxy": proxy}
+    return found
+
+
+def _settings(config: CleanRLWorkerConfig, name: str) -> dict[str, Any]:
+    found = settings_of(name, config.extras, os.environ)
+    return {key: value for key, value in found.items() if key not in _SECRETS}
+
+
+def _about(config: CleanRLWorkerConfig, var: VarPaths) -> dict[str, Any]:
+    """What the run is called by whoever asked for it; a worker's own config does not say."""
+    asked: Mapping[str, Any] = config.raw if "metadata" in config.raw else {}
+    with contextlib.suppress(OSError, ValueError):
+        asked = read_json(var.run_config(config.run_id))
+    usual = f"{config.env_id}__{config.algo.rpartition('/')[2]}__{config.effective_seed}"
+    notes = config.extras.get("notes") or ((asked.get("metadata") or {}).get("ui") or {}).get("notes")
+    return {
+        "run_name": str(asked.get("run_name") or usual),
+        "tags": list(asked.get("tags") or ()),
+        "notes": str(notes or ""),
+    }
+
+
+def _parameters(summary: RuntimeSummary) -> dict[str, Any]:
+    """Everything that the run was made with, also what it has by default."""
+    config, script = summary.config, summary.script
+    schema = load_schema(config.algo) if script.ours else None
+    known = schema.parameters if schema else [flag.schema for flag in script.flags.flags.values()]
+    usual = {one.name: one.default for one in known if not one.runtime_only}
+    said = summary.values or {**config.flags(), **(config.extras.get("algo_params") or {})}
+    named = {
+        "algo": config.algo,
+        **config.named_values(),
+        "mode": config.mode,
+        **{
+            name: config.extras[name]
+            for name in ("env_kwargs", "curriculum_schedule", "checkpoint_path", "policy_path")
+            if config.extras.get(name)
+        },
+    }
+    own = ("track", "wandb_project_name", "wandb_entity")
+    merged = {**usual, **{name.replace("-", "_"): value for name, value in said.items()}, **named}
+    return {name: value for name, value in merged.items() if name not in own}
