@@ -84,6 +84,8 @@ _GROUPS = {
         ("tensorboard", "open the curves of runs in TensorBoard", "tensorboard"),
     ),
     "Keep in order": (
+        ("export", "write runs with all they left into one file", "export"),
+        ("import", "take in the runs of such a file, from any machine", "export"),
         ("tag", "change tags, name and notes of runs", "control"),
         ("push", "upload a run's model to the Hugging Face hub, with its scores and curves", "hub"),
         ("rm", "remove ended runs and their files", "control"),

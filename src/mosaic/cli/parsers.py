@@ -114,6 +114,31 @@ PAGES = {
         option("--x", "AXIS", "steps or time (steps)", choices=AXES, default=AXES[0]),
         json="the groups with their final numbers and the settings that differ",
     ),
+    "export": page(
+        "RUN|TAG|@NAME|WORD... -o FILE.tar [options]",
+        "Write ended runs into one file: config, history, logs, curves, models, checkpoints, videos, with\n"
+        "a sum of each. `import` takes it in on any machine. No secret is in it.",
+        ("last -o run.tar", "paper -o paper.tar.gz --without-checkpoints", "01K9ZW 01K9ZX -o two.tar.zst"),
+        _WANTED,
+        option(
+            "-o --output",
+            "FILE",
+            "the archive: .tar, .tar.gz (smaller) or .tar.zst (smaller and fast)",
+            type=Path,
+            required=True,
+        ),
+        flag("--without-checkpoints", "leave the full checkpoints out: models stay, resuming does not work"),
+        json="the archive, its runs, files and bytes",
+    ),
+    "import": page(
+        "FILE [options]",
+        "Take in the runs of an archive that `export` made. They keep their ids, and paths in their files\n"
+        "lead to where they are now. All of them come, or none and a sentence that says why.",
+        ("run.tar", "run.tar.gz --as-new"),
+        option("file", "FILE", "the archive", type=Path),
+        flag("--as-new", "give the runs new ids, where the old ones are taken"),
+        json="a list of the runs with their old and new ids",
+    ),
     "filters": page(
         "[save NAME WORD... | rm NAME...] [options]",
         "Filters of runs under names of your own, the same here and in the window. `runs @NAME` uses one.",
