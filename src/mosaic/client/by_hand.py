@@ -173,6 +173,7 @@ def recorded_text(recorded: Mapping[str, Any] | None) -> str:
     """What became of a recording, in words; empty where nothing was recorded."""
     if not recorded:
         return ""
-    files = [str(file) for file in recorded.get("files", ())]
-    kept = f"Recorded {' and '.join(files)}." if files else ""
+    files = [Path(file) for file in recorded.get("files", ())]
+    kinds = " and ".join(file.suffix for file in files)
+    kept = f"Recorded {files[0].with_suffix('')} ({kinds})." if files else ""
     return " ".join(filter(None, (kept, recorded.get("problem"))))

@@ -32,6 +32,7 @@ HELD_SECONDS = 0.15
 _LEAST_SIZE = (48, 14)
 _LEAST_ROWS = 4
 _DRAW_SECONDS = 1 / 20
+_BEHIND_SECONDS = 0.25
 _IDLE_SECONDS = 3600.0
 _PAUSE_AFTER_END = 0.5
 """Keys that are still held when an episode ends begin no new one."""
@@ -186,15 +187,16 @@ class HandPlayer:
             self.running, self.notice = False, str(error)
 
     def tick(self) -> None:
-        """Let keys go that were not pressed again, and take the next step if its time has come."""
+        """Take the steps whose time has come, and let keys go that were not pressed again."""
         now = time.monotonic()
-        if self.running and now >= self._due:
-            # Counted from when it was due, unless that is long ago: the machine may be slower than that.
-            self._due = max(self._due + 1.0 / self.rate, now)
-            try:
-                self._step(self.keys.action())
-            except Refused as refused:
-                self.running, self.notice = False, str(refused)
+        # What takes long is to draw, so several steps may be due; not those of a machine that is too slow.
+        self._due = max(self._due, now - _BEHIND_SECONDS)
+        try:
+            while self.running and self._due <= now:
+                self._due += 1.0 / self.rate
+                self._step(self.keys.action(), drawn=self._due > now)
+        except Refused as refused:
+            self.running, self.notice = False, str(refused)
         for key in [key for key, until in self._until.items() if until <= now]:
             del self._until[key]
             self.keys.release(key)
@@ -267,14 +269,12 @@ class HandPlayer:
         self.episode += 1
         self.ended = None
 
-    def _step(self, action: Any) -> None:
+    def _step(self, action: Any, drawn: bool = True) -> None:
         if self.ended is not None:
             return
-        # What is not drawn need not be sent.
-        drawn = not self.running or time.monotonic() - self._drawn >= _DRAW_SECONDS / 2
         before = self.seen
         self.seen = self._session.step(action, frame=None if drawn else False)
-        if not drawn and not self.seen.get("episode"):
+        if not drawn:
             self.seen |= {name: before[name] for name in ("frame", "frame_problem") if name in before}
         self.ended = self.seen.get("episode")
         if self.ended is not None:
