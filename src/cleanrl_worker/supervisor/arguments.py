@@ -183,6 +183,9 @@ def platform_flags(extras: Mapping[str, Any], script: Script | None = None) -> d
         project = project or os.environ.get("WANDB_PROJECT")
         entity = extras.get("wandb_entity") or os.environ.get("WANDB_ENTITY")
         said = {"track": True, "wandb_project_name": project, "wandb_entity": entity}
+        if script is not None and script.flags.complete:
+            # The others reach it as W&B's own variables.
+            said = {name: value for name, value in said.items() if script.flags.find(name) is not None}
     cuda = extras.get("cuda", extras.get("use_cuda"))
     said["cuda"] = None if cuda is None else bool(cuda)
     kwargs = extras.get("env_kwargs")

@@ -116,6 +116,8 @@ _MAY_BE_SECRET = (
     "wandb_api_key",
     "wandb_http_proxy",
     "wandb_https_proxy",
+    "mlflow_tracking_uri",
+    "trackio_server_url",
     "optuna_db",
     "notes",
 )

@@ -51,6 +51,7 @@ def write_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[st
         "entity": extras.get("wandb_entity"),
         "project": extras.get("wandb_project_name") or extras.get("wandb_project"),
     }
+    tracked = any(value for name, value in extras.items() if name.startswith("track_"))
     files = list_artifacts(paths.run_dir)
     manifest = {
         "run_id": config.run_id,
@@ -67,6 +68,7 @@ def write_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[st
                 "event_files": [str(file.path) for file in files if file.kind == "events"],
             },
             "wandb": wandb,
+            **({"trackers": _trackers(paths, wandb)} if tracked else {}),
             "optuna_db": _under(paths, extras.get("optuna_db")),
             "checkpoints_dir": _under(paths, extras.get("checkpoints_dir")),
             "models": [str(file.path) for file in files if file.kind == "model"],
@@ -77,6 +79,20 @@ def write_manifest(config: CleanRLWorkerConfig, paths: RunPaths, result: dict[st
     }
     write_json(paths.manifest, manifest)
     return manifest
+
+
+def _trackers(paths: RunPaths, wandb: dict[str, Any]) -> list[dict[str, Any]]:
+    """Where each tracker stands; what the one of W&B knows better is put into its own entry too."""
+    from mosaic.tracking import links
+
+    found = [link.as_json() for link in links(paths.run_dir)]
+    for link in found:
+        if link["name"] == "wandb":
+            known = {name: link["details"][name] for name in ("entity", "project") if name in link["details"]}
+            wandb |= known | {"url": link["url"] or None, "name": link["details"].get("run_name")}
+            if all(wandb.get(name) for name in ("entity", "project")) and not wandb["run_path"]:
+                wandb["run_path"] = f"{wandb['entity']}/{wandb['project']}/{paths.run_dir.name}"
+    return found
 
 
 def _under(paths: RunPaths, name: Any) -> str | None:

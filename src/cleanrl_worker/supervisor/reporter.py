@@ -99,6 +99,8 @@ class Reporter:
         self.look_for_stall: Callable[[bool], dict[str, Any] | None] = lambda paused: None
         """Tells what a training process does that takes no step any more."""
         self._stall: dict[str, Any] | None = None
+        self.look_at_trackers: Callable[[], dict[str, str]] = dict
+        """Tells what is wrong with the trackers of the run, by their names."""
 
     def started(self, payload: Mapping[str, Any]) -> None:
         self._emitter.say(EventKind.RUN_STARTED, {**payload, "phase": self._phase() or STARTING})
@@ -212,6 +214,8 @@ class Reporter:
             headline["phase"] = self._phase() or headline["phase"]
         if self._stall is not None:
             headline |= {"phase": STALLED, "stall": self._stall}
+        if trouble := self.look_at_trackers():
+            headline["trackers"] = trouble
         phase = read_phase(self._paths.run_dir, self._script.head.phases)
         return headline | ({"script_phase": phase.as_json()} if phase else {})
 

@@ -33,6 +33,7 @@ from mosaic.worker.training_process import TrainingProcess, Watch
 
 if TYPE_CHECKING:
     from cleanrl_worker.config.checkpoint_files import Origin
+    from mosaic.tracking.beside import Trackers
     from mosaic.worker.link import TrainerLink
 
 _ATTEMPTS = 5
@@ -52,6 +53,7 @@ class CleanRLWorkerRuntime:
         self._grpc_target = grpc_target
         self._folder = user_folder()
         self._script = resolve_script(config, self._folder, os.environ.get(PYTHON_VARIABLE))
+        self._trackers: Trackers | None = None
 
     def _origin(self) -> Origin | None:
         """What this start goes on from: after a fault where it was last safe, else what the config names."""
@@ -173,6 +175,7 @@ class CleanRLWorkerRuntime:
             return reporter.ended("failed", 1, str(error))
         reporter.look_for_stall = StallWatch(self._report, live, training.pid, self._stall_seconds).look
         training.go()
+        self._track(summary, training, reporter)
         self._write_provenance(summary.command)
         watch.until_end(training, reporter.beat)
         if self._script.kind == "shell":
@@ -193,16 +196,49 @@ class CleanRLWorkerRuntime:
             start_upload(self._paths.run_dir, self._config.extras.get("hf_entity"))
         return ended
 
+    def _track(self, summary: RuntimeSummary, training: TrainingProcess, reporter: Reporter) -> None:
+        """Start what passes the run on to trackers; whatever goes wrong with that, the run goes on."""
+        if not any(name.startswith("track_") for name in self._config.extras):
+            return
+        from cleanrl_worker.supervisor.tracking import start_trackers
+
+        try:
+            self._trackers = start_trackers(summary, self._var, training.pid)
+        except (MosaicError, OSError) as error:
+            complain(f"The run is not tracked: {error}")
+        if self._trackers is None:
+            return
+        trackers = self._trackers
+
+        def look() -> dict[str, str]:
+            told = trackers.look()
+            # One that has died may have been started again.
+            training.spared = frozenset(trackers.pids)
+            return told
+
+        look()
+        reporter.look_at_trackers = look
+
     def _tell_end(self, reporter: Reporter, watch: Watch, code: int) -> int:
+        status, code, cause = self._verdict(watch, code)
+        if self._trackers is not None:
+            from cleanrl_worker.supervisor.tracking import end_trackers
+
+            end_trackers(self._trackers, status, watch, reporter.beat)
+            mask_logs(self._paths)
+        return reporter.ended(status, code, cause)
+
+    def _verdict(self, watch: Watch, code: int) -> tuple[str, int, str | None]:
+        """How the run has ended, its exit code, and why it failed."""
         if watch.cancelled:
-            return reporter.ended("cancelled", code)
+            return "cancelled", code, None
         if code != 0:
             phase = read_phase(self._paths.run_dir, self._script.head.phases)
             cause = cause_of(code, last_lines(self._paths.stderr))
-            return reporter.ended("failed", code, f"{phase}: {cause}" if phase else cause)
+            return "failed", code, f"{phase}: {cause}" if phase else cause
         if self._script.has_main and not self._report.reached_end:
-            return reporter.ended("failed", 1, _EARLY_END)
-        return reporter.ended("completed", 0)
+            return "failed", 1, _EARLY_END
+        return "completed", 0, None
 
     def _shake_hands(self, watch: Watch) -> TrainerLink | None:
         if self._grpc_target is None:

@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
-import subprocess
-import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from cleanrl_worker.config.modes import INTERACTIVE
-from cleanrl_worker.config.scripts import Script
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
 from cleanrl_worker.schemas.model import load_schema
-from cleanrl_worker.supervisor.arguments import RuntimeSummary, tracks_itself
+from cleanrl_worker.supervisor.arguments import DEFAULT_SEED, RuntimeSummary, tracks_itself
 from mosaic.contract.connection import SECRET_VARIABLE
 from mosaic.contract.outside import read_json
 from mosaic.contract.paths import RunPaths, VarPaths
 from mosaic.contract.process import tree_below
 from mosaic.contract.secrets import HIDDEN_VARIABLE
-from mosaic.tracking import FAILED, OFFLINE, ONLINE, TrackerLink, write_link
 from mosaic.tracking.beside import Trackers
 from mosaic.tracking.request import Request
 from mosaic.tracking.settings import proxies, settings_of, wanted
 from mosaic.worker.environment import user_folder
+from mosaic.worker.training_process import Watch
 
 _SECRETS = frozenset({"api_key", "http_proxy", "https_proxy"})
 """Settings that a tracker's process has in its environment only."""
+_LAST_SECONDS = 2.0
+"""Of the time in which a cancelled run must end, what is kept for the last word."""
 
 
 def start_trackers(summary: RuntimeSummary, var: VarPaths, training_pid: int) -> Trackers | None:
@@ -58,8 +57,16 @@ def start_trackers(summary: RuntimeSummary, var: VarPaths, training_pid: int) ->
     return Trackers(requests, paths.logs, tracking_environment(config, paths))
 
 
-def end_rest() -> None:
-    """End what the trackers' own helpers have left: they became ours when their parents ended."""
+def end_trackers(trackers: Trackers, outcome: str, watch: Watch, beat: Callable[[], object]) -> None:
+    """Give trackers their time at the end of a run, or what is left of it once its end was asked for."""
+    deadline = time.monotonic() + trackers.end_seconds
+
+    def left() -> float:
+        least = deadline - time.monotonic()
+        return min(least, watch.seconds_to_end() - _LAST_SECONDS) if watch.cancelled else least
+
+    trackers.end(outcome, left, beat)
+    # What their own helpers have left became ours when they ended.
     for process in tree_below(os.getpid()):
         process.send(signal.SIGKILL)
         with contextlib.suppress(ChildProcessError):
@@ -91,7 +98,8 @@ def _about(config: CleanRLWorkerConfig, var: VarPaths) -> dict[str, Any]:
     asked: Mapping[str, Any] = config.raw if "metadata" in config.raw else {}
     with contextlib.suppress(OSError, ValueError):
         asked = read_json(var.run_config(config.run_id))
-    usual = f"{config.env_id}__{config.algo.rpartition('/')[2]}__{config.effective_seed}"
+    seed = DEFAULT_SEED if config.effective_seed is None else config.effective_seed
+    usual = f"{config.env_id}__{config.algo.rpartition('/')[2]}__{seed}"
     notes = config.extras.get("notes") or ((asked.get("metadata") or {}).get("ui") or {}).get("notes")
     return {
         "run_name": str(asked.get("run_name") or usual),

@@ -8,6 +8,7 @@ import os
 import resource
 import signal
 import sys
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,8 +76,11 @@ def process_state(pid: int) -> str | None:
     return fields[0] if fields else None
 
 
-def tree_below(pid: int) -> list[ProcessIdentity]:
-    """All processes below `pid`, parents before children; a signal to one of them finds no stranger."""
+def tree_below(pid: int, without: Collection[int] = ()) -> list[ProcessIdentity]:
+    """All processes below `pid`, parents before children; a signal to one of them finds no stranger.
+
+    Those in `without`, and what is below them, are left out.
+    """
     children: dict[int, list[ProcessIdentity]] = {}
     for entry in filter(str.isdigit, os.listdir("/proc")):
         fields = _stat_fields(int(entry))
@@ -86,7 +90,7 @@ def tree_below(pid: int) -> list[ProcessIdentity]:
     found: list[ProcessIdentity] = []
     queue = [pid]
     while queue:
-        below = children.get(queue.pop(0), [])
+        below = [one for one in children.get(queue.pop(0), ()) if one.pid not in without]
         found += below
         queue += [identity.pid for identity in below]
     return found

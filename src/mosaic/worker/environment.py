@@ -50,7 +50,7 @@ def without_secrets(text: str) -> str:
 
 def mask_logs(paths: RunPaths) -> None:
     """Put stars over the run's secrets in what its script has printed."""
-    for log in (paths.stdout, paths.stderr):
+    for log in (paths.stdout, paths.stderr, *paths.logs.glob("tracking-*.log")):
         mask(log, _secrets())
 
 

@@ -70,6 +70,8 @@ class TrainingProcess:
             finally:
                 os.close(go_read)
         self.pid = self._process.pid
+        self.spared: frozenset[int] = frozenset()
+        """Children of the supervisor that are not part of the training: neither paused nor ended with it."""
         self.pidfd = os.pidfd_open(self.pid)
 
     def go(self) -> None:
@@ -99,10 +101,10 @@ class TrainingProcess:
     def set_paused(self, paused: bool) -> None:
         """Stop the whole tree, also what it starts while it is being stopped; or let it go on."""
         if not paused:
-            _send(tree_below(os.getpid()), signal.SIGCONT)
+            _send(self._tree(), signal.SIGCONT)
             return
         deadline = time.monotonic() + _STOP_SECONDS
-        while running := [one for one in tree_below(os.getpid()) if process_state(one.pid) not in _AT_REST]:
+        while running := [one for one in self._tree() if process_state(one.pid) not in _AT_REST]:
             _send(running, signal.SIGSTOP)
             if time.monotonic() > deadline:
                 return
@@ -111,10 +113,13 @@ class TrainingProcess:
     def await_group(self, seconds: float) -> None:
         """Wait, but not for longer than `seconds`, until all that were asked to end have ended."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and any(map(self._is_asked, tree_below(os.getpid()))):
+        while time.monotonic() < deadline and any(map(self._is_asked, self._tree())):
             self._process.poll()
             self.reap()
             time.sleep(0.02)
+
+    def _tree(self) -> list[ProcessIdentity]:
+        return tree_below(os.getpid(), self.spared)
 
     def _is_asked(self, process: ProcessIdentity) -> bool:
         try:
@@ -138,7 +143,7 @@ class TrainingProcess:
         """Kill whatever of the tree is left; gives the training process's exit code."""
         deadline = time.monotonic() + _KILL_SECONDS
         # Who has no child has no tree: the kernel knows that at once, a look at all processes takes long.
-        while self.reap() and (left := tree_below(os.getpid())) and time.monotonic() < deadline:
+        while self.reap() and (left := self._tree()) and time.monotonic() < deadline:
             _send(left, signal.SIGKILL)
             self._process.poll()
             time.sleep(0.005)

@@ -1,0 +1,222 @@
+"""Weights & Biases: the run with its curves, videos and model, online or kept here for `wandb sync`."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shlex
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+from mosaic.analytics.headline import EVALUATION_RETURN
+from mosaic.tracking import OFFLINE, ONLINE, TrackerLink
+from mosaic.tracking.feed import Point, rows
+from mosaic.tracking.request import Request, TrackerProblem, first_line
+from mosaic.tracking.settings import without_user
+
+DEFAULT_PROJECT = "cleanRL"
+"""As in CleanRL's scripts."""
+REACH_SECONDS = 5.0
+_LONGEST_TAG = 64
+_FLUSH_SECONDS = 2.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the service says when it is asked who is there."""
+
+    problem: str = ""
+    """Why a run cannot be sent to it, as a sentence; empty when it can."""
+    entity: str = ""
+
+
+def reach(base_url: str, key: str, proxies: Mapping[str, str], seconds: float = REACH_SECONDS) -> Answer:
+    """Ask the service whether it is there and takes the API key; waits `seconds` at most for each step."""
+    shown, host = without_user(base_url), urlsplit(base_url).hostname
+    if not key:
+        return Answer(
+            f"{host} needs an API key, and none is set: run `wandb login`, or set WANDB_API_KEY or "
+            "'wandb_api_key'."
+        )
+    sign = base64.b64encode(f"api:{key}".encode()).decode()
+    question = urllib.request.Request(
+        f"{base_url.rstrip('/')}/graphql",
+        json.dumps({"query": "query Viewer { viewer { entity username } }"}).encode(),
+        {"Authorization": f"Basic {sign}", "Content-Type": "application/json"},
+    )
+    # Only the proxies that were asked for, else those of the environment, as the client itself does.
+    handlers = [urllib.request.ProxyHandler(dict(proxies))] if proxies else []
+    try:
+        with urllib.request.build_opener(*handlers).open(question, timeout=seconds) as answer:
+            viewer = (json.load(answer).get("data") or {}).get("viewer")
+    except urllib.error.HTTPError as error:
+        if error.code in (401, 403):
+            return Answer(_refused(host))
+        return Answer(f"{shown} answers with the error {error.code}: look whether the service is up.")
+    except (OSError, ValueError, AttributeError) as error:
+        reason = getattr(error, "reason", None) or error
+        through = f" through the proxy {without_user(next(iter(proxies.values())))}" if proxies else ""
+        return Answer(f"{shown} cannot be reached{through} ({reason}): check the network.")
+    if not isinstance(viewer, dict):
+        return Answer(_refused(host))
+    return Answer(entity=str(viewer.get("entity") or viewer.get("username") or ""))
+
+
+def _refused(host: str | None) -> str:
+    return f"{host} refuses the API key: check WANDB_API_KEY, 'wandb_api_key' or `wandb login`."
+
+
+def sync_command(folder: Path) -> str:
+    """What sends the run that lies in a folder of the client's; empty when there is none."""
+    # A run that was restarted lies there in several parts, and some may have been online.
+    parts = sorted(
+        (path for path in folder.glob("*run-*") if path.is_dir() and not path.is_symlink()), key=_time
+    )
+    return shlex.join(["wandb", "sync", *map(str, parts)]) if parts else ""
+
+
+def _time(part: Path) -> str:
+    return part.name.removeprefix("offline-")
+
+
+def look(proxies: Mapping[str, str]) -> Answer:
+    """Whether the service that the `wandb` client would use can be reached, with the key it would take."""
+    import wandb
+    from wandb.sdk.lib.wbauth import AuthApiKey, authenticate_session
+
+    base_url = wandb.setup().settings.base_url
+    try:
+        found = authenticate_session(host=base_url, source="mosaic", prompt=False)
+    except wandb.Error as error:
+        return Answer(f"{urlsplit(base_url).hostname} cannot take the API key: {first_line(error)}")
+    if found is not None and not isinstance(found, AuthApiKey):
+        # A token of an identity service, which only the client itself can exchange.
+        return Answer()
+    return reach(base_url, found.api_key if found is not None else "", proxies)
+
+
+def _asked_proxies() -> dict[str, str]:
+    """The proxies that a supervisor has set for this process."""
+    named = {scheme: os.environ.get(f"{scheme.upper()}_PROXY", "") for scheme in ("http", "https")}
+    return {scheme: proxy for scheme, proxy in named.items() if proxy}
+
+
+def _details(request: Request) -> dict[str, Any]:
+    """What the run is called and belongs to, for the client and for whoever shows it."""
+    named = {
+        "project": request.setting("project_name", "project")
+        or os.environ.get("WANDB_PROJECT")
+        or DEFAULT_PROJECT,
+        "entity": request.setting("entity") or os.environ.get("WANDB_ENTITY"),
+        "run_name": request.setting("run_name") or os.environ.get("WANDB_NAME") or request.run_name,
+        "group": request.setting("group") or os.environ.get("WANDB_RUN_GROUP"),
+        "notes": request.setting("notes") or request.notes,
+    }
+    tags = [tag[:_LONGEST_TAG] for tag in request.all_tags]
+    return {**{name: value for name, value in named.items() if value}, "tags": tags}
+
+
+def _counts_episodes(tag: str) -> bool:
+    """Whether the steps of a curve are numbers of episodes, as in what CleanRL evaluates at the end."""
+    return tag == EVALUATION_RETURN or tag.endswith(f"/{EVALUATION_RETURN}")
+
+
+class WandbTracker:
+    """One run of the `wandb` client."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._root = Path(os.environ.get("WANDB_DIR") or request.run_dir)
+        self._folder = self._root / "wandb"
+        self._run: Any = None
+        self._link = TrackerLink("wandb", folder=str(self._folder))
+        self._has_episodes: set[str] = set()
+
+    def open(self, kept: dict[str, Any]) -> TrackerLink:
+        import wandb
+
+        request = self._request
+        wished = request.setting("mode") or os.environ.get("WANDB_MODE") or "online"
+        problem = "" if wished == "offline" else look(_asked_proxies()).problem
+        mode: Literal["online", "offline"] = "offline" if problem or wished == "offline" else "online"
+        details = _details(request)
+        settings = wandb.Settings(
+            console="off",
+            silent=True,
+            disable_git=True,
+            disable_code=True,
+            disable_job_creation=True,
+            save_code=False,
+            x_save_requirements=False,
+            x_transaction_log_flush_interval=_FLUSH_SECONDS,
+            # What is measured of the machine shall be about who trains.
+            x_stats_pid=request.training_pid or os.getpid(),
+            x_disable_stats=request.training_pid is None,
+        )
+        self._folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._run = wandb.init(
+                id=request.run_id,
+                project=details["project"],
+                entity=details.get("entity"),
+                name=details["run_name"],
+                group=details.get("group"),
+                notes=details.get("notes"),
+                tags=details["tags"],
+                job_type=request.mode,
+                config=dict(request.parameters),
+                dir=str(self._root),
+                mode=mode,
+                resume="allow",
+                settings=settings,
+            )
+        except (wandb.Error, OSError, ValueError) as error:
+            raise TrackerProblem(f"Weights & Biases cannot begin the run: {first_line(error)}") from error
+        self._run.define_metric("*", step_metric="global_step")
+        url = str(self._run.url or "") if mode == "online" else ""
+        if mode == "online" and self._run.entity:
+            details["entity"] = str(self._run.entity)
+        state = ONLINE if mode == "online" else OFFLINE
+        if problem:
+            problem = f"{problem} The run is kept here, to be sent with `wandb sync`."
+        command = sync_command(self._folder) if state == OFFLINE else ""
+        self._link = replace(
+            self._link, state=state, url=url, command=command, problem=problem, details=details
+        )
+        return self._link
+
+    def log(self, points: Sequence[Point]) -> None:
+        for step, wall_time, values in rows(list(points)):
+            episodes = {tag: value for tag, value in values.items() if _counts_episodes(tag)}
+            others = {tag: value for tag, value in values.items() if tag not in episodes}
+            for tag in episodes.keys() - self._has_episodes:
+                self._run.define_metric(tag, step_metric="episode")
+                self._has_episodes.add(tag)
+            for kind, part in (("global_step", others), ("episode", episodes)):
+                if part:
+                    self._run.log({**part, kind: step, "_timestamp": wall_time})
+
+    def add_video(self, path: Path, name: str, step: int) -> None:
+        import wandb
+
+        self._run.log({name: wandb.Video(str(path)), "global_step": step})
+
+    def add_model(self, files: Sequence[Path]) -> None:
+        import wandb
+
+        artifact = wandb.Artifact(f"{self._request.run_id}-model", "model")
+        for file in files:
+            artifact.add_file(str(file))
+        self._run.log_artifact(artifact)
+
+    def close(self, outcome: str) -> TrackerLink:
+        self._run.summary["outcome"] = outcome
+        self._run.finish(exit_code=0 if outcome == "completed" else 1)
+        command = sync_command(self._folder) if self._link.state == OFFLINE else ""
+        return replace(self._link, command=command, finished=self._link.state == ONLINE)
