@@ -1,4 +1,4 @@
-"""A session with a policy in a thread of its own: what is asked for goes in, news come out."""
+"""A session in a thread of its own, of a policy or by hand: what is asked for goes in, news come out."""
 
 from __future__ import annotations
 
@@ -7,34 +7,43 @@ import binascii
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Signal
 
-from gym_gui.ui.presenters.play import Closed, News, Opened, Refusal, Running, Seen
+from gym_gui.ui.presenters.play import Closed, News, Opened, Recording, Refusal, Running, Seen
 from mosaic.client.playing import Message, PlaySession, Refused
 from mosaic.contract.errors import MosaicError
 from mosaic.fastlane.png import decode_png
 
+_SAVING_SECONDS = 20.0
+"""So long a recording may take to be written when the window closes."""
+
 
 class Play(QObject):
-    """One policy being played. `arrived` means that `take` has something."""
+    """One environment being played. `arrived` means that `take` has something."""
 
     arrived = Signal()
 
     def __init__(
         self,
-        policy: str,
+        policy: str | None,
         folder: Path,
         var: Path,
         *,
         deterministic: bool = True,
         seed: int | None = None,
+        env_id: str | None = None,
+        env_kwargs: Mapping[str, Any] | None = None,
+        record: Path | None = None,
     ) -> None:
-        """Start loading the policy, and begin an episode with `seed` as soon as it is there."""
+        """Start loading, and begin an episode with `seed` as soon as that is done.
+
+        Without a policy `env_id` is played by hand, and its episodes are kept in the folder `record`.
+        """
         super().__init__()
         self._lock = threading.Lock()
         self._news: list[News] = []
@@ -44,10 +53,23 @@ class Play(QObject):
         self._over = False
         self._speed, self._running, self._due = 30.0, False, 0.0
         self._held: Any = None
+        self._tapped: Any = None
+        """What was pressed since the last step, though it may be let go again."""
+        self._waits = False
+        self._keeps, self._opened = record is not None, False
+        self._by_hand = policy is None
         self._goes_on = False
         self._yours = 0
         start = partial(
-            PlaySession.start, policy, folder=folder, var=var, deterministic=deterministic, frames=True
+            PlaySession.start,
+            policy,
+            env_id=env_id,
+            env_kwargs=env_kwargs,
+            record=record,
+            folder=folder,
+            var=var,
+            deterministic=deterministic,
+            frames=True,
         )
         self._order(lambda: self._begin(seed))
         self._thread = threading.Thread(target=self._serve, args=(start,), name="play", daemon=True)
@@ -84,6 +106,19 @@ class Play(QObject):
         """Take this action in every step while it runs; None: the policy's own."""
         self._order(lambda: setattr(self, "_held", action))
 
+    def press(self, action: Any) -> None:
+        """As `hold`, and at least one step is to have it, however soon it is let go."""
+        self._order(lambda: self._press(action))
+
+    def wait_for_keys(self, waits: bool) -> None:
+        """Whether time stands still while no action is held."""
+        self._order(lambda: setattr(self, "_waits", waits))
+
+    def record(self, folder: Path | None) -> None:
+        """Keep the episodes from the next one on in a folder; None ends that."""
+        self._keeps = self._keeps or folder is not None
+        self._order(lambda: self._record(folder))
+
     def go_on(self, goes_on: bool) -> None:
         """Whether the next episode begins by itself while it runs."""
         self._order(lambda: setattr(self, "_goes_on", goes_on))
@@ -93,14 +128,19 @@ class Play(QObject):
         with self._lock:
             self._killed = True
             session = self._session
-        # It writes nothing, so there is nothing that it could leave half done.
-        if session is not None:
+        # One that keeps episodes is asked to end; any other leaves nothing that could be half done.
+        if session is not None and not (self._keeps and self._opened):
             session.kill()
         self._order(lambda: None)
 
     def close(self) -> None:
         """As `end`, and wait until process and thread are gone."""
         self.end()
+        self._thread.join(_SAVING_SECONDS)
+        with self._lock:
+            session = self._session
+        if session is not None:
+            session.kill()
         self._thread.join()
 
     def _order(self, work: Callable[[], None]) -> None:
@@ -109,9 +149,12 @@ class Play(QObject):
     def _serve(self, start: Callable[..., PlaySession]) -> None:
         try:
             with start(on_spawn=self._spawned) as session:
+                self._opened = True
                 self._tell(Opened(session.init))
                 while not self._killed:
                     self._work()
+                if self._keeps:
+                    session.stop()
         except MosaicError as error:
             self._tell(Closed(str(error)))
         except OSError as error:
@@ -128,7 +171,9 @@ class Play(QObject):
 
     def _work(self) -> None:
         """The next thing that was asked for, or the next step when its time has come."""
-        wait = max(0.0, self._due - time.monotonic()) if self._running else None
+        stands_still = self._waits and self._held is None and self._tapped is None
+        runs = self._running and not stands_still
+        wait = max(0.0, self._due - time.monotonic()) if runs else None
         try:
             order = self._orders.get(timeout=wait)
         except queue.Empty:
@@ -142,7 +187,16 @@ class Play(QObject):
     def _tick(self) -> None:
         # Counted from when it was due, unless that is long ago: the machine may be slower than asked for.
         self._due = max(self._due + 1.0 / self._speed, time.monotonic())
-        self._step(self._held)
+        action, self._tapped = self._held if self._tapped is None else self._tapped, None
+        self._step(action)
+
+    def _press(self, action: Any) -> None:
+        self._held = self._tapped = action
+
+    def _record(self, folder: Path | None) -> None:
+        assert self._session is not None
+        told = self._session.record(folder)
+        self._tell(Recording(told["folder"], told.get("recorded")))
 
     def _run(self, running: bool) -> None:
         self._running, self._due = running, time.monotonic()
@@ -152,12 +206,14 @@ class Play(QObject):
 
     def _begin(self, seed: int | None) -> None:
         assert self._session is not None
-        self._over, self._yours = False, 0
+        self._over, self._yours, self._tapped = False, 0, None
         self._show(self._session.reset(seed))
 
     def _step(self, action: Any) -> None:
         if self._over:
-            self._begin(None)
+            # Who plays by hand sees the end first, though more keys were pressed by then.
+            if not self._by_hand:
+                self._begin(None)
             return
         assert self._session is not None
         message = self._session.step(action)

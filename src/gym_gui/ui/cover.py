@@ -1,4 +1,4 @@
-"""What may lie over the runs: a worker's form, or a comparison."""
+"""What may lie over the runs: a worker's form, a comparison, or an environment played by hand."""
 
 from __future__ import annotations
 
@@ -12,11 +12,15 @@ from PySide6.QtWidgets import QMenu, QStackedWidget, QWidget
 from gym_gui.context import Context
 from gym_gui.ui.run_page import RunPage
 from gym_gui.ui.views.compare import CompareView
+from gym_gui.ui.views.play_by_hand import HandView
 from gym_gui.ui.views.table import TableView
 from gym_gui.ui.widgets.basics import drop
 from gym_gui.ui.workers import FoundForm, WorkerForm, load_forms
 from mosaic.client import RunRecord
 from mosaic.contract.capabilities import WorkerCapabilities
+
+HAND = "hand"
+"""The purpose that is no form's: to play by hand."""
 
 
 class Cover(QStackedWidget):
@@ -34,6 +38,10 @@ class Cover(QStackedWidget):
         self.left_forms: dict[type[WorkerForm], WorkerForm] = {}
         """Of each kind the form that was closed last with changes in it; it can be had back."""
         self.comparison: CompareView | None = None
+        self._under: QWidget | None = None
+        """What was shown before somebody began to play by hand."""
+        self.hand: HandView | None = None
+        """The page for playing by hand, made when it is first asked for."""
         self.table: TableView | None = None
         """The table of all runs, while it stands in the place of list and page."""
         self.addWidget(runs)
@@ -48,13 +56,27 @@ class Cover(QStackedWidget):
             self.uncover()
 
     def open_form(self, purpose: str, prefill: dict[str, Any]) -> None:
-        """Load the forms for a purpose beside the window, then show one."""
+        """Load the forms for a purpose beside the window, then show one; `hand` is no worker's."""
+        if purpose == HAND:
+            self._play_by_hand(prefill)
+            return
         named = self._context.runs.get(str(prefill.get("run_id", "")))
         self._context.tasks.run(
             lambda: load_forms(purpose, named.worker_type if named else None),
             lambda forms: self._choose(forms, prefill),
             owner=self,
         )
+
+    def _play_by_hand(self, prefill: dict[str, Any]) -> None:
+        """Let the person play over whatever is shown, which is there again afterwards."""
+        if self.hand is None:
+            self.hand = HandView(self._context)
+            self.hand.closed.connect(self.uncover)
+        self.hand.offer(prefill)
+        if self.currentWidget() is not self.hand:
+            self._under = self.currentWidget()
+            self._put_over(self.hand)
+            self.hand.enter()
 
     def _choose(self, forms: list[FoundForm], prefill: dict[str, Any]) -> None:
         if len(forms) == 1:
@@ -131,10 +153,20 @@ class Cover(QStackedWidget):
 
     def uncover(self, done: bool = False) -> None:
         """Show the runs again, unless the form has to stay; one that is not `done` can be had back."""
+        if self.hand is not None and self.currentWidget() is self.hand and self._under is not None:
+            self._uncover_hand(self._under)
+            return
         if self.currentWidget() in (self._runs, self.table) or not self._drop_form(done):
             return
         self.drop_comparison()
         self._show_runs()
+
+    def _uncover_hand(self, under: QWidget) -> None:
+        """Show again what the person was at before they played."""
+        if under in (self._runs, self.table):
+            self._show_runs()
+        else:
+            self._put_over(under)
 
     def show_table(self, table: TableView | None) -> None:
         """Put the table in the place of list and page, or take it away."""
@@ -157,6 +189,12 @@ class Cover(QStackedWidget):
     def may_close(self) -> bool:
         """Whether the window may go; the form that is open ends what it has under way."""
         return self.form is None or self.form.leave_safely()
+
+    def setCurrentWidget(self, widget: QWidget) -> None:
+        """As of any stack; whoever plays by hand ends that when something else is shown."""
+        if self.hand is not None and self.currentWidget() is self.hand and widget is not self.hand:
+            self.hand.leave()
+        super().setCurrentWidget(widget)
 
     def _put_over(self, widget: QWidget) -> None:
         self._page.set_covered(True)
@@ -183,6 +221,12 @@ class Cover(QStackedWidget):
         back = ("Open it again", lambda: self._show_left(kind))
         self._context.notifications.tell("The form was closed with changes in it.", action=back)
         return True
+
+    def close_views(self) -> None:
+        """For good: nothing may stay running."""
+        self.drop_comparison()
+        if self.hand is not None:
+            self.hand.close_view()
 
     def drop_comparison(self) -> None:
         """End the comparison, if there is one."""

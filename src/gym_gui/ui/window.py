@@ -396,7 +396,7 @@ class Window(QMainWindow):
         """End every timer and thread of the window, once. No run is stopped."""
         self.news.close()
         self.more.close()
-        self.cover.drop_comparison()
+        self.cover.close_views()
         self.table.close_view()
         self.page.close_page()
         self.panel.list.close_list()

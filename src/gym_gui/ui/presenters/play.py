@@ -166,6 +166,14 @@ class Running:
 
 
 @dataclass(frozen=True)
+class Recording:
+    """Whether episodes are recorded from now on, and what was kept of the last one."""
+
+    folder: str | None
+    recorded: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
 class Refusal:
     """The session goes on, but could not do this."""
 
@@ -179,7 +187,7 @@ class Closed:
     reason: str
 
 
-News = Opened | Seen | Running | Refusal | Closed
+News = Opened | Seen | Running | Recording | Refusal | Closed
 Row = tuple[str, str]
 """A name and a value."""
 

@@ -264,6 +264,7 @@ COMMANDS = (
     Found("policy", "Evaluate a policy…", "Ctrl+E"),
     Found("resume", "Resume training…", "Ctrl+R"),
     Found("script", "Run a script…", "Ctrl+J"),
+    Found("hand", "Play an environment by hand…", "Ctrl+H"),
     Found("compare", "Compare the chosen runs", "Ctrl+D"),
     Found("filter", "Filter the runs", "Ctrl+F"),
     Found("table", "Show all runs in a table", "Ctrl+L"),

@@ -47,9 +47,10 @@ class Toolbar(QFrame):
         self.policy = Button("Evaluate policy", "Ctrl+E", do=lambda: self.form_wanted.emit("policy"))
         self.resume = Button("Resume", "Ctrl+R", do=lambda: self.form_wanted.emit("resume"))
         self.script = Button("Script", "Ctrl+J", do=lambda: self.form_wanted.emit("script"))
+        self.hand = Button("Play by hand", "Ctrl+H", do=lambda: self.form_wanted.emit("hand"))
         self.compare = Button("Compare", "Ctrl+D")
         self.finding = Button("Find", "Ctrl+K")
-        forms = (self.train, self.again, self.policy, self.resume, self.script)
+        forms = (self.train, self.again, self.policy, self.resume, self.script, self.hand)
         brand = (label("MOSAIC", "brand"), Gap(SPACE[3]))
         hbox(*brand, *forms, 1, self.compare, self.finding, on=self, margins=(SPACE[3], 0, SPACE[3], 0))
         self.set_chosen(0)
@@ -68,7 +69,7 @@ class Toolbar(QFrame):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        for one in (self.again, self.policy, self.resume, self.script, self.compare):
+        for one in (self.again, self.policy, self.resume, self.script, self.hand, self.compare):
             one.set_compact(self.width() < _ROOMY)
 
 

@@ -19,7 +19,7 @@ from gym_gui.ui.presenters.choosing_forms import (
 )
 from gym_gui.ui.presenters.cleanrl_forms import TrainForm
 from gym_gui.ui.presenters.form_page import EVALUATING, RESUMING, SCRIPTS, AlgorithmPage, read_page
-from gym_gui.ui.widgets.basics import column_of, fill, label, swap, vbox
+from gym_gui.ui.widgets.basics import Button, column_of, fill, hbox, label, swap, vbox
 from gym_gui.ui.widgets.fields.layouts import ChoiceBox, FactList, PairGrid, Section, folds, side_by_side
 from gym_gui.ui.widgets.fields.parameter_sheet import ParameterSheetView, StageEditor
 from gym_gui.ui.widgets.fields.pickers import EnvironmentField
@@ -44,6 +44,7 @@ class CleanRLTrainForm(FormFrame[TrainForm]):
         self.algorithm_box = FieldBox("Algorithm", self.algorithm)
         environment = EnvironmentField(presenter.run, "env_id", lambda: self.presenter.environments)
         self.environment = self.listen(environment)
+        self.by_hand = Button("Play it by hand", role="quiet", do=self._play_by_hand)
         self.steps, self.seeds = self.field("total_timesteps"), self.field("seeds")
         self.curriculum = ChoiceBox()
         self.curriculum.addItems(presenter.stages.choices)
@@ -52,7 +53,8 @@ class CleanRLTrainForm(FormFrame[TrainForm]):
         self._stages: StageEditor | None = None
         self._stages_box = vbox()
         steps = side_by_side(self.steps, self.seeds)
-        fill(left, section_title("Run"), self.algorithm_box, self.environment, self.install, steps)
+        fill(left, section_title("Run"), self.algorithm_box, self.environment, hbox(self.by_hand, 1))
+        fill(left, self.install, steps)
         fill(left, self.curriculum_box, self._stages_box)
         yield
         self._kept_box = vbox(spacing=SPACE[2])
@@ -67,6 +69,11 @@ class CleanRLTrainForm(FormFrame[TrainForm]):
         yield
         self.sheet.show_algorithm(presenter.algo)
         yield
+
+    def _play_by_hand(self) -> None:
+        """Try the environment out; the form is there again afterwards."""
+        chosen = {name: self.presenter.run.said(name) for name in ("env_id", "env_kwargs")}
+        self.context.open_form("hand", chosen)
 
     def _make_arguments(self) -> QWidget:
         return PairGrid((), bottom=SPACE[2]).add(self.field("env_kwargs", lines=2), wide=True)
