@@ -27,7 +27,7 @@ from cleanrl_worker.schemas.model import shipped_algorithms
 from cleanrl_worker.supervisor.offers import CATALOG
 from mosaic.analytics.eval_summary import EvalScores, read_eval_summary
 from mosaic.analytics.event_files import EventReader
-from mosaic.analytics.table import MetricTable
+from mosaic.analytics.store import RunMetrics
 from mosaic.client import Client, RunRecord, eval_config, resume_config, train_config
 from mosaic.client.daemon import stop_daemon
 from mosaic.client.playing import PlaySession
@@ -61,8 +61,25 @@ TRIED = ("CartPole-v1", "Pendulum-v1", "mosaic/Rally-v0")
 SEED = 4
 SECONDS = 180
 
-# All tests of an algorithm belong to one process, so that it is trained once.
-_EACH = [pytest.param(algo, marks=pytest.mark.xdist_group(algo)) for algo in shipped_algorithms()]
+ALWAYS = (
+    "ppo",
+    "dqn",
+    "sac_continuous_action",
+    "ppo_atari",
+    "ppo_atari_lstm",
+    "ppo_atari_envpool",
+    "dqn_jax",
+)
+"""One of each kind, which a plain call of the tests goes through; the marker `matrix` has the others."""
+
+
+def _marks(algo: str) -> list[pytest.MarkDecorator]:
+    # All tests of an algorithm belong to one process, so that it is trained once.
+    alone = pytest.mark.xdist_group(algo)
+    return [alone] if algo in ALWAYS else [alone, pytest.mark.matrix]
+
+
+_EACH = [pytest.param(algo, marks=_marks(algo)) for algo in shipped_algorithms()]
 pytestmark = pytest.mark.parametrize("trained", _EACH, indirect=True)
 
 
@@ -160,8 +177,8 @@ def test_the_daemon_trains_it_without_a_word_and_it_logs_the_known_names(trained
     # A backend that is not Python's says in one line what differs.
     printed = trained.paths.stderr.read_text()
     assert printed.count("\n") == (trained.spec.env_backend != "python"), printed
-    table = MetricTable(EventReader(trained.paths.run_dir / "runs").poll(1_000_000))
-    tags = set(table.tags())
+    table = RunMetrics.open(trained.paths.run_dir / "runs")
+    tags = set(table.names)
     assert {"charts/episodic_return", "charts/episodic_length", "charts/SPS", "time/update"} <= tags
     assert any(tag.startswith("losses/") for tag in tags)
 
