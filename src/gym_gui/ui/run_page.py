@@ -136,6 +136,8 @@ class RunPage(QWidget):
     def prefill(self, purpose: str) -> dict[str, Any]:
         """What a form for a purpose is to know of the run that is shown; nothing where it cannot use it."""
         run, facts = self.run, self._facts
+        if purpose == "hand" and run is not None:
+            return {"env_id": run.worker_config.get("env_id")}
         wanted = {"policy": can_evaluate, "resume": can_resume}.get(purpose)
         if run is None or wanted is None or not wanted(run, facts):
             return {}
