@@ -24,6 +24,7 @@ TEXTS: dict[str, Callable[[RunRecord], Known]] = {
     "state": lambda run: words.state_of(run).word,
     "notes": lambda run: run.notes,
     "id": lambda run: run.run_id,
+    "sweep": lambda run: run.sweep,
 }
 HINT = "Words, or: algo=ppo  env:cart  tag=x  seed=1  state=failed  return>400  age<2d  learning_rate=0.01"
 """What may be written, in a line."""

@@ -44,16 +44,20 @@ class Client:
         self._connection = connection
 
     @classmethod
-    def connect(cls, var: Path | None = None, listener: Listener | None = None, make: bool = True) -> Client:
+    def connect(
+        cls, var: Path | None = None, listener: Listener | None = None, make: bool = True, guest: bool = False
+    ) -> Client:
         """Connect to the daemon of `var`; without it to that of `$MOSAIC_VAR` or the usual place.
 
         `listener` is told False when the daemon is lost and looked for, True when it is found. With `make`
         false a folder in which no run ever was is a NotFoundError: who only wants to read makes nothing.
         """
         paths = VarPaths(choose_var(var))
+        A `guest`, which is itself a run of the daemon, starts only one that was killed: one that somebody has
+        stopped stays so (its calls are UnavailableErrors), and one of another version is not replaced.
         if not make and not paths.used:
             raise NotFoundError(f"There is no run yet in {paths.root}: `mosaic train` makes the first.")
-        return cls(Connection(paths, listener))
+        return cls(Connection(paths, listener, guest))
 
     @property
     def paths(self) -> VarPaths:
@@ -73,8 +77,14 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def submit(self, config: Mapping[str, Any], environment: Mapping[str, str] | None = None) -> RunRecord:
-        """Queue a run. A submit repeated after a lost connection makes one run, not two.
+    def submit(
+        self,
+        config: Mapping[str, Any],
+        environment: Mapping[str, str] | None = None,
+        request_id: str = "",
+    ) -> RunRecord:
+        """Queue a run. A submit repeated after a lost connection makes one run, not two; with a `request_id`
+        of the caller's own that holds for all that are made with it, for as long as there is the run.
 
         The run takes `WANDB_*`, `HF_*`, `CUDA_VISIBLE_DEVICES`, `MUJOCO_GL`, proxies and what the config
         refers to by `@env:NAME` from `environment`, else from this process; others stand in the config.
@@ -83,7 +93,7 @@ class Client:
         lifted = lift_secrets(config, caller)
         request = pb.SubmitRunRequest(
             config_json=config_text(lifted.config),
-            request_id=uuid.uuid4().hex,
+            request_id=request_id or uuid.uuid4().hex,
             environment=callers_variables(caller) | lifted.values,
         )
         return self._run("SubmitRun", request)

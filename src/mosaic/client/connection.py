@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from mosaic.client.daemon import ensure_daemon, living_pid, open_channel
+from mosaic.client.daemon import ensure_daemon, living_pid, open_channel, rejoin_daemon
 from mosaic.contract.connection import DaemonAddress
 from mosaic.contract.errors import (
     ConflictError,
@@ -68,12 +68,13 @@ class Connection:
     Several threads may use one connection; `close` ends the streams of all of them.
     """
 
-    def __init__(self, paths: VarPaths, listener: Listener | None = None) -> None:
+    def __init__(self, paths: VarPaths, listener: Listener | None = None, guest: bool = False) -> None:
         self.paths = paths
+        self._find = rejoin_daemon if guest else ensure_daemon
         self._listener = listener
         self._finding = threading.Lock()
         self._closed = False
-        self.address: DaemonAddress = ensure_daemon(paths)
+        self.address: DaemonAddress = self._find(paths)
         self._channel = open_channel(self.address)
         self._stub = pb_grpc.TrainerServiceStub(self._channel)
 
@@ -150,7 +151,7 @@ class Connection:
             if self._closed:
                 raise UnavailableError("This connection to the daemon is closed.")
             self._tell(False)
-            address = ensure_daemon(self.paths)
+            address = self._find(self.paths)
             if address != self.address:
                 self._channel.close()
                 self.address = address

@@ -24,6 +24,7 @@ from mosaic.contract.connection import (
 from mosaic.contract.errors import MosaicError, UnavailableError, UserError
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.process import ProcessIdentity, process_state
+from mosaic.contract.secrets import HIDDEN_VARIABLE
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 
@@ -32,7 +33,7 @@ SILENT_SECONDS = 15.0
 """How long a daemon that has served and does not answer now is waited for."""
 STOP_SECONDS = 15.0
 _PAUSE_SECONDS = 0.02
-_OF_RUNS = (RUN_VARIABLE, FOLDER_VARIABLE, SECRET_VARIABLE)
+_OF_RUNS = (RUN_VARIABLE, FOLDER_VARIABLE, SECRET_VARIABLE, HIDDEN_VARIABLE)
 
 _started: list[subprocess.Popen[bytes]] = []
 """Daemons that this process started: kept so that an ended one is not left a zombie unseen."""
@@ -92,6 +93,15 @@ def ensure_daemon(paths: VarPaths) -> DaemonAddress:
     if address is not None and (address.version != __version__ or not address.folder):
         stop_daemon(paths)
         address = None
+    return address or start_daemon(paths)
+
+
+def rejoin_daemon(paths: VarPaths) -> DaemonAddress:
+    """The same for a process that is itself a run: a daemon of any version, and a new one only in place of one
+    that was killed. One that ended by itself has taken its `daemon.json` with it: an UnavailableError."""
+    address = await_daemon(paths)
+    if address is None and DaemonAddress.read(paths.daemon_file) is None:
+        raise UnavailableError(f"The daemon of {paths.root} was stopped: `mosaic daemon start` starts it.")
     return address or start_daemon(paths)
 
 
@@ -155,6 +165,7 @@ def _spawn(paths: VarPaths, port: int | None) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-P", "-m", "mosaic.trainer", "--var", str(paths.root)]
     if port is not None:
         command += ["--port", str(port)]
+    of_runs = (*_OF_RUNS, *os.environ.get(HIDDEN_VARIABLE, "").split(","))
     with paths.daemon_log.open("ab") as log:
         process = subprocess.Popen(
             command,
@@ -164,7 +175,7 @@ def _spawn(paths: VarPaths, port: int | None) -> subprocess.Popen[bytes]:
             start_new_session=True,
             cwd=paths.root,
             # Started from within a run it is not a part of that run, and does not end with it.
-            env={name: value for name, value in os.environ.items() if name not in _OF_RUNS},
+            env={name: value for name, value in os.environ.items() if name not in of_runs},
         )
     _started.append(process)
     return process

@@ -104,6 +104,11 @@ class RunRecord:
         return self.config.get("metadata", {}).get("worker", {}).get("python") or None
 
     @property
+    def sweep(self) -> str:
+        """The id of the sweep that has made the run as a trial; empty for a run of its own."""
+        return str(self.config.get("metadata", {}).get("ui", {}).get("sweep") or "")
+
+    @property
     def notes(self) -> str:
         """What people have noted about it: later, or else when it was submitted."""
         later = self.config.get("metadata", {}).get("ui", {}).get("notes")

@@ -57,6 +57,8 @@ class WorkerCapabilities:
     """Whether `extras.track_wandb` in its config tracks a run with Weights & Biases."""
     secrets: tuple[str, ...] = ()
     """Names in its config that are secrets: `@env:NAME` stands there for it, and the variable has them."""
+    waits_for_others: bool = False
+    """Its runs train nothing themselves, but wait for runs that they submit: they may reserve no CPU."""
     player_module: str = ""
     """Run as `python -m <player_module> --policy-path=…` to play a policy: see docs/interactive.md."""
     forms: Mapping[str, str] = field(default_factory=dict)

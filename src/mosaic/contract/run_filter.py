@@ -14,7 +14,7 @@ from typing import Any
 from mosaic.contract.capabilities import EVALUATES, NO_ENVIRONMENT
 from mosaic.contract.numbers import SECONDS
 
-TEXTS = frozenset({"name", "algo", "env", "tag", "state", "notes", "id"})
+TEXTS = frozenset({"name", "algo", "env", "tag", "state", "notes", "id", "sweep"})
 NUMBERS = frozenset(
     {"return", "steps", "speed", "episodes", "progress", "seed", "priority", "duration", "age"}
 )

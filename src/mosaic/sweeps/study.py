@@ -189,7 +189,9 @@ def _line(number: int, told: Mapping[str, Any]) -> str:
 
 
 def _told(trial: Trial) -> dict[str, Any]:
-    return {name: value for name, value in vars(trial).items() if name != "number" and value not in (None, "")}
+    return {
+        name: value for name, value in vars(trial).items() if name != "number" and value not in (None, "")
+    }
 
 
 def _with(trial: Trial, told: Mapping[str, Any]) -> Trial:
@@ -198,7 +200,9 @@ def _with(trial: Trial, told: Mapping[str, Any]) -> Trial:
     for name in ("values", "runs"):
         if name in news:
             news[name] = tuple(news[name])
-    return replace(trial, **news, intermediate={**trial.intermediate, **points} if points else trial.intermediate)
+    return replace(
+        trial, **news, intermediate={**trial.intermediate, **points} if points else trial.intermediate
+    )
 
 
 def _head(told: dict[str, Any]) -> Study:
@@ -213,4 +217,3 @@ def _finite(value: Any) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_finite(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-

@@ -54,6 +54,7 @@ def _of_config(path: str) -> str:
 _ALGO, _ENV, _SEED = (_of_config(f"{_ASKED}.{name}") for name in ("algo", "env_id", "seed"))
 _MODE, _PYTHON = _of_config(f"{_ASKED}.extras.mode"), _of_config("$.metadata.worker.python")
 _LATER, _FIRST = _of_config("$.metadata.ui.notes"), _of_config(f"{_ASKED}.extras.notes")
+_SWEEP = _of_config("$.metadata.ui.sweep")
 _NOTES = f"coalesce({_LATER}, {_FIRST}, '')"
 _LEAF = f"CASE WHEN instr({_ALGO}, '/') THEN leaf({_ALGO}) ELSE {_ALGO} END"
 _KIND = f"""CASE WHEN coalesce({_ALGO}, '') = '' THEN run_name ELSE
@@ -78,6 +79,7 @@ _TEXTS = {
     "state": _STATE,
     "notes": _whole("config", _NOTES),
     "id": "run_id",
+    "sweep": _whole("config", _SWEEP),
 }
 _HEADLINE = {
     "return": "mean_return",
@@ -99,7 +101,7 @@ _BRIEF = f"""CASE WHEN json_valid(config) THEN json_object('metadata', json_obje
         'algo', {_ALGO}, 'env_id', {_ENV}, 'seed', {_SEED},
         'total_timesteps', {_of_config(f"{_ASKED}.total_timesteps")},
         'extras', json_object('mode', {_MODE}, 'notes', {_FIRST}))),
-    'ui', json_object('notes', {_LATER}))) ELSE '{{}}' END"""
+    'ui', json_object('notes', {_LATER}, 'sweep', {_SWEEP}))) ELSE '{{}}' END"""
 
 COLUMNS: Mapping[str, str] = {
     **{name: name for name in ("run_id", "run_name", "worker_type", "status", "outcome", "reason")},

@@ -90,7 +90,8 @@ def _environment(
     reserved = ",".join(map(str, gpu_ids))
     # The daemon's own are those of whoever happened to start it.
     environment = {name: value for name, value in os.environ.items() if not is_callers(name)}
-    environment |= {name: str(config["resources"]["cpus"]) for name in _THREAD_VARIABLES}
+    threads = str(max(1, config["resources"]["cpus"]))
+    environment |= dict.fromkeys(_THREAD_VARIABLES, threads)
     told = config.get("environment", {})
     environment |= held.environment
     environment |= {name: value for name, value in told.items() if referred(value) is None}

@@ -1,0 +1,24 @@
+"""Sweeps: a search for good parameters, as a run of its own whose trials are ordinary runs.
+
+The daemon starts and watches it like any run. Only `optimiser` imports Optuna; whoever wants to read what a
+sweep has found asks `mosaic.sweeps.study`, which needs neither Optuna nor the sweep's database.
+"""
+
+from __future__ import annotations
+
+from mosaic.contract.capabilities import WorkerCapabilities
+
+__all__ = ["WORKER_TYPE", "get_worker_metadata"]
+
+WORKER_TYPE = "sweep"
+
+
+def get_worker_metadata() -> WorkerCapabilities:
+    """The descriptor behind the `mosaic.workers` entry point."""
+    return WorkerCapabilities(
+        worker_type=WORKER_TYPE,
+        display_name="Sweep",
+        cli_module="mosaic.sweeps.worker",
+        catalog="mosaic.sweeps.catalog:CATALOG",
+        waits_for_others=True,
+    )
