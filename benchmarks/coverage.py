@@ -2,8 +2,8 @@
 
 python benchmarks/coverage.py [--algos ppo …] [--tests FILE]
 
-The tests are those of tests/worker/test_algorithms.py; FILE is what `./mosaic test -m "" --junitxml=FILE` found of
-them. What was learned stands on the algorithm's page, and its speed in results/speed.md. Rows that
+The tests are those of tests/worker/test_algorithms.py; FILE is what
+`./mosaic test -m "" --junitxml=FILE` found of them. What was learned stands on the algorithm's page, and its speed in results/speed.md. Rows that
 are not chosen stay as they are.
 """
 
