@@ -3,8 +3,8 @@
 python benchmarks/coverage.py [--algos ppo …] [--tests FILE]
 
 The tests are those of tests/worker/test_algorithms.py; FILE is what
-`./mosaic test -m "" --junitxml=FILE` found of them. What was learned stands on the algorithm's page, and its speed in results/speed.md. Rows that
-are not chosen stay as they are.
+`./mosaic test -m "" --junitxml=FILE` found of them. What was learned stands on the algorithm's page, and its
+speed in results/speed.md. Rows that are not chosen stay as they are.
 """
 
 from __future__ import annotations
