@@ -8,9 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtTest import QTest
 
 from gym_gui.ui.views.artifacts import ArtifactsView
 from gym_gui.ui.views.base import RunView
@@ -93,7 +91,7 @@ def test_a_finished_run_in_every_tab(driver: Driver, client: Client, run_mosaic:
 
     charts = open_tab(driver, run, ChartsView)
     assert isinstance(charts, ChartsView)
-    tags = client.metrics(run.run_id).tags()
+    tags = client.metrics(run.run_id).names
     driver.until(lambda: sorted(charts.grid.tags()) == tags)
     driver.until(lambda: all(charts.grid.chart(tag) is not None for tag in tags))
     first = charts.grid.chart("charts/episodic_return")
@@ -110,9 +108,9 @@ def test_a_finished_run_in_every_tab(driver: Driver, client: Client, run_mosaic:
     charts.large.back.click()
     assert not charts.large.isVisible()
     table = Path(client.paths.root) / "all.csv"
-    charts.links.export_to(table)
+    charts.export.export_to(table)
     driver.until(table.exists)
-    assert len(table.read_text().splitlines()) == 1 + len(client.metrics(run.run_id).rows())
+    assert len(table.read_text().splitlines()) == 1 + len(client.metrics(run.run_id))
 
     config = open_tab(driver, run, ConfigView)
     assert isinstance(config, ConfigView)
@@ -198,20 +196,6 @@ def test_an_evaluation_plots_its_returns_batch_by_batch(driver: Driver, client: 
     assert isinstance(overview, OverviewView)
     driver.until(lambda: overview.cards.cards[2].value.text() == "12")
     assert overview.charts.main.title.text() == "Return of each batch"
-
-
-def test_tensorboard_opens_in_the_browser_and_ends_with_the_window(
-    driver: Driver, client: Client, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    opened: list[str] = []
-    monkeypatch.setattr("gym_gui.ui.views.charts.open_url", lambda url, _: opened.append(url))
-    run = trained(client, 1000)
-    charts = open_tab(driver, run, ChartsView)
-    assert isinstance(charts, ChartsView)
-    QTest.mouseClick(charts.links.tensorboard, Qt.MouseButton.LeftButton)
-    driver.until(lambda: opened)
-    assert opened[0].startswith("http://127.0.0.1:")
-    assert charts.links.tensorboard.isEnabled()
 
 
 def test_a_run_that_ends_without_a_point_says_so(driver: Driver, client: Client) -> None:

@@ -19,12 +19,14 @@ from mosaic.contract.capabilities import PolicyFacts
 from mosaic.contract.errors import MosaicError, StorageError
 from mosaic.contract.paths import RunPaths
 from mosaic.fastlane.layout import segment_path
+from mosaic.tracking import OFFLINE, ONLINE, TrackerLink, links
+from mosaic.tracking.wandb import sync_command
 
 MOST_IN_FOLDER = 300
 """A folder may hold thousands of pieces of one buffer; the newest of them are enough."""
 
 _DIGITS = re.compile(r"(\d+)")
-_WANDB_RUN = re.compile(rb"https?://[^\s/]+/[^\s/]+/[^\s/]+/runs/[\w-]+")
+_RUN_PAGE = re.compile(rb"https?://[^\s/]+/[^\s/]+/[^\s/]+/runs/[\w-]+")
 _HEAD_BYTES = 256 * 1024
 
 
@@ -111,7 +113,7 @@ class RunFacts:
     has_policy: bool = False
     has_files: bool = False
     is_evaluation: bool = False
-    wandb_url: str | None = None
+    trackers: tuple[TrackerLink, ...] = ()
 
 
 def read_facts(run: RunRecord) -> RunFacts:
@@ -125,23 +127,40 @@ def read_facts(run: RunRecord) -> RunFacts:
         has_policy="model" in kinds or "checkpoint" in kinds,
         has_files=bool(files),
         is_evaluation=is_evaluation(run),
-        wandb_url=_wandb_url(run, RunPaths(folder)),
+        trackers=trackers_of(run),
     )
 
 
-def _wandb_url(run: RunRecord, paths: RunPaths) -> str | None:
-    """Where the run is at Weights & Biases, as its library has printed it."""
-    if not (run.worker_config.get("extras") or {}).get("track_wandb"):
-        return None
+def trackers_of(run: RunRecord) -> tuple[TrackerLink, ...]:
+    """Where the run is tracked. It reads files: not for the thread of the window."""
+    folder = Path(run.run_dir)
+    found = links(folder)
+    if not any(link.name == "wandb" for link in found):
+        found = [*_own_wandb(folder), *found]
+    return tuple(found)
+
+
+def _own_wandb(run_dir: Path) -> list[TrackerLink]:
+    """What a script that calls `wandb` itself has left: its files, and the address that it has printed."""
+    folder = run_dir / "wandb"
+    online, offline = (any(folder.glob(pattern)) for pattern in ("run-*", "offline-run-*"))
+    if not online and not offline:
+        return []
+    if online:
+        return [TrackerLink("wandb", ONLINE, _printed_address(RunPaths(run_dir)), str(folder))]
+    return [TrackerLink("wandb", OFFLINE, "", str(folder), sync_command(folder))]
+
+
+def _printed_address(paths: RunPaths) -> str:
     for log in (paths.stderr, paths.stdout):
         try:
             with log.open("rb") as file:
-                found = _WANDB_RUN.search(file.read(_HEAD_BYTES))
+                found = _RUN_PAGE.search(file.read(_HEAD_BYTES))
         except OSError:
             continue
         if found:
             return found[0].decode()
-    return None
+    return ""
 
 
 def summary_of(run: RunRecord) -> EvalSummary | None:

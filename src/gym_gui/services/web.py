@@ -34,7 +34,7 @@ def look_for_web() -> Web:
     if os.environ.get(VARIABLE) == "0":
         return Web(f"Pages within the window are switched off by {VARIABLE}=0.")
     if not is_installed("web"):
-        return Web("The optional set 'web' shows this page within the window.", installable=True)
+        return Web("The optional set 'web' brings pages into the window.", installable=True)
     absent = absent_for_web()
     if absent:
         return Web(f"Pages within the window need {', '.join(absent)}: {advice_for(absent)}.")

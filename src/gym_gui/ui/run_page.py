@@ -22,12 +22,13 @@ from gym_gui.ui.views.logs import ConfigView, LogsView
 from gym_gui.ui.views.overview import LiveView, OverviewView
 from gym_gui.ui.views.play import PlayView
 from gym_gui.ui.views.tensorboard import TensorBoardView
+from gym_gui.ui.views.trackers import TrackersView
 from gym_gui.ui.widgets.basics import line, vbox
 from gym_gui.ui.widgets.run_header import RunHeader
 from mosaic.client import RunRecord
 
 RUN_VIEWS = (
-    *(OverviewView, LiveView, ChartsView, TensorBoardView),
+    *(OverviewView, LiveView, ChartsView, TensorBoardView, TrackersView),
     *(LogsView, ConfigView, ArtifactsView, PlayView),
 )
 """The tabs of a run, in their order."""
@@ -216,6 +217,9 @@ class RunPage(QWidget):
                     self.bar.setTabToolTip(at, f"Ctrl+{at + 1}")
                 self._tabs = wanted
                 self.bar.setCurrentIndex(wanted.index(self._preferred) if self._preferred in wanted else 0)
+        for at, kind in enumerate(self._tabs):
+            # A lone & would stand for a key.
+            self.bar.setTabText(at, kind.title_for(self._facts).replace("&", "&&"))
         self._open_tab()
 
     def prefer_first(self) -> None:

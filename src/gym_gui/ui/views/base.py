@@ -42,6 +42,11 @@ class RunView(View):
     title: ClassVar[str]
     run: RunRecord
 
+    @classmethod
+    def title_for(cls, facts: RunFacts) -> str:
+        """What stands on the tab."""
+        return cls.title
+
     @staticmethod
     def wanted(run: RunRecord, facts: RunFacts) -> bool:
         """Whether the tab has something to show: else it does not exist."""

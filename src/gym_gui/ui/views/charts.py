@@ -1,36 +1,31 @@
-"""The Charts tab: every scalar of a run, and where else its curves can be seen."""
+"""The Charts tab: every scalar of a run."""
 
 from __future__ import annotations
 
-import re
-import sys
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from PySide6.QtCore import QProcess
 from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QFileDialog
 
 from gym_gui.context import Context
 from gym_gui.models import words
 from gym_gui.models.charting import ChartOptions, Section, batches_line, head_note, sections
-from gym_gui.models.run_files import RunFacts, read_facts, summary_of
+from gym_gui.models.run_files import RunFacts, summary_of
 from gym_gui.models.words import is_evaluation
 from gym_gui.services.curves import ChartFeed, LineMaker
 from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
 from gym_gui.ui.views.base import RunView, View
-from gym_gui.ui.widgets.basics import Button, hbox, open_url, vbox
+from gym_gui.ui.widgets.basics import Button, vbox
 from gym_gui.ui.widgets.chart import LargeChart
 from gym_gui.ui.widgets.chart_grid import ChartGrid, ChartOptionsBar
 from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
 from mosaic.contract.atomic import write_atomic
 
-_ADDRESS = re.compile(r"http://\S+")
-_END_MS = 10_000
 BATCHES = "Return of each batch"
 _BATCH_MS = 1000
 
@@ -86,93 +81,29 @@ class CurvesView(View):
         """Show the lines of a metric."""
 
 
-class RunLinks(RunView):
-    """A row of buttons; those that lead nowhere are not shown.
-
-    Each run has a TensorBoard of its own, in a process of its own: `mosaic tensorboard RUN`.
-    """
+class ExportButton(Button):
+    """Writes every point of the run that is shown to a table."""
 
     def __init__(self, context: Context) -> None:
-        super().__init__(context)
-        self._wandb_url = ""
-        self._boards: dict[str, QProcess] = {}
-        self._addresses: dict[str, str] = {}
-        self._last = "TensorBoard has ended without a word."
-        self.wandb = Button("W&&B ↗", do=lambda: open_url(self._wandb_url, context.notifications))
-        self.wandb.setToolTip("Weights & Biases")
-        self.wandb.setAccessibleName("Weights & Biases")
-        self.tensorboard = Button("TensorBoard ↗", do=self._open_tensorboard)
-        self.export = Button("Export CSV…", do=self._ask_and_export)
-        self.wandb.hide()
-        hbox(self.wandb, self.tensorboard, self.export, on=self)
-
-    def show_run(self, run: RunRecord) -> None:
-        super().show_run(run)
-        self.wandb.hide()
-
-    def enter(self) -> None:
-        super().enter()
-        self.read(read_facts, self._show_facts)
-
-    def close_view(self) -> None:
-        """End every TensorBoard."""
-        for process in self._boards.values():
-            process.blockSignals(True)
-            process.terminate()
-        for process in self._boards.values():
-            process.waitForFinished(_END_MS)
-
-    def _show_facts(self, facts: RunFacts) -> None:
-        self._wandb_url = facts.wandb_url or ""
-        self.wandb.setVisible(bool(facts.wandb_url))
-
-    def _open_tensorboard(self) -> None:
-        run_id = self.run.run_id
-        self.tensorboard.setEnabled(False)
-        self.context.notifications.tell("TensorBoard is starting; it opens in the browser.")
-        if run_id in self._addresses:
-            self._show_board(run_id)
-        elif run_id not in self._boards:
-            process = self._boards[run_id] = QProcess(self)
-            process.setProcessChannelMode(QProcess.ProcessChannelMode.MergedChannels)
-            process.setStandardInputFile(QProcess.nullDevice())
-            process.readyReadStandardOutput.connect(lambda: self._listen(run_id, process))
-            process.finished.connect(lambda: self._board_ended(run_id))
-            var = str(self.context.link.var)
-            process.start(sys.executable, ["-m", "mosaic", "tensorboard", run_id, "--var", var])
-
-    def _listen(self, run_id: str, process: QProcess) -> None:
-        while process.canReadLine():
-            line = bytes(process.readLine().data()).decode(errors="replace").strip()
-            self._last = line or self._last
-            found = _ADDRESS.search(line)
-            if found:
-                self._addresses[run_id] = found[0]
-                self._show_board(run_id)
-
-    def _show_board(self, run_id: str) -> None:
-        self.tensorboard.setEnabled(True)
-        open_url(self._addresses[run_id], self.context.notifications)
-
-    def _board_ended(self, run_id: str) -> None:
-        self._boards.pop(run_id).deleteLater()
-        if self._addresses.pop(run_id, None) is None:
-            self.tensorboard.setEnabled(True)
-            self.context.notifications.tell(self._last, "bad")
+        super().__init__("Export CSV…", do=self._ask_and_export)
+        self._context = context
+        self.run: RunRecord | None = None
 
     def _ask_and_export(self) -> None:
+        name = "" if self.run is None else f"{self.run.run_name}.csv"
         asked, _ = QFileDialog.getSaveFileName(
-            self.window(), "Export every point of this run", f"{self.run.run_name}.csv", "Table (*.csv)"
+            self.window(), "Export every point of this run", name, "Table (*.csv)"
         )
         if asked:
             self.export_to(Path(asked))
 
     def export_to(self, path: Path) -> None:
         """Write every point of every metric to a table."""
-        run_id, link = self.run.run_id, self.context.link
-        self.context.tasks.run(
+        assert self.run is not None
+        run_id, link = self.run.run_id, self._context.link
+        self._context.tasks.run(
             lambda: write_atomic(path, link.client().metrics(run_id).to_csv().encode()),
-            lambda _: self.context.notifications.tell(f"Saved {path}.", "good"),
+            lambda _: self._context.notifications.tell(f"Saved {path}.", "good"),
             owner=self,
         )
 
@@ -186,11 +117,11 @@ class ChartsView(CurvesView, RunView):
         self._summary: EvalSummary | None = None
         self.feed = ChartFeed(context.link, context.tasks)
         super().__init__(context, self.feed, ChartGrid(context))
-        self.links = RunLinks(context)
+        self.export = ExportButton(context)
         self.large = LargeChart(context, self, self.grid, SPACE[4])
         self.grid.enlarge.connect(self.large.open_chart)
         self._timer = timer(self, _BATCH_MS, self._read_summary)
-        self.bar.row.addWidget(self.links)
+        self.bar.row.addWidget(self.export)
         # The charts scroll up to the edge of the window; only what does not scroll is set in.
         inset = vbox(self.bar, margins=(SPACE[4], 0, SPACE[4], 0))
         vbox(inset, (self.grid, 1), on=self, margins=(0, SPACE[3], 0, 0), spacing=SPACE[2])
@@ -202,7 +133,7 @@ class ChartsView(CurvesView, RunView):
     def show_run(self, run: RunRecord) -> None:
         super().show_run(run)
         self._summary, self._lines = None, {}
-        self.links.show_run(run)
+        self.export.run = run
         self.grid.forget_lines()
 
     def update_run(self, run: RunRecord) -> None:
@@ -216,7 +147,6 @@ class ChartsView(CurvesView, RunView):
         super().enter()
         self.feed.open(self.run.run_id)
         self._want()
-        self.links.enter()
         if is_evaluation(self.run):
             self._read_summary()
             self._timer.start()
@@ -224,10 +154,6 @@ class ChartsView(CurvesView, RunView):
     def leave(self) -> None:
         super().leave()
         self._timer.stop()
-
-    def close_view(self) -> None:
-        super().close_view()
-        self.links.close_view()
 
     def _sections(self) -> list[Section]:
         own = is_evaluation(self.run) and not self.bar.search.text()

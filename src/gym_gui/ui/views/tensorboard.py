@@ -36,7 +36,7 @@ localStorage.setItem("_tb_global_settings", JSON.stringify({
     autoReload: true, timeSeriesSettingsPaneOpened: false,
     ...JSON.parse(localStorage.getItem("_tb_global_settings") ?? "{}"),
 }));
-document.documentElement.style.colorScheme = "$scheme";
+addEventListener("DOMContentLoaded", () => { document.documentElement.style.colorScheme = "$scheme"; });
 """)
 """TensorBoard's own settings, with others by default, and scroll bars in the colours of the window."""
 
@@ -125,7 +125,9 @@ class TensorBoardView(RunView):
         vbox(1, self.message, hbox(1, self.again, 1), 1, on=waiting, margins=SPACE[4], spacing=SPACE[2])
         self.stack = stacked(waiting, self.picture)
         head = hbox((self.state, 1), self.install, self.browser)
-        inset = vbox(head, self.card, margins=(SPACE[4], 0, SPACE[4], 0))
+        self.why = label("", "help", selectable=True, wraps=True)
+        self.why.hide()
+        inset = vbox(head, self.why, self.card, margins=(SPACE[4], 0, SPACE[4], 0))
         vbox(inset, (self.stack, 1), on=self, margins=(0, SPACE[3], 0, 0), spacing=SPACE[2])
         context.board.changed.connect(self._board_changed)
         theme.changed.connect(self._show_page)
@@ -171,7 +173,9 @@ class TensorBoardView(RunView):
     def _take_web(self, web: Web) -> None:
         self._web = web
         self.install.setVisible(web.installable)
-        self.state.setToolTip(web.problem)
+        picture = "This is a picture of what TensorBoard shows." if web.problem else ""
+        self.why.setText(f"{picture} {web.problem}")
+        self.why.setVisible(bool(web.problem))
         if self._visible:
             self._serve()
 

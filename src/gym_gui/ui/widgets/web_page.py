@@ -14,6 +14,7 @@ from contextlib import contextmanager
 import shiboken6
 from PySide6.QtCore import Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QColor
+from PySide6.QtNetwork import QNetworkProxy
 from PySide6.QtQuick import QQuickWindow, QSGRendererInterface
 from PySide6.QtWebEngineCore import (
     QWebEngineDownloadRequest,
@@ -29,7 +30,7 @@ from PySide6.QtWebEngineCore import (
 from PySide6.QtWebEngineWidgets import QWebEngineView
 from PySide6.QtWidgets import QApplication, QFileDialog, QWidget
 
-from gym_gui.services.web import LOOPBACK, NO_SANDBOX, PROBE_SECONDS
+from gym_gui.services.web import NO_SANDBOX, PROBE_SECONDS
 from gym_gui.ui.widgets.basics import vbox
 
 _FLAGS, _SANDBOX = "QTWEBENGINE_CHROMIUM_FLAGS", "QTWEBENGINE_DISABLE_SANDBOX"
@@ -44,7 +45,7 @@ _DENIED = (
     QWebEngineSettings.WebAttribute.ScreenCaptureEnabled,
     QWebEngineSettings.WebAttribute.WebRTCPublicInterfacesOnly,
 )
-_ALLOWED_SCHEMES = ("http", "https", "ws", "wss", "data", "blob")
+_OWN_SCHEMES = ("http", "https", "ws", "wss")
 
 
 @contextmanager
@@ -64,7 +65,7 @@ def _started_with(sandboxed: bool) -> Iterator[None]:
 
 
 class _OnlyOurs(QWebEngineUrlRequestInterceptor):
-    """Blocks every request of a page of ours that leaves its server."""
+    """Blocks every request of a page that leaves what it may reach."""
 
     def __init__(self, allowed: Callable[[QUrl], bool], parent: QWidget) -> None:
         super().__init__(parent)
@@ -125,8 +126,7 @@ class WebPage(QWidget):
         with _started_with(sandboxed):
             self._profile = QWebEngineProfile(self)
             self._view = QWebEngineView(self)
-        if local:
-            self._profile.setUrlRequestInterceptor(_OnlyOurs(self._allowed, self))
+        self._profile.setUrlRequestInterceptor(_OnlyOurs(self._allowed, self))
         self._profile.downloadRequested.connect(self._download)
         self._page = _Page(self._profile, self._allowed, self)
         for attribute in _DENIED:
@@ -153,6 +153,15 @@ class WebPage(QWidget):
         self._page.setBackgroundColor(background)
         self._page.load(self._origin)
 
+    def use_proxy(self, address: str) -> None:
+        """Read pages through a proxy from now on; empty for none. Nothing else in the window reads any."""
+        proxy, url = QNetworkProxy(QNetworkProxy.ProxyType.NoProxy), QUrl(address)
+        if address:
+            proxy = QNetworkProxy(QNetworkProxy.ProxyType.HttpProxy, url.host(), url.port(8080))
+            proxy.setUser(url.userName())
+            proxy.setPassword(url.password())
+        QNetworkProxy.setApplicationProxy(proxy)
+
     def end(self) -> None:
         """Let go of the page before its profile: QtWebEngine wants it so."""
         if shiboken6.isValid(self._page):
@@ -162,10 +171,10 @@ class WebPage(QWidget):
     def _allowed(self, url: QUrl) -> bool:
         if url.scheme() in ("about", "data", "blob"):
             return True
-        if not self._local:
-            return url.scheme() in ("https", "wss") or url.host() in LOOPBACK
+        if not self._local and url.scheme() in ("https", "wss"):
+            return True
         own = (self._origin.host(), self._origin.port())
-        return url.scheme() in _ALLOWED_SCHEMES and (url.host(), url.port()) == own
+        return url.scheme() in _OWN_SCHEMES and (url.host(), url.port()) == own
 
     def _download(self, request: QWebEngineDownloadRequest) -> None:
         asked, _ = QFileDialog.getSaveFileName(self.window(), "Save", request.downloadFileName())
