@@ -230,7 +230,7 @@ class Button(QPushButton):
         if do is not None:
             self.clicked.connect(do)
         self._keys = QKeySequence(shortcut if shortcut and listens else "")
-        self._hint = self._shortcut = (shortcut or "").replace("+", " ")
+        self._hint = self._shortcut = shortcut if shortcut == "+" else (shortcut or "").replace("+", " ")
         if role is not None:
             self.setProperty("role", role)
         if shortcut is not None:
