@@ -70,6 +70,11 @@ _GROUPS = {
             "runs side by side: returns with interval, what differs, the curves in the terminal",
             "compare",
         ),
+        (
+            "report",
+            "one page about runs, to be read, printed and sent: curves, intervals, commands",
+            "report",
+        ),
         ("filters", "filters of runs under names of your own: list, save and remove them", "filters"),
         ("queue", "what runs hold, what waits for what, and in which order; change the order", "daemon"),
         ("show", "everything about one run: numbers, history, files", "show"),

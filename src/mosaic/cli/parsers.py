@@ -114,6 +114,17 @@ PAGES = {
         option("--x", "AXIS", "steps or time (steps)", choices=AXES, default=AXES[0]),
         json="the groups with their final numbers and the settings that differ",
     ),
+    "report": page(
+        "RUN|TAG|@NAME|WORD... -o FILE.html [options]",
+        "Write one page about runs that needs nothing beside it: curves and results with intervals,\n"
+        "aggregates over environments, settings, code version, hardware, evaluations, pictures of films,\n"
+        "and the commands that make the same runs again.",
+        ("paper -o report.html", "'algo=ppo return>400' -o report.html --title 'PPO on CartPole'"),
+        *_COMPARED,
+        option("-o --output", "FILE.html", "where the report goes", type=Path, required=True),
+        option("--title", "TEXT", "what stands on top", default=""),
+        json="where the report is, its runs and its size",
+    ),
     "export": page(
         "RUN|TAG|@NAME|WORD... -o FILE.tar [options]",
         "Write ended runs into one file: config, history, logs, curves, models, checkpoints, videos, with\n"
