@@ -74,7 +74,7 @@ def test_a_script_keeps_its_own_budget(tmp_path: Path) -> None:
             {"algo_params": {"learning_rate": "fast"}},
             "is 'fast', but must be a number",
         ),
-        (ARGPARSE, {"track_wandb": True}, "argparse_script.py has no parameter 'track'"),
+        (ARGPARSE, {"wandb_projekt": "p"}, "did you mean 'wandb_project'"),
         (ARGPARSE, {"eval_episodes": 5}, "'extras.eval_episodes' is a setting of mode policy_eval"),
     ],
 )

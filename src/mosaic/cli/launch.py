@@ -205,7 +205,7 @@ def exit_code(runs: Sequence[RunRecord]) -> int:
     return 0 if all(run.outcome == "completed" for run in runs) else 1
 
 
-_ALIASES = {"use_cuda": "cuda", "wandb": "track", "env": "env_id"}
+_ALIASES = {"use_cuda": "cuda", "trackers": "track", "env": "env_id"}
 
 
 def dry_run(configs: Sequence[Mapping[str, Any]], args: argparse.Namespace) -> int:
@@ -251,8 +251,8 @@ def describe(config: Mapping[str, Any], args: argparse.Namespace) -> dict[str, A
 
 def _typed(args: argparse.Namespace) -> set[str]:
     """The names of the parameters that were said on the command line."""
-    single = ("env", "total_timesteps", "seed", "env_kwargs", "curriculum", "cuda", "wandb")
-    named = {name for name in single if getattr(args, name, None) not in (None, False)}
+    single = ("env", "total_timesteps", "seed", "env_kwargs", "curriculum", "cuda", "trackers")
+    named = {name for name in single if getattr(args, name, None) not in (None, False, [])}
     named |= {"seed"} if args.seeds is not None else set()
     named |= {name for name, _ in (*args.set, *args.extra)}
     return {_ALIASES.get(name, name) for name in named}

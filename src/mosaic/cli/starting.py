@@ -10,6 +10,7 @@ from pathlib import Path
 from mosaic.cli import values
 from mosaic.cli.parser import RUN, Parser, add, flag, general, group, number, option, page, repeated
 from mosaic.contract.capabilities import ParamSchema, WorkerCatalog, discover_workers
+from mosaic.tracking import TITLES
 
 _NAMES = (
     option("--name", "TEXT", "the run's name"),
@@ -47,6 +48,21 @@ _POLICY = (
     option("--algo", "NAME", "the algorithm, for a file that does not say its own"),
     _TRUST,
 )
+_TRACKING = (
+    repeated(
+        "--track",
+        "TRACKER",
+        "show the run in a tracker too: wandb, mlflow or trackio",
+        choices=tuple(TITLES),
+        dest="trackers",
+    ),
+    flag("--wandb", "the same as --track wandb", action="append_const", dest="trackers", const="wandb"),
+    option("--track-project", "NAME", "the project there (MLflow: the experiment)"),
+    option("--track-name", "NAME", "the run's name there"),
+    option("--track-group", "NAME", "the group of runs there (W&B and trackio)"),
+    flag("--track-offline", "W&B: keep the run here, to be sent later with `wandb sync`"),
+)
+"""Where else a run is shown. Their other settings are extras, such as wandb_entity: see docs/tracking.md."""
 _WHAT = group(
     "What is trained",
     number(
@@ -95,7 +111,7 @@ _WITH = group(
     ),
     *_SECRETS,
     _TRUST,
-    flag("--wandb", "track with Weights & Biases as well"),
+    *_TRACKING,
     flag("--upload-model", "when it has completed, upload its model to the Hugging Face hub (see `push`)"),
     option("--hf-entity", "NAME", "the user or organization there (the token's own)"),
     number("--max-minutes", values.positive, "end the run after so many minutes of work"),

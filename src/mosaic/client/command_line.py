@@ -11,6 +11,7 @@ from typing import Any
 from mosaic.client.configs import again_config
 from mosaic.contract.capabilities import NO_ENVIRONMENT
 from mosaic.contract.outside import parse_json
+from mosaic.tracking import TITLES
 
 _EVAL_VALUES = {
     "eval_episodes": "--episodes",
@@ -84,9 +85,10 @@ def _training(config: Mapping[str, Any], asked: Mapping[str, Any], extras: dict[
     tracked = _is_tracked(config)
     if tracked != bool(extras.get("track_wandb")):
         raise NotTold
-    if tracked:
-        extras.pop("track_wandb")
-        yield "--wandb"
+    for name in TITLES:
+        if extras.get(f"track_{name}") is True:
+            extras.pop(f"track_{name}")
+            yield from ("--track", name)
     for name, value in extras.items():
         yield from ("--extra", _setting(name, value, _extra(value)))
     yield from _naming(config)

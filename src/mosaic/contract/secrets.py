@@ -86,11 +86,17 @@ def _changes(text: str) -> float:
     return sum(one != other for one, other in pairwise(kinds)) / len(kinds)
 
 
-DECLARED_VARIABLES = ("WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")
-"""Variables that are secrets in every config. Proxies are when their address names a user."""
+DECLARED_VARIABLES = (
+    *("WANDB_API_KEY", "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"),
+    *("MLFLOW_TRACKING_PASSWORD", "MLFLOW_TRACKING_TOKEN", "TRACKIO_WRITE_TOKEN"),
+)
+"""Variables that are secrets in every config. Addresses of proxies and servers are when they name a user."""
 HIDDEN_VARIABLE = "MOSAIC_SECRETS"
 """Tells a supervisor which variables of its environment are secrets."""
-_CALLERS = re.compile(r"(WANDB|HF)_\w+|CUDA_VISIBLE_DEVICES|MUJOCO_GL|(https?|no)_proxy|(HTTPS?|NO)_PROXY")
+_CALLERS = re.compile(
+    r"(WANDB|HF|MLFLOW|TRACKIO)_\w+|CUDA_VISIBLE_DEVICES|MUJOCO_GL|(https?|no)_proxy|(HTTPS?|NO)_PROXY"
+)
+_ADDRESSES = ("http_proxy", "https_proxy", "mlflow_tracking_uri", "trackio_server_url", "wandb_base_url")
 _REFERENCE = re.compile(r"@env:([A-Za-z_]\w*)")
 _NOT_FOR_SECRETS = re.compile(
     r"(PATH|HOME|USER|LOGNAME|SHELL|TERM|PWD|TMPDIR|DISPLAY|LANG|IFS|PS\d|ENV|BASH_ENV)"
@@ -330,8 +336,8 @@ def _found(caller: Mapping[str, str], variable: str, place: str) -> str:
 
 
 def _is_known(name: str, value: object) -> bool:
-    if _plain(name).endswith(("http_proxy", "https_proxy")):
-        return isinstance(value, str) and _USER.search(value) is not None
+    if _plain(name).endswith(_ADDRESSES):
+        return isinstance(value, str) and (_USER.search(value) is not None or "write_token=" in value)
     return name.upper() in DECLARED_VARIABLES
 
 

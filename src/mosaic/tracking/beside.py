@@ -84,8 +84,8 @@ class Trackers:
 
     def look(self) -> dict[str, str]:
         """What is wrong with each tracker, as sentences by its name; starts again what has died."""
-        for name, process in list(self._processes.items()):
-            if not self._ending and process.ended() and time.monotonic() - process.started_at > _RESTART_SECONDS:
+        for name, process in () if self._ending else list(self._processes.items()):
+            if process.ended() and time.monotonic() - process.started_at > _RESTART_SECONDS:
                 self._take_end(name, process)
         found = {name: read_link(request.folder, name) for name, request in self._requests.items()}
         return {name: link.problem for name, link in found.items() if link is not None and link.problem}

@@ -207,6 +207,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except MosaicError as error:
         print(error, file=sys.stderr)
         problem = str(error)
+    except ImportError as error:
+        traceback.print_exc()
+        problem = (
+            f"Tracking with {TITLES[request.tracker]} needs the optional set '{request.tracker}' "
+            f"({first_line(error).rstrip('.')}): run `mosaic extras install {request.tracker}`."
+        )
     except Exception as error:
         traceback.print_exc()
         problem = f"{TITLES[request.tracker]} has failed: {first_line(error)}"

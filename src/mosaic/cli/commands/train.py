@@ -247,7 +247,7 @@ def _with_limits(config: Config, args: argparse.Namespace) -> Config:
         gpus = {**gpus, "mandatory": True}
     if gpus["requested"] or "gpus" in resources:
         resources["gpus"] = gpus
-    if args.wandb:
+    if "wandb" in args.trackers:
         config.setdefault("artifacts", {})["wandb"] = {"enabled": True}
     validate_train_run_config(config)
     return config
@@ -275,10 +275,32 @@ def extras_of(args: argparse.Namespace) -> Config:
         extras["upload_model"] = True
     if args.hf_entity is not None:
         extras["hf_entity"] = args.hf_entity
-    if args.wandb:
-        if args.python is None and find_spec("wandb") is None:
-            raise UserError(f"Weights & Biases is not installed: `{program()} extras install wandb`.")
-        extras["track_wandb"] = True
+    return {**extras, **_tracking(args)}
+
+
+def _tracking(args: argparse.Namespace) -> Config:
+    """What the options of trackers say, by the settings of each that was asked for."""
+    said = {
+        "project": args.track_project,
+        "run_name": args.track_name,
+        "group": args.track_group,
+        "mode": "offline" if args.track_offline else None,
+    }
+    given = {name: value for name, value in said.items() if value is not None}
+    if not args.trackers:
+        if given:
+            raise UserError("--track-project and the like are for a run that is tracked: add --track wandb.")
+        return {}
+    # Only here: a run that is not tracked knows nothing of trackers.
+    from mosaic.tracking.settings import PROJECT_SETTING, SETTINGS
+
+    extras: Config = {}
+    for name in dict.fromkeys(args.trackers):
+        if args.python is None and find_spec(name) is None:
+            raise UserError(f"{name} is not installed: `{program()} extras install {name}`.")
+        extras[f"track_{name}"] = True
+        named = {PROJECT_SETTING[name] if key == "project" else key: value for key, value in given.items()}
+        extras |= {f"{name}_{key}": value for key, value in named.items() if key in SETTINGS[name]}
     return extras
 
 
