@@ -430,6 +430,7 @@ class _Judged:
 
     run: RunRecord
     of: str
+    run_id: str
     summary: EvalSummary
 
 
@@ -443,7 +444,7 @@ def _judged(run: RunRecord, runs: Sequence[RunRecord]) -> _Judged | None:
     policy = str(summary.policy.get("path") or _policy(run))
     trained = next((one for one in runs if policy.startswith(f"{one.run_dir.rstrip('/')}/")), None)
     of = Path(policy).name if trained is None else run_label(trained)
-    return _Judged(run, of, summary)
+    return _Judged(run, of, "" if trained is None else trained.run_id, summary)
 
 
 def _evaluations(judged: Sequence[_Judged]) -> Markup | None:
@@ -457,7 +458,7 @@ def _evaluations(judged: Sequence[_Judged]) -> Markup | None:
         rows.append(
             el(
                 "tr",
-                el("td", one.of),
+                el("td", one.of, " ", el("span", one.run_id, cls="note")),
                 el("td", str(policy.get("env_id") or words.NONE)),
                 number_cell(words.whole(step) if isinstance(step, int | float) else words.NONE),
                 number_cell(words.whole(scores.episodes)),

@@ -160,7 +160,10 @@ def notes_section(runs: Sequence[RunRecord]) -> Markup | None:
     noted = [run for run in runs if run.notes]
     if not noted:
         return None
-    facts = [(el("dt", run_label(run)), el("dd", run.notes)) for run in noted]
+    facts = [
+        (el("dt", run_label(run), " ", el("span", run.run_id, cls="note")), el("dd", run.notes, cls="said"))
+        for run in noted
+    ]
     return el("section", el("h2", "Notes"), el("dl", facts, cls="facts"))
 
 

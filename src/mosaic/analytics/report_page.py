@@ -178,6 +178,8 @@ def _across_ticks(x: tuple[float, float], axis: Axis | str) -> tuple[list[float]
 
 
 _STRIP = (260, 26)
+_MARGIN = 18
+"""Beside the ends of a strip: half of a number."""
 
 
 def strip(
@@ -189,7 +191,7 @@ def strip(
 
     def at(value: float) -> str:
         share = (value - ends[0]) / (ends[1] - ends[0]) if ends[1] > ends[0] else 0.5
-        return f"{8 + min(max(share, 0.0), 1.0) * (width - 16):.1f}"
+        return f"{_MARGIN + min(max(share, 0.0), 1.0) * (width - 2 * _MARGIN):.1f}"
 
     colour = number % COLOURS
     drawn: list[Markup] = [el("line", x1=0, x2=width, y1=middle, y2=middle, cls="grid")]
@@ -222,7 +224,7 @@ def strip_axis(ends: tuple[float, float]) -> Markup:
         el(
             "text",
             word,
-            x=f"{8 + (mark - ends[0]) / (ends[1] - ends[0]) * (width - 16):.1f}",
+            x=f"{_MARGIN + (mark - ends[0]) / (ends[1] - ends[0]) * (width - 2 * _MARGIN):.1f}",
             y=12,
             cls="tick middle",
         )
@@ -281,7 +283,7 @@ margin:0 5px 3px 0;font-size:12px}
 .good{color:var(--good)}.bad{color:var(--bad)}.warn{color:var(--warn)}
 .facts{display:grid;grid-template-columns:max-content 1fr;gap:4px 20px;font-size:13.5px}
 .facts dt{color:var(--dim)}
-.facts dd{margin:0}
+.facts dd{margin:0}.said{white-space:pre-wrap}.facts dt .note{display:block}
 .frames{display:grid;grid-template-columns:repeat(6,1fr);gap:8px}
 .frames img{width:100%;border-radius:4px;border:1px solid var(--line)}
 footer{margin-top:56px;border-top:1px solid var(--line);padding-top:12px}
