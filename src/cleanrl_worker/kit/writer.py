@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import importlib
+import hashlib
 import os
 import re
+import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from cleanrl_worker.config.checkpoint_files import MODEL_SUFFIX, PolicyCard
 from cleanrl_worker.curriculum.stages import StageNote
@@ -27,9 +29,10 @@ from mosaic.contract.atomic import insist, is_full, write_atomic
 from mosaic.contract.errors import StorageError, UserError
 from mosaic.contract.phases import set_waiting
 
+if TYPE_CHECKING:
+    from mosaic.tracking.beside import Trackers
+
 RUN_DIR_VARIABLE = "CLEANRL_RUN_DIR"
-# These count episodes, not steps; beside the steps of all others they would turn the run's own count back.
-EPISODE_TAGS = frozenset({"eval/episodic_return"})
 
 NEWEST = 10
 """Of so many episodes the return is known one by one."""
@@ -73,36 +76,29 @@ class PatientEvents(EventWriter):
         write_patiently(super().flush)
 
 
-class WandbRun:
-    """A run in a Weights & Biases project, continued when `WANDB_RUN_ID` names one that exists."""
+def _track(args: CommonArgs, folder: Path) -> Trackers:
+    """A process of its own that passes the run on to Weights & Biases; under a supervisor that is its job."""
+    if find_spec("wandb") is None:
+        raise UserError("--track needs wandb, which is not installed; run `./mosaic extras install wandb`.")
+    from mosaic.contract.paths import resolve_var
+    from mosaic.tracking.beside import Trackers
+    from mosaic.tracking.request import Request
 
-    def __init__(self, args: CommonArgs) -> None:
-        try:
-            wandb = importlib.import_module("wandb")
-        except ImportError as error:
-            raise UserError(
-                "--track needs wandb, which is not installed; run `./mosaic extras install wandb`."
-            ) from error
-        self._run = wandb.init(
-            project=args.wandb_project_name,
-            entity=args.wandb_entity,
-            config=dataclasses.asdict(args),
-            # What is said here overrules W&B's own variable, by which a run names itself.
-            name=os.environ.get("WANDB_NAME") or f"{args.env_id}__{args.exp_name}__{args.seed}",
-            resume="allow",
-            save_code=False,
-        )
-        self._run.define_metric("*", step_metric="global_step")
-        for tag in EPISODE_TAGS:
-            self._run.define_metric(tag, step_metric="episode")
-
-    def log(self, tag: str, value: float, step: int) -> None:
-        """Record one number of a curve."""
-        self._run.log({tag: value, "episode" if tag in EPISODE_TAGS else "global_step": step})
-
-    def close(self) -> None:
-        """Send what is left."""
-        self._run.finish()
+    named = {"project_name": args.wandb_project_name, "entity": args.wandb_entity}
+    own = ("track", *(f"wandb_{name}" for name in named))
+    request = Request(
+        tracker="wandb",
+        # A run that is resumed has the same folder, and goes on there too.
+        run_id=os.environ.get("WANDB_RUN_ID") or hashlib.sha256(str(folder).encode()).hexdigest()[:16],
+        run_dir=str(folder),
+        var=str(resolve_var()),
+        run_name=f"{args.env_id}__{args.exp_name}__{args.seed}",
+        parameters={name: value for name, value in dataclasses.asdict(args).items() if name not in own},
+        settings={name: value for name, value in named.items() if value},
+        training_pid=os.getpid(),
+    )
+    environment = {**os.environ, "WANDB_DIR": os.environ.get("WANDB_DIR") or os.getcwd()}
+    return Trackers([request], folder, environment, tied=False)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,7 +144,7 @@ class RunWriter:
 
     def __init__(self, args: CommonArgs, earlier: Earlier | None = None) -> None:
         """`earlier` is where a resumed run was: curves after its step are taken back and go on from there."""
-        self._wandb = WandbRun(args) if args.track else None
+        self._trackers: Trackers | None = None
         self._exp_name = folder_name(args.exp_name)
         self.recent_returns = RecentReturns()
         self._stage: int | None = None
@@ -163,13 +159,13 @@ class RunWriter:
             if purge_step is None:
                 self._events.add_text("hyperparameters", hyperparameter_table(args))
             self._events.flush()
+        if args.track:
+            self._trackers = _track(args, self.folder)
 
     def add_scalar(self, tag: str, value: float, step: int) -> None:
         """Record one number of a curve."""
         with _storage_errors(self.folder):
             self._events.add_scalar(tag, value, step)
-        if self._wandb:
-            self._wandb.log(tag, value, step)
 
     def add_episodes(self, episodes: Iterable[Episode], step: int, whose: str = "") -> None:
         """Record return and length of every finished episode, and how far a curriculum has come.
@@ -229,8 +225,11 @@ class RunWriter:
         """Write out what is left."""
         with _storage_errors(self.folder):
             self._events.close()
-        if self._wandb:
-            self._wandb.close()
+        if self._trackers is not None:
+            deadline = time.monotonic() + self._trackers.end_seconds
+            self._trackers.end("completed", lambda: deadline - time.monotonic(), lambda: None)
+            for problem in self._trackers.look().values():
+                print(problem, file=sys.stderr)
 
 
 def make_run_folder(args: CommonArgs) -> Path:

@@ -64,7 +64,8 @@ class Trackers:
     def __init__(
         self, requests: Sequence[Request], logs: Path, environment: Mapping[str, str], tied: bool = True
     ) -> None:
-        """`logs` is the folder for what they print. With `tied` they are killed when this process ends."""
+        """`logs` is the folder for what they print. With `tied` they are killed when this process ends; else
+        they hand in what is left then."""
         self._logs, self._environment, self._tied = logs, dict(environment), tied
         self.end_seconds = number_variable(END_VARIABLE, _END_SECONDS)
         """How long they may take at the end of the run."""

@@ -31,6 +31,8 @@ LOOK_SECONDS = 2.0
 AGAIN_SECONDS = 15.0
 """How soon what has failed in passing is tried again."""
 _SAVE_SECONDS = 5.0
+_ALONE_SECONDS = 60
+"""For the end of a run whose training process has died without a word."""
 _PR_SET_PDEATHSIG = 1
 _NICENESS = 10
 
@@ -69,6 +71,9 @@ class Orders:
             self._closed = not data
             self._text += data
         line, _, self._text = self._text.partition(b"\n")
+        if not line:
+            # Nobody waits for us, and nobody would end us either.
+            signal.alarm(_ALONE_SECONDS)
         order = json.loads(line) if line else {"end": "failed"}
         return order if isinstance(order, dict) else {}
 
