@@ -166,10 +166,10 @@ class PolicyFacts:
     step: int | None = None
     mean_return: float | None = None
     """What it earned: its evaluation's mean, else that of its run's last episodes."""
-
-    def as_json(self) -> dict[str, Any]:
     repo: str | None = None
     """USER/MODEL of one that was pulled from the hub."""
+
+    def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
@@ -186,6 +186,17 @@ class PolicyCatalog(WorkerCatalog, Protocol):
 
     def policy(self, name: str, folder: Path, var: Path | None = None) -> PolicyFacts:
         """What a path, counted from `folder`, or a run's id means; UserError when it means nothing."""
+
+
+@runtime_checkable
+class ExaminingCatalog(WorkerCatalog, Protocol):
+    """The catalog of a worker whose check tells what it has found, to be kept with the run."""
+
+    def examine(
+        self, config: Mapping[str, Any], python: str | None, folder: Path | None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """What `check` gives, and what was found on the way, as JSON holds it: `at`, `rows` (pairs of texts
+        for a person), `versions`, `environment` with its spaces, `warning`."""
 
 
 @runtime_checkable
