@@ -46,7 +46,7 @@ def test_a_folder_that_is_gone_holds_nothing(tmp_path: Path) -> None:
 
 def test_the_room_needs_nothing_heavy() -> None:
     code = (
-        "import sys, mosaic.analytics.headline, mosaic.analytics.table, mosaic.analytics.artifacts\n"
+        "import sys, mosaic.analytics.headline, mosaic.analytics.event_files, mosaic.analytics.artifacts\n"
         "heavy = {'numpy', 'torch', 'tensorboard', 'google.protobuf', 'pandas', 'grpc', 'PySide6'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from gym_gui.context import Settings
-from gym_gui.services.curves import RunMetrics
+from gym_gui.services.curves import LiveMetrics
 from gym_gui.services.daemon_link import DaemonLink
 from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import Follower, Notification, Notifications, Tasks, close_followers
@@ -145,14 +145,13 @@ def test_metrics_of_a_run_are_followed_to_its_end_and_its_curve_is_drawn(
 ) -> None:
     run = client.submit(train_config("ppo", "CartPole-v1", total_timesteps=3000, folder=var))
     link = DaemonLink(var)
-    metrics, changes = RunMetrics(link, run.run_id), list[int]()
+    metrics, changes = LiveMetrics(link, run.run_id), list[int]()
     metrics.changed.connect(lambda: changes.append(1))
     client.wait(run.run_id, timeout=120)
-    expected = client.metrics(run.run_id).as_json()
+    expected = client.metrics(run.run_id).to_csv()
 
     def all_read() -> bool:
-        with metrics.lock:
-            return metrics.table.as_json() == expected
+        return metrics.metrics is not None and metrics.metrics.to_csv() == expected
 
     qtbot.waitUntil(all_read, timeout=PATIENCE_MS)
     qtbot.waitUntil(lambda: bool(changes), timeout=PATIENCE_MS)

@@ -11,15 +11,7 @@ from hypothesis import strategies as st
 
 from gym_gui.models.charting import ChartOptions, line_of, mean_line
 from gym_gui.models.series import Curve, Pyramid, curve_of, nearest, thin, trend_of, window_of
-from mosaic.analytics.event_files import ScalarChunk, Series
-from mosaic.analytics.table import MetricTable
-
-
-def series(*points: tuple[int, float, float]) -> Series:
-    made = Series()
-    for point in points:
-        made.append(*point)
-    return made
+from mosaic.analytics.store import NO_POINTS, MetricSeries
 
 
 def curve(steps: object, values: object) -> Curve:
@@ -27,25 +19,14 @@ def curve(steps: object, values: object) -> Curve:
     return Curve(steps, steps, np.asarray(values, np.float64))
 
 
-def test_a_curve_holds_the_points_of_all_sources_by_step_and_leaves_out_what_is_no_number() -> None:
-    table = MetricTable(
-        [
-            ScalarChunk("a", None, {"loss": series((10, 1.0, 5.0), (30, 3.0, math.nan))}),
-            ScalarChunk("b", None, {"loss": series((20, 2.0, 7.0), (40, 4.0, math.inf))}),
-        ]
-    )
-    found = curve_of(table, "loss")
+def test_a_curve_leaves_out_what_is_not_a_number_and_counts_it() -> None:
+    values = np.array([5.0, 7.0, math.nan, math.inf])
+    found = curve_of(MetricSeries(np.array([10, 20, 30, 40]), values, np.array([1.0, 2.0, 3.0, 4.0])))
     assert found.steps.tolist() == [10, 20]
+    assert found.times.tolist() == [1, 2]
     assert found.values.tolist() == [5.0, 7.0]
     assert found.lost == 2
-    assert len(curve_of(table, "nothing")) == 0
-
-
-def test_a_table_may_grow_after_a_curve_was_made_of_it() -> None:
-    table = MetricTable([ScalarChunk("a", None, {"loss": series((1, 1.0, 1.0))})])
-    found = curve_of(table, "loss")
-    table.update([ScalarChunk("a", None, {"loss": series((2, 2.0, 2.0))})])
-    assert (len(found), len(curve_of(table, "loss"))) == (1, 2)
+    assert len(curve_of(NO_POINTS)) == 0
 
 
 def test_thinning_keeps_every_peak_in_its_place() -> None:

@@ -215,7 +215,7 @@ def test_one_of_our_algorithms_waits_and_ends_as_if_nothing_had_been(disk: Disk,
     # All but what is measured with a clock.
     tags = ("charts/episodic", "charts/learning_rate", "losses/", "eval/")
     curves = [
-        [(row["tag"], row["step"], row["value"]) for row in one if row["tag"].startswith(tags)]
+        [(row["name"], row["step"], row["value"]) for row in one if row["name"].startswith(tags)]
         for one in rows
     ]
     assert len(curves[0]) > 100

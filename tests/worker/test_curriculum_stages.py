@@ -17,7 +17,7 @@ from cleanrl_worker.curriculum.stages import RECENT, Curriculum
 from cleanrl_worker.kit.state import decode, encode
 from cleanrl_worker.kit.vector_env import VectorEnv, make_envs
 from mosaic.analytics.event_files import EventReader
-from mosaic.analytics.table import MetricTable
+from mosaic.analytics.store import RunMetrics
 from mosaic.contract.errors import UserError
 from support.walks import registered_walks
 
@@ -140,8 +140,8 @@ def test_training_refuses_a_stage_before_it_begins(second: str, message: str) ->
     assert str(caught.value).startswith(f"Stage 2 of the curriculum ({second}): {message}")
 
 
-def tables(folder: Path) -> MetricTable:
-    return MetricTable(EventReader(folder / "runs").poll(1_000_000))
+def tables(folder: Path) -> RunMetrics:
+    return RunMetrics.open(folder / "runs")
 
 
 STAGES = [

@@ -21,7 +21,7 @@ from cleanrl_worker.kit.state import decode, encode
 from cleanrl_worker.kit.torch_backend import TorchBackend
 from cleanrl_worker.kit.vector_env import VectorEnv, make_envs
 from mosaic.analytics.event_files import EventReader
-from mosaic.analytics.table import MetricTable
+from mosaic.analytics.store import RunMetrics
 from support.walks import LENGTHS, registered_walks
 
 pytest.importorskip("syllabus")
@@ -147,8 +147,8 @@ def test_a_resumed_run_ends_with_the_same_bytes(
 
 def curves_of(folder: Path) -> dict[str, list[tuple[int, float]]]:
     """All that does not depend on how fast the machine is."""
-    table = MetricTable(EventReader(folder / "runs").poll(1_000_000))
-    tags = [tag for tag in table.tags() if tag != "charts/SPS" and not tag.startswith("time/")]
+    table = RunMetrics.open(folder / "runs")
+    tags = [tag for tag in table.names if tag != "charts/SPS" and not tag.startswith("time/")]
     return {tag: list(zip(table.series(tag).steps, table.series(tag).values, strict=True)) for tag in tags}
 
 

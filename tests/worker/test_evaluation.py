@@ -17,8 +17,7 @@ from cleanrl_worker.evaluation.episodes import FIRST_SEED, evaluate
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.evaluation.policies import GreedyPolicy
 from cleanrl_worker.kit.vector_env import make_envs
-from mosaic.analytics.event_files import EventReader
-from mosaic.analytics.table import MetricTable
+from mosaic.analytics.store import RunMetrics
 
 TIMELIKE = ("charts/SPS", "time/")
 
@@ -80,10 +79,10 @@ def model_of(folder: Path, algo: str, best: bool = False) -> Path:
 
 
 def curves_of(folder: Path) -> dict[str, list[tuple[int, float]]]:
-    table = MetricTable(EventReader(folder / "runs").poll(1_000_000))
+    table = RunMetrics.open(folder / "runs")
     return {
         tag: list(zip(table.series(tag).steps, table.series(tag).values, strict=True))
-        for tag in table.tags()
+        for tag in table.names
         if not tag.startswith(TIMELIKE)
     }
 

@@ -13,8 +13,7 @@ from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.algorithms import c51, dqn, ppo, pqn
 from cleanrl_worker.algorithms.ppo import make_agent
 from cleanrl_worker.kit.vector_env import make_envs
-from mosaic.analytics.event_files import EventReader
-from mosaic.analytics.table import MetricTable
+from mosaic.analytics.store import RunMetrics
 
 SHAPES = {
     "cnn.network.0.weight": (32, 3, 3, 3),
@@ -86,7 +85,7 @@ def test_ppo_trains_on_a_grid_world_and_saves_its_weights(
     assert ppo.main(["--env-id=MiniGrid-Empty-5x5-v0", "--total-timesteps=512", *flags]) == 0
     (path,) = tmp_path.glob("runs/*/grid.cleanrl_model")
     MinigridAgent(7).load_state_dict(torch.load(path, weights_only=True))
-    table = MetricTable(EventReader(tmp_path / "runs").poll(1_000_000))
+    table = RunMetrics.open(tmp_path / "runs")
     assert len(table.series("charts/episodic_return")) > 0
 
 

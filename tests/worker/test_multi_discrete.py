@@ -16,8 +16,7 @@ from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.algorithms import ppo
 from cleanrl_worker.algorithms.ppo import Args, Batch
 from cleanrl_worker.kit.discrete_actions import DiscreteActions
-from mosaic.analytics.event_files import EventReader
-from mosaic.analytics.table import MetricTable
+from mosaic.analytics.store import RunMetrics
 
 NVEC, OBS = (3, 2, 4), 5
 
@@ -103,8 +102,6 @@ def test_ppo_learns_every_choice(env_id: str, tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     flags = ["--total-timesteps=16000", "--learning-rate=0.002", "--gamma=0.5", "--seed=2"]
     assert ppo.main([f"--env-id={env_id}", *flags]) == 0
-    returns = (
-        MetricTable(EventReader(tmp_path / "runs").poll(1_000_000)).series("charts/episodic_return").values
-    )
+    returns = RunMetrics.open(tmp_path / "runs").series("charts/episodic_return").values
     assert np.mean(returns[:40]) < 6.0
     assert np.mean(returns[-40:]) > 9.0

@@ -15,8 +15,7 @@ import pytest
 
 from cleanrl_worker.config.checkpoint_files import FORMAT, list_checkpoints
 from cleanrl_worker.kit.state import decode, encode
-from mosaic.analytics.event_files import EventReader
-from mosaic.analytics.table import MetricTable
+from mosaic.analytics.store import RunMetrics
 from mosaic.contract.errors import StorageError
 
 STEPS = 16_000
@@ -35,10 +34,10 @@ def model_of(folder: Path) -> bytes:
 
 
 def curves_of(folder: Path) -> dict[str, list[tuple[int, float]]]:
-    table = MetricTable(EventReader(folder / "runs").poll(1_000_000))
+    table = RunMetrics.open(folder / "runs")
     return {
         tag: list(zip(table.series(tag).steps, table.series(tag).values, strict=True))
-        for tag in table.tags()
+        for tag in table.names
         if not tag.startswith(TIMELIKE)
     }
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mosaic.analytics.table import MetricTable
+from mosaic.analytics.store import MetricSeries
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.intp]
@@ -24,7 +24,7 @@ _LEAST_POINTS = 3
 _NICE = (1.0, 2.0, 5.0, 10.0)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Curve:
     """The points of a metric by step. Values that are not numbers are left out and counted in `lost`."""
 
@@ -37,22 +37,13 @@ class Curve:
         return len(self.steps)
 
 
-def curve_of(table: MetricTable, tag: str) -> Curve:
-    """A metric by the step of the run, from all sources. It copies: the table may go on growing."""
-    parts = table.parts(tag)
-    # Joined, also where there is one part, into arrays of their own: one that lends its memory cannot grow.
-    none = np.empty(0)
-    steps = np.concatenate([none, *(np.frombuffer(part.steps, np.int64) + begin for begin, part in parts)])
-    times = np.concatenate([none, *(np.frombuffer(part.wall_times) for _, part in parts)])
-    values = np.concatenate([none, *(np.frombuffer(part.values) for _, part in parts)])
-    finite = np.isfinite(values)
-    lost = len(values) - int(np.count_nonzero(finite))
+def curve_of(series: MetricSeries) -> Curve:
+    """A metric as it is drawn."""
+    finite = np.isfinite(series.values)
+    lost = len(series) - int(np.count_nonzero(finite))
     if lost:
-        steps, times, values = steps[finite], times[finite], values[finite]
-    if np.any(steps[1:] < steps[:-1]):
-        order = np.argsort(steps, kind="stable")
-        steps, times, values = steps[order], times[order], values[order]
-    return Curve(steps, times, values, lost)
+        series = series.at(finite)
+    return Curve(series.steps.astype(np.float64), series.times, series.values, lost)
 
 
 class Pyramid:

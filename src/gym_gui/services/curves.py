@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal, Slot
@@ -17,24 +17,25 @@ from gym_gui.models.charting import ChartOptions, Line, common_window, line_of, 
 from gym_gui.models.series import Curve, curve_of
 from gym_gui.services.daemon_link import DaemonLink
 from gym_gui.services.tasks import Follower, Tasks, timer
-from mosaic.analytics.table import MetricTable
+from mosaic.analytics.store import NO_POINTS, MetricSeries, RunMetrics
 from mosaic.client import Client, RunRecord
 from mosaic.client.groups import Group
 from mosaic.contract.errors import NotFoundError
 
 _SIGNAL_MS = 250
+_LOOK_SECONDS = 0.5
 _FIRST_MS = 30
 """Whoever opens a run waits for its curves."""
-_Mark = tuple[int, int, float, ChartOptions]
-"""How long a metric is, where it ends, and how it is drawn: another mark means another line."""
+_Mark = tuple[MetricSeries, ChartOptions]
+"""What a line was made of, and how it is drawn: another mark means another line."""
 Made = tuple[list[str], dict[str, Any]]
 """The names of all metrics, and the lines that were made, by metric."""
 _PAUSE_MS = 300
 _RETRY_MS = 2000
 
 
-class RunMetrics(QObject):
-    """A table that grows with the run, read under `lock`; `changed` comes at most 4 times a second."""
+class LiveMetrics(QObject):
+    """Metrics that grow with the run; `changed` comes at most 4 times a second."""
 
     changed = Signal()
     _news = Signal()
@@ -42,26 +43,29 @@ class RunMetrics(QObject):
     def __init__(self, link: DaemonLink, run_id: str) -> None:
         super().__init__()
         self.run_id = run_id
-        self.lock = threading.Lock()
-        self.table = MetricTable()
+        self.metrics: RunMetrics | None = None
+        """None before the run's folder was read."""
         self.marks: dict[str, _Mark] = {}
         """What lines were made of, by metric; only who makes them looks at it."""
-        self._told = True
         self._timer = timer(self, _FIRST_MS, self._tell, once=True)
         self._news.connect(self._begin, Qt.ConnectionType.QueuedConnection)
         self._follower = Follower(link.var, self._follow, f"metrics of {run_id}")
         self._follower.start()
 
     def _follow(self, client: Client) -> None:
-        # A stream that begins anew sends all again.
-        with self.lock:
-            self.table = MetricTable()
-        for chunk in client.follow_metrics(self.run_id):
-            with self.lock:
-                self.table.update([chunk])
-                told, self._told = self._told, False
-            if told:
+        changed = True
+        while not self._follower.closing:
+            # Asked first: what was written before the end is found after it.
+            run = client.get(self.run_id)
+            if self.metrics is None:
+                self.metrics = RunMetrics.open(Path(run.run_dir))
+            else:
+                changed = self.metrics.refresh()
+            if changed:
                 self._follower.tell(self._news.emit)
+            if run.ended:
+                return
+            self._follower.wait(_LOOK_SECONDS)
 
     @Slot()
     def _begin(self) -> None:
@@ -71,8 +75,6 @@ class RunMetrics(QObject):
     @Slot()
     def _tell(self) -> None:
         self._timer.setInterval(_SIGNAL_MS)
-        with self.lock:
-            self._told = True
         self.changed.emit()
 
     def close(self) -> None:
@@ -146,7 +148,7 @@ class ChartFeed(LineMaker):
 
     def __init__(self, link: DaemonLink, tasks: Tasks) -> None:
         super().__init__(link, tasks)
-        self._source: RunMetrics | None = None
+        self._source: LiveMetrics | None = None
         self._run_id = ""
 
     def open(self, run_id: str) -> None:
@@ -154,7 +156,7 @@ class ChartFeed(LineMaker):
         self.close()
         if run_id != self._run_id:
             self._run_id, self.tags = run_id, []
-        self._source = RunMetrics(self._link, run_id)
+        self._source = LiveMetrics(self._link, run_id)
         self._source.changed.connect(self._make)
 
     def close(self) -> None:
@@ -169,53 +171,54 @@ class ChartFeed(LineMaker):
         return partial(_fresh_lines, self._source, self._wanted, self._options)
 
 
-def _fresh_lines(metrics: RunMetrics, wanted: Sequence[str], options: ChartOptions) -> Made:
-    with metrics.lock:
-        tags = metrics.table.tags()
+def _fresh_lines(live: LiveMetrics, wanted: Sequence[str], options: ChartOptions) -> Made:
+    metrics = live.metrics
+    if metrics is None:
+        return [], {}
     lines = {}
     for tag in wanted:
-        with metrics.lock:
-            parts = [part for _, part in metrics.table.parts(tag)]
-            if not parts:
-                continue
-            ends = (sum(map(len, parts)), parts[-1].steps[-1], parts[-1].wall_times[-1])
-            mark = (*ends, options)
-            if metrics.marks.get(tag) == mark:
-                continue
-            curve = curve_of(metrics.table, tag)
-        lines[tag], metrics.marks[tag] = line_of(curve, options), mark
-    return tags, lines
+        series = metrics.series(tag)
+        mark = series, options
+        if not len(series) or live.marks.get(tag) == mark:
+            continue
+        lines[tag], live.marks[tag] = line_of(curve_of(series), options), mark
+    return metrics.names, lines
 
 
 @dataclass
 class _Source:
     """The scalars of one run: read once when it has ended, followed while it lives."""
 
-    table: MetricTable | None = None
-    live: RunMetrics | None = None
-    curves: dict[str, Curve] = field(default_factory=dict)
-    lines: dict[str, tuple[ChartOptions, float, Line]] = field(default_factory=dict)
+    metrics: RunMetrics | None = None
+    live: LiveMetrics | None = None
+    curves: dict[str, tuple[MetricSeries, Curve]] = field(default_factory=dict)
+    lines: dict[str, tuple[tuple[Curve, ChartOptions, float], Line]] = field(default_factory=dict)
+
+    def _known(self) -> RunMetrics | None:
+        """What was read so far."""
+        return self.metrics if self.live is None else self.live.metrics
 
     def tags(self) -> list[str]:
-        if self.live is not None:
-            with self.live.lock:
-                return self.live.table.tags()
-        return self.table.tags() if self.table is not None else []
+        metrics = self._known()
+        return metrics.names if metrics is not None else []
 
     def curve(self, tag: str) -> Curve:
-        if self.live is not None:
-            with self.live.lock:
-                return curve_of(self.live.table, tag)
-        if tag not in self.curves:
-            self.curves[tag] = curve_of(self.table or MetricTable(), tag)
-        return self.curves[tag]
+        """A metric; it is the same object until there is more of it."""
+        metrics = self._known()
+        series = NO_POINTS if metrics is None else metrics.series(tag)
+        made = self.curves.get(tag)
+        if made is None or made[0] is not series:
+            made = self.curves[tag] = series, curve_of(series)
+        return made[1]
 
     def line(self, tag: str, options: ChartOptions, window: float) -> Line:
-        """The curve as a line; that of a run that has ended is made once."""
+        """The curve as a line; the same one while nothing has changed."""
+        curve = self.curve(tag)
+        wanted = curve, options, window
         made = self.lines.get(tag)
-        if made is None or self.live is not None or made[:2] != (options, window):
-            made = self.lines[tag] = options, window, line_of(self.curve(tag), options, window=window)
-        return made[2]
+        if made is None or made[0] != wanted:
+            made = self.lines[tag] = wanted, line_of(curve, options, window=window)
+        return made[1]
 
 
 class ComparedRuns(LineMaker):
@@ -248,7 +251,7 @@ class ComparedRuns(LineMaker):
             if run.ended:
                 self._waiting.append(run)
             else:
-                live = RunMetrics(self._link, run.run_id)
+                live = LiveMetrics(self._link, run.run_id)
                 live.changed.connect(self._timer.start)
                 self._sources[run.run_id] = _Source(live=live)
         self._read_next()
@@ -291,13 +294,13 @@ class ComparedRuns(LineMaker):
             owner=self,
         )
 
-    def _read(self, found: tuple[RunRecord, MetricTable]) -> None:
-        run, table = found
+    def _read(self, found: tuple[RunRecord, RunMetrics]) -> None:
+        run, metrics = found
         self._reading = False
         if self._source is not None:
             if run.run_id in self._sources:
                 self._drop(run.run_id)
-            self._sources[run.run_id] = _Source(table)
+            self._sources[run.run_id] = _Source(metrics)
             self._timer.start()
         self._read_next()
 

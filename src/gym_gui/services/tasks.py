@@ -208,6 +208,10 @@ class Follower:
     def closing(self) -> bool:
         return self._closing.is_set()
 
+    def wait(self, seconds: float) -> None:
+        """Rest in the thread, no longer than until this is closed."""
+        self._closing.wait(seconds)
+
     def tell(self, emit: Callable[[], object]) -> None:
         """Call `emit`, from the thread, unless this is closed.
 

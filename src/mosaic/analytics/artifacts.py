@@ -27,6 +27,9 @@ _KIND_OF_SUFFIX: dict[str, Kind] = {
 # Parts of the machinery that runs the run, not results.
 _NOT_RESULTS = frozenset({"supervisor.lock", "bridge", "bin", ".analytics.json.spare", ".waits_for_space"})
 
+CACHE_NAME = ".metrics.cache"
+"""What was read of the event files, for the next time: see `metric_cache`."""
+
 
 @dataclass(frozen=True)
 class Artifact:
@@ -47,6 +50,8 @@ def list_artifacts(run_dir: Path) -> list[Artifact]:
             names = [name for name in names if name not in _NOT_RESULTS]
         for name in names:
             path = Path(place, name)
+            if name.lstrip(".").startswith(CACHE_NAME[1:]):
+                continue
             try:
                 status = path.lstat()
             except OSError:

@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import threading
+import time
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mosaic.analytics.event_files import EventReader, ScalarChunk
+from mosaic.analytics.event_files import EventReader, MediaKind, Medium, ScalarChunk
+from mosaic.analytics.metric_cache import Cached, Columns, load_cache, save_cache
+from mosaic.contract.errors import UserError
+from mosaic.contract.extras import install_advice
 
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
+    import polars
+
+_WORTH_SAVING = 20_000
+"""Points; fewer are read from the event files in no time."""
+_SAVE_SECONDS = 60.0
+"""Between two caches of a run that lives, at the least."""
 _RECORDS = 1_000_000
 """So many records are taken at a time: what is read stands in memory twice for a moment."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MetricSeries:
     """The points of one metric in three arrays of equal length: by step, those of one step by time."""
 
@@ -34,24 +49,48 @@ class MetricSeries:
         return MetricSeries(self.steps[places], self.values[places], self.times[places])
 
 
+NO_POINTS = MetricSeries(np.empty(0, np.int64), np.empty(0), np.empty(0))
+
+
+@dataclass(frozen=True)
+class MediaTrack:
+    """All pictures, texts or the like of one name, by the step of the run."""
+
+    name: str
+    kind: MediaKind
+    items: tuple[Medium, ...]
+
+
 class RunMetrics:
     """The metrics of all event files in a run's folder, also while they are written.
 
-    `refresh` takes in what is new; everything else answers from memory. Threads may share one.
+    `refresh` takes in what is new; everything else answers from memory. Threads may share one. What was read
+    of long files is kept in a file beside them, so that it is read once.
     """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock = threading.RLock()
-        self._reader = EventReader(folder)
+        self._reader = EventReader(folder, media=True)
         self._sources: dict[str, dict[str, _Column]] = {}
+        self._media: dict[str, list[Medium]] = {}
         self._made: dict[str, MetricSeries] = {}
+        self._begins: dict[str, int] = {}
+        self._unsaved = self._saved = 0
+        """Points that were read since the cache was written, and those in it."""
+        self._saved_at = -inf
+        cached = load_cache(folder)
+        if cached is not None and self._reader.go_on_from(cached.marks):
+            self._take_cached(cached)
 
     @classmethod
     def open(cls, folder: Path) -> RunMetrics:
         """Everything that a run has measured so far; nothing where there is no folder."""
         metrics = cls(folder)
         metrics.refresh()
+        with metrics._lock:
+            if metrics._unsaved >= _WORTH_SAVING:
+                metrics._save()
         return metrics
 
     def refresh(self) -> bool:
@@ -61,6 +100,11 @@ class RunMetrics:
             while chunks := self._reader.poll(_RECORDS):
                 self._take(chunks)
                 changed = True
+            if (
+                self._unsaved >= max(_WORTH_SAVING, self._saved // 2)
+                and time.monotonic() >= self._saved_at + _SAVE_SECONDS
+            ):
+                self._save()
         return changed
 
     @property
@@ -74,6 +118,11 @@ class RunMetrics:
         """The names of all metrics, sorted."""
         with self._lock:
             return sorted({name for columns in self._sources.values() for name in columns})
+
+    def __len__(self) -> int:
+        """The number of all points."""
+        with self._lock:
+            return sum(len(column) for columns in self._sources.values() for column in columns.values())
 
     def series(self, name: str) -> MetricSeries:
         """One metric by the step of the run, from all its sources; empty when there is none of that name."""
@@ -93,6 +142,56 @@ class RunMetrics:
         least and the greatest value of each piece between."""
         return downsample(self.series(name), points)
 
+    def media(self) -> list[MediaTrack]:
+        """The histograms, pictures, videos and texts, by name."""
+        with self._lock:
+            tracks: dict[tuple[str, MediaKind], list[Medium]] = {}
+            for source, begin in self.begins().items():
+                for one in self._media.get(source, ()):
+                    moved = replace(one, step=one.step + begin) if begin else one
+                    tracks.setdefault((one.name, one.kind), []).append(moved)
+        return [
+            MediaTrack(name, kind, tuple(sorted(items, key=lambda one: (one.step, one.time))))
+            for (name, kind), items in sorted(tracks.items())
+        ]
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """All points in one long table: `name`, `step`, `time` (seconds since 1970) and `value`."""
+        names = self.names
+        found = [self.series(name) for name in names]
+        whole = _join(found)
+        labels = np.repeat(np.array(names, object), [len(one) for one in found])
+        return {"name": labels, "step": whole.steps, "time": whole.times, "value": whole.values}
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """`columns` as a DataFrame of pandas."""
+        try:
+            import pandas
+        except ImportError as error:
+            raise UserError(f"pandas is not installed: {install_advice('pandas')}.") from error
+        table = pandas.DataFrame(self.columns())
+        return table.astype({"name": "category"})
+
+    def to_polars(self) -> polars.DataFrame:
+        """`columns` as a DataFrame of polars."""
+        try:
+            import polars
+        except ImportError as error:
+            raise UserError(f"polars is not installed: {install_advice('polars')}.") from error
+        columns = self.columns()
+        return polars.DataFrame({**columns, "name": columns["name"].tolist()}).with_columns(
+            polars.col("name").cast(polars.Categorical)
+        )
+
+    def to_csv(self) -> str:
+        """One line for each point, under a line of names."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        columns = self.columns()
+        writer.writerow(columns)
+        writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+        return out.getvalue()
+
     def begins(self) -> dict[str, int]:
         """The step of the run at which each source begins, the oldest source first.
 
@@ -100,28 +199,38 @@ class RunMetrics:
         after another has ended follows it. Sources that are written side by side begin together.
         """
         with self._lock:
-            filled = {
-                source: [column.joined() for column in columns.values()]
-                for source, columns in self._sources.items()
-                if columns
-            }
-        starts = {source: min(one.times[0] for one in columns) for source, columns in filled.items()}
+            spans = {source: self._span(source) for source in {*self._sources, *self._media}}
         found: dict[str, int] = {}
         begin, last_step, last_time = 0, 0, -inf
-        for source in sorted(filled, key=starts.__getitem__):
-            first_step = min(int(one.steps[0]) for one in filled[source])
+        known = {source: span for source, span in spans.items() if span is not None}
+        for source in sorted(known, key=lambda one: known[one].first_time):
+            span = known[source]
             # One that goes on begins near the end of the other, one that starts over at about 0.
-            if found and starts[source] >= last_time and 2 * first_step <= last_step:
+            if found and span.first_time >= last_time and 2 * span.first_step <= last_step:
                 begin += last_step
             found[source] = begin
-            last_step = max(int(one.steps[-1]) for one in filled[source])
-            last_time = max(float(one.times[-1]) for one in filled[source])
+            last_step, last_time = span.last_step, span.last_time
         return found
+
+    def _span(self, source: str) -> _Span | None:
+        """From where to where a source goes: by its numbers, else by what else it holds."""
+        spans = [column.span() for column in self._sources.get(source, {}).values()]
+        spans = spans or [
+            _Span(one.step, one.step, one.time, one.time) for one in self._media.get(source, ())
+        ]
+        if not spans:
+            return None
+        return _Span(
+            min(span.first_step for span in spans),
+            max(span.last_step for span in spans),
+            min(span.first_time for span in spans),
+            max(span.last_time for span in spans),
+        )
 
     def _parts(self, name: str) -> list[MetricSeries]:
         parts = []
         for source, begin in self.begins().items():
-            column = self._sources[source].get(name)
+            column = self._sources.get(source, {}).get(name)
             if column is not None:
                 part = column.joined()
                 parts.append(MetricSeries(part.steps + begin, part.values, part.times) if begin else part)
@@ -130,38 +239,107 @@ class RunMetrics:
     def _take(self, chunks: Iterable[ScalarChunk]) -> None:
         for chunk in chunks:
             columns = self._sources.setdefault(chunk.source, {})
+            media = self._media.setdefault(chunk.source, [])
             if chunk.purge_from is not None:
                 for name, column in list(columns.items()):
                     column.purge(chunk.purge_from)
-                    if not len(column.joined()):
+                    self._made.pop(name, None)
+                    if not len(column):
                         del columns[name]
+                media[:] = [one for one in media if one.step < chunk.purge_from]
             for name, new in chunk.series.items():
                 if len(new):
-                    arrays = (np.array(new.steps), np.array(new.values), np.array(new.wall_times))
-                    columns.setdefault(name, _Column()).append(MetricSeries(*arrays))
-        self._made.clear()
+                    columns.setdefault(name, _Column()).append(new.steps, new.wall_times, new.values)
+                    self._made.pop(name, None)
+                    self._unsaved += len(new)
+            media += chunk.media
+            self._unsaved += len(chunk.media)
+        begins = self.begins()
+        if begins != self._begins:
+            # What was there before may have moved.
+            self._made.clear()
+            self._begins = begins
+
+    def _take_cached(self, cached: Cached) -> None:
+        for source, columns in cached.sources.items():
+            self._sources[source] = {name: _Column(*column) for name, column in columns.items()}
+        self._media = {source: list(media) for source, media in cached.media.items()}
+        self._begins = self.begins()
+        self._saved = len(self)
+
+    def _save(self) -> None:
+        sources = {
+            source: {name: column.raw() for name, column in columns.items()}
+            for source, columns in self._sources.items()
+        }
+        save_cache(self.folder, Cached(self._reader.marks(), sources, self._media))
+        # Also where it cannot be written: it is not tried again at once.
+        self._unsaved, self._saved, self._saved_at = 0, len(self), time.monotonic()
+
+
+class _Span(NamedTuple):
+    first_step: int
+    last_step: int
+    first_time: float
+    last_time: float
 
 
 class _Column:
-    """A metric of one source, in the order in which it was written."""
+    """A metric of one source, in the order in which it was written: arrays with room behind their end."""
 
-    def __init__(self) -> None:
-        self._parts: list[MetricSeries] = []
+    def __init__(self, steps: Any = (), times: Any = (), values: Any = ()) -> None:
+        self._steps, self._times, self._values = map(np.asarray, (steps, times, values))
+        self._count = len(self._steps)
 
-    def append(self, part: MetricSeries) -> None:
-        self._parts.append(part)
+    def __len__(self) -> int:
+        return self._count
+
+    def span(self) -> _Span:
+        last = self._count - 1
+        steps, times = self._steps, self._times
+        return _Span(int(steps[0]), int(steps[last]), float(times[0]), float(times[last]))
+
+    def append(self, steps: Any, times: Any, values: Any) -> None:
+        end = self._count + len(steps)
+        if end > len(self._steps) or not self._widened():
+            room = max(end, self._count * 3 // 2)
+            self._steps = _grown(self._steps, self._count, room, np.int64)
+            self._times = _grown(self._times, self._count, room, np.float64)
+            self._values = _grown(self._values, self._count, room, np.float64)
+        for column, new in ((self._steps, steps), (self._times, times), (self._values, values)):
+            column[self._count : end] = new
+        self._count = end
+
+    def raw(self) -> Columns:
+        """Steps, times and values, as they stand here."""
+        return self._steps[: self._count], self._times[: self._count], self._values[: self._count]
 
     def joined(self) -> MetricSeries:
-        if len(self._parts) != 1:
-            self._parts = [_join(self._parts)]
-        return self._parts[0]
+        if not self._widened():
+            self._steps, self._values = self._steps.astype(np.int64), self._values.astype(np.float64)
+            self._times = self._times.astype(np.float64)
+        steps, times, values = self.raw()
+        return MetricSeries(steps, values, times)
 
     def purge(self, step: int) -> None:
         """Forget the points from this step on."""
-        part = self.joined()
-        kept = part.steps < step
+        steps, times, values = self.raw()
+        kept = steps < step
         if not kept.all():
-            self._parts = [part.at(kept)]
+            # New arrays: who holds the old ones sees no point change.
+            self._steps, self._times, self._values = steps[kept], times[kept], values[kept]
+            self._count = len(self._steps)
+
+    def _widened(self) -> bool:
+        """Whether the columns are of their full types: what comes from the cache is not at first."""
+        columns = (self._steps, np.int64), (self._times, np.float64), (self._values, np.float64)
+        return all(column.dtype == kind for column, kind in columns)
+
+
+def _grown(column: NDArray[Any], count: int, room: int, kind: Any) -> NDArray[Any]:
+    grown = np.empty(room, kind)
+    grown[:count] = column[:count]
+    return grown
 
 
 def _join(parts: list[MetricSeries]) -> MetricSeries:

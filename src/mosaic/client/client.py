@@ -11,11 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mosaic.analytics.artifacts import Artifact, list_artifacts
 from mosaic.analytics.event_files import ScalarChunk, Series
-from mosaic.analytics.table import MetricTable
 from mosaic.client.connection import Connection, Listener
 from mosaic.client.daemon import start_notice
 from mosaic.client.records import (
@@ -34,6 +33,9 @@ from mosaic.contract.run_config import config_text
 from mosaic.contract.run_filter import WHOLE, RunQuery
 from mosaic.contract.secrets import callers_variables, lift_secrets
 
+if TYPE_CHECKING:
+    from mosaic.analytics.store import RunMetrics
+
 _PAGE = 1000
 
 
@@ -51,10 +53,10 @@ class Client:
 
         `listener` is told False when the daemon is lost and looked for, True when it is found. With `make`
         false a folder in which no run ever was is a NotFoundError: who only wants to read makes nothing.
-        """
-        paths = VarPaths(choose_var(var))
         A `guest`, which is itself a run of the daemon, starts only one that was killed: one that somebody has
         stopped stays so (its calls are UnavailableErrors), and one of another version is not replaced.
+        """
+        paths = VarPaths(choose_var(var))
         if not make and not paths.used:
             raise NotFoundError(f"There is no run yet in {paths.root}: `mosaic train` makes the first.")
         return cls(Connection(paths, listener, guest))
@@ -209,11 +211,12 @@ class Client:
             run = self.get(run.run_id)
         return run
 
-    def metrics(self, run_id: str) -> MetricTable:
-        """Every scalar that the run has written so far, as a table."""
-        table = MetricTable()
-        table.update(self.follow_metrics(run_id, follow=False))
-        return table
+    def metrics(self, run_id: str) -> RunMetrics:
+        """Everything that the run has measured so far; its `refresh` takes in what comes later."""
+        # It needs numpy, which most who use a client do not.
+        from mosaic.analytics.store import RunMetrics
+
+        return RunMetrics.open(Path(self.get(run_id).run_dir))
 
     def follow_metrics(self, run_id: str, follow: bool = True) -> Iterator[ScalarChunk]:
         """Scalars as they are written; ends when the run has ended and all was read."""

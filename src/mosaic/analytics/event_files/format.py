@@ -53,7 +53,13 @@ def signed(number: int) -> int:
 
 def fields(message: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Each field as (number, wire type, its bytes); `read_varint` makes a number of those of a varint."""
-    position, end = 0, len(message)
+    for number, wire_type, start, stop in spans(message, 0, len(message)):
+        yield number, wire_type, message[start:stop]
+
+
+def spans(message: bytes, start: int, end: int) -> Iterator[tuple[int, int, int, int]]:
+    """Each field of the message from `start` to `end` as (number, wire type, where its bytes begin, end)."""
+    position = start
     while position < end:
         key, position = read_varint(message, position)
         wire_type, start = key & 7, position
@@ -68,7 +74,7 @@ def fields(message: bytes) -> Iterator[tuple[int, int, bytes]]:
             raise WireError(f"wire type {wire_type} is not in use")
         if position > end or key < 8:
             raise WireError("a field does not fit its message")
-        yield key >> 3, wire_type, message[start:position]
+        yield key >> 3, wire_type, start, position
 
 
 def read_varint(message: bytes, position: int) -> tuple[int, int]:
@@ -90,7 +96,7 @@ FRAME_BYTES = HEADER_BYTES + FOOTER_BYTES
 
 CRC_START = 0xFFFFFFFF
 _POLYNOMIAL = 0x82F63B78
-_MASK_DELTA = 0xA282EAD8
+MASK_DELTA = 0xA282EAD8
 
 
 def _make_table() -> tuple[int, ...]:
@@ -117,7 +123,7 @@ def extend_crc(state: int, data: bytes) -> int:
 def finish_crc(state: int) -> bytes:
     """The four bytes an event file holds for a running state."""
     crc = state ^ 0xFFFFFFFF
-    return ((((crc >> 15) | (crc << 17)) + _MASK_DELTA) & 0xFFFFFFFF).to_bytes(4, "little")
+    return ((((crc >> 15) | (crc << 17)) + MASK_DELTA) & 0xFFFFFFFF).to_bytes(4, "little")
 
 
 @functools.lru_cache(4096)

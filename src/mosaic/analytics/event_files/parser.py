@@ -1,8 +1,8 @@
-"""Turns blocks of records into scalars and purges.
+"""Turns blocks of records into scalars, purges, and an index of everything else.
 
-Nearly every record is one number under a tag seen before. Those are recognised by the bytes around the
-number, without looking into them; only the others are decoded. The data's own checksum is not computed: in
-plain Python it would cost more than all the rest.
+Nearly every record is one number under a metric seen before. Such a one is recognised by the bytes around its
+number, time and step, without looking into them; only the others are decoded. Large blocks are left to
+`bulk`, which needs numpy: those who follow a run read small ones, and stay small themselves.
 """
 
 from __future__ import annotations
@@ -10,9 +10,12 @@ from __future__ import annotations
 import struct
 from array import array
 from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mosaic.analytics.event_files.format import (
     BYTES,
+    CRC_START,
     FIXED32,
     FIXED64,
     FOOTER_BYTES,
@@ -20,12 +23,17 @@ from mosaic.analytics.event_files.format import (
     HEADER_BYTES,
     VARINT,
     WireError,
+    extend_crc,
     fields,
+    finish_crc,
     read_varint,
     record_header,
-    scalar_prefix,
     signed,
+    spans,
 )
+
+if TYPE_CHECKING:
+    from mosaic.analytics.event_files.bulk import BulkParser
 
 EARLIEST_STEP = -(2**63)
 
@@ -53,13 +61,24 @@ class Series:
         self.wall_times.extend(other.wall_times)
         self.values.extend(other.values)
 
-    def without(self, purge_from: int) -> Series:
-        """The points before step `purge_from`."""
-        kept = Series()
-        for step, wall_time, value in zip(self.steps, self.wall_times, self.values, strict=True):
-            if step < purge_from:
-                kept.append(step, wall_time, value)
-        return kept
+
+MediaKind = Literal["image", "video", "histogram", "text", "hparams"]
+
+
+@dataclass(frozen=True, slots=True)
+class Medium:
+    """A picture, a text or the like: where its record stands. `load_medium` reads it."""
+
+    name: str
+    kind: MediaKind
+    step: int
+    time: float
+    """Seconds since 1970."""
+    path: str
+    """The event file, relative to the folder that is read."""
+    offset: int
+    size: int
+    """Bytes of the record's data."""
 
 
 @dataclass(slots=True)
@@ -73,6 +92,8 @@ class ScalarChunk:
     source: str
     purge_from: int | None = None
     series: dict[str, Series] = field(default_factory=dict)
+    media: list[Medium] = field(default_factory=list)
+    """What is not a number, where a reader was asked for it."""
 
 
 _FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
@@ -80,81 +101,108 @@ _FLOAT, _DOUBLE = struct.Struct("<f"), struct.Struct("<d")
 _SESSION_START = 1
 _TENSOR_SIZES = {1: _FLOAT.size, 2: _DOUBLE.size}
 _SCALAR_PLUGINS = ("", "scalars")
+_PLUGINS: dict[str, MediaKind] = {
+    "images": "image",
+    "histograms": "histogram",
+    "text": "text",
+    "hparams": "hparams",
+}
 
 
-@dataclass(frozen=True)
-class Scalar:
-    """A tag and its number, as the bytes of a float32 or a float64."""
+class Place(NamedTuple):
+    """Where some bytes of a record stand."""
+
+    start: int
+    size: int
+
+
+class Scalar(NamedTuple):
+    """A metric's name, its number, and where in the record that stands."""
 
     tag: str
-    packed: bytes
-
-    @property
-    def number(self) -> struct.Struct:
-        """What makes a float of the bytes."""
-        return _DOUBLE if len(self.packed) == _DOUBLE.size else _FLOAT
-
-    @property
-    def value(self) -> float:
-        """The number itself."""
-        value: float = self.number.unpack(self.packed)[0]
-        return value
+    value: float
+    place: Place
 
 
 @dataclass
 class Event:
-    """What matters to us of one event."""
+    """What matters to us of one event; the places are those of its wall time and step."""
 
     wall_time: float = 0.0
     step: int = 0
     restarts: bool = False
     scalars: list[Scalar] = field(default_factory=list)
+    media: list[tuple[str, MediaKind]] = field(default_factory=list)
+    time_place: Place | None = None
+    step_place: Place | None = None
+
+    def media_at(self, path: str, offset: int, size: int) -> list[Medium]:
+        """What it holds besides numbers, its record standing there."""
+        return [
+            Medium(name, kind, self.step, self.wall_time, path, offset, size) for name, kind in self.media
+        ]
 
 
 def decode_event(data: bytes) -> Event:
-    """An event of any writer, fields in any order; values that are not scalars are left out."""
+    """An event of any writer, fields in any order."""
     event = Event()
-    for number, wire_type, content in fields(data):
+    for number, wire_type, start, stop in spans(data, 0, len(data)):
         if (number, wire_type) == (1, FIXED64):
-            event.wall_time = _DOUBLE.unpack(content)[0]
+            event.wall_time = _DOUBLE.unpack_from(data, start)[0]
+            event.time_place = Place(start, stop - start)
         elif (number, wire_type) == (2, VARINT):
-            event.step = signed(read_varint(content, 0)[0])
+            event.step = signed(read_varint(data, start)[0])
+            event.step_place = Place(start, stop - start)
         elif (number, wire_type) == (5, BYTES):
-            values = [
-                _summary_value(inner) for at, kind, inner in fields(content) if (at, kind) == (1, BYTES)
-            ]
-            event.scalars += [value for value in values if value is not None]
+            for at, kind, inner, end in spans(data, start, stop):
+                if (at, kind) == (1, BYTES):
+                    _take_value(data, inner, end, event)
         elif (number, wire_type) == (7, BYTES):
-            event.restarts = _is_session_start(content)
+            event.restarts = _is_session_start(data[start:stop])
     return event
 
 
-def _summary_value(message: bytes) -> Scalar | None:
-    tag, plugin, packed = "", "", None
-    for number, wire_type, content in fields(message):
+def _take_value(data: bytes, start: int, stop: int, event: Event) -> None:
+    tag, plugin, place = "", "", None
+    medium: MediaKind | None = None
+    for number, wire_type, inner, end in spans(data, start, stop):
         if (number, wire_type) == (1, BYTES):
-            tag = content.decode(errors="replace")
+            tag = data[inner:end].decode(errors="replace")
         elif (number, wire_type) == (2, FIXED32):
-            packed = content
+            place = Place(inner, 4)
+        elif (number, wire_type) == (4, BYTES):
+            medium = "video" if b"GIF8" in data[inner : min(end, inner + _GIF_WITHIN)] else "image"
+        elif (number, wire_type) == (5, BYTES):
+            medium = "histogram"
         elif (number, wire_type) == (8, BYTES):
-            packed = _tensor_scalar(content)
+            place = _tensor_scalar(data, inner, end)
         elif (number, wire_type) == (9, BYTES):
-            plugin = _plugin_name(content)
-    return Scalar(tag, packed) if packed is not None and plugin in _SCALAR_PLUGINS else None
+            plugin = _plugin_name(data[inner:end])
+            medium = _PLUGINS.get(plugin, medium)
+    if place is not None and plugin in _SCALAR_PLUGINS:
+        number = (_DOUBLE if place.size == _DOUBLE.size else _FLOAT).unpack_from(data, place.start)[0]
+        event.scalars.append(Scalar(tag, number, place))
+    elif medium is not None:
+        event.media.append((tag, medium))
 
 
-def _tensor_scalar(tensor: bytes) -> bytes | None:
-    """The bytes of the one number of a float32 or float64 tensor; None for all other tensors."""
-    size, packed = 0, b""
-    for number, wire_type, content in fields(tensor):
+_GIF_WITHIN = 64
+"""Height, width and colours of a picture stand before its file, in fewer bytes than this."""
+
+
+def _tensor_scalar(data: bytes, start: int, stop: int) -> Place | None:
+    """Where the one number of a float32 or float64 tensor stands; None for all other tensors."""
+    size, found = 0, list[Place]()
+    for number, wire_type, inner, end in spans(data, start, stop):
         if (number, wire_type) == (1, VARINT):
-            size = _TENSOR_SIZES.get(content[0], 0)
+            size = _TENSOR_SIZES.get(data[inner], 0)
         elif number in (4, 5, 6) and wire_type in (BYTES, FIXED32, FIXED64):
             # tensor_content, float_val or double_val, the latter two packed or one by one.
-            packed += content
-        elif (number, wire_type) == (2, BYTES) and not _is_shape_of_one(content):
+            found.append(Place(inner, end - inner))
+        elif (number, wire_type) == (2, BYTES) and not _is_shape_of_one(data[inner:end]):
             return None
-    return packed if size and len(packed) == size else None
+    filled = [place for place in found if place.size]
+    return filled[0] if size and [place.size for place in filled] == [size] else None
 
 
 def _is_shape_of_one(shape: bytes) -> bool:
@@ -180,12 +228,11 @@ def _is_session_start(session_log: bytes) -> bool:
     )
 
 
-_unpack_float, _unpack_double = _FLOAT.unpack_from, _DOUBLE.unpack_from
-# The tail that EventWriter writes: the value, then the wall time and the step, each with its key.
-_unpack_own_tail = struct.Struct("<fBdB").unpack_from
-
-_KEY_WALL_TIME, _KEY_STEP, _KEY_SUMMARY = 0x09, 0x10, 0x2A
-_KEPT = 65536
+_KEPT = 4096
+"""So many patterns are remembered, and lengths of records."""
+_BULK_BYTES = 256 * 1024
+MOST_CHECKED = 4096
+"""Bytes of a record; the checksum of a longer one is looked at when somebody asks for what is in it."""
 
 
 class CorruptRecord(Exception):
@@ -194,16 +241,18 @@ class CorruptRecord(Exception):
 
 @dataclass
 class Scalars:
-    """Collects the scalars of one source into chunks; a purge opens a new chunk."""
+    """Collects what one source says into chunks; a purge opens a new chunk."""
 
     source: str
+    media: bool = False
+    """Whether to take what is not a number, too."""
     chunks: list[ScalarChunk] = field(default_factory=list)
 
-    def series(self) -> dict[str, Series]:
+    def chunk(self) -> ScalarChunk:
         """Where new points go."""
         if not self.chunks:
             self.chunks.append(ScalarChunk(self.source))
-        return self.chunks[-1].series
+        return self.chunks[-1]
 
     def purge(self, step: int) -> None:
         """What was read before of this source, from `step` on, is void."""
@@ -211,66 +260,61 @@ class Scalars:
 
     def filled(self) -> list[ScalarChunk]:
         """The chunks that say something."""
-        return [chunk for chunk in self.chunks if chunk.series or chunk.purge_from is not None]
+        return [one for one in self.chunks if one.series or one.media or one.purge_from is not None]
 
 
 @dataclass(slots=True)
-class _Template:
-    """Events of one length whose number stands at one place; `tags` is keyed by all bytes around it."""
+class _Pattern:
+    """Events of one length with number, time and step at the same places; `tags` by all their other bytes."""
 
-    start: int
+    fixed: list[slice]
     number: struct.Struct
+    value: int
+    time: int
+    step: int
+    end: int
+    """Of the step."""
     tags: dict[bytes, str] = field(default_factory=dict)
 
-    def around(self, content: bytes) -> bytes:
-        return content[: self.start] + content[self.start + self.number.size :]
+    def around(self, data: bytes) -> bytes:
+        return b"".join([data[one] for one in self.fixed])
 
 
 class EventParser:
-    """Parses blocks of records; remembers the tags and record lengths it has met."""
+    """Parses blocks of records; remembers the patterns and record lengths it has met."""
 
     def __init__(self) -> None:
-        self._tags: dict[bytes, str] = {}
-        self._templates: dict[int, _Template] = {}
+        self._patterns: dict[int, list[_Pattern]] = {}
         self._lengths: dict[bytes, int] = {}
-        self._packed_step, self._step = b"\0", 0
-        """The step that was read last: the scalars of one update share it."""
+        self._bulk: BulkParser | None = None
         self.position = 0
         self.records = 0
 
-    def parse(self, block: bytes, into: Scalars, limit: int) -> None:
-        """Takes up to `limit` whole records off the front of `block`.
+    def parse(self, block: bytes, into: Scalars, limit: int, path: str = "", offset: int = 0) -> None:
+        """Takes up to `limit` whole records off the front of `block`, which stands in `path` at `offset`.
 
         Afterwards `position` is where the next record begins and `records` how many were taken, also when
         CorruptRecord is raised.
         """
-        position = records = 0
-        end, series, lengths = len(block), into.series(), self._lengths
-        try:
-            while records < limit and position + FRAME_BYTES <= end:
-                start = position + HEADER_BYTES
-                header = block[position:start]
-                length = lengths.get(header)
-                stop = start + (self.length(header) if length is None else length)
-                if stop + FOOTER_BYTES > end:
-                    break
-                data = block[start:stop]
-                scalar = self._known_scalar(data)
-                if scalar is None:
-                    self._take_any(data, into)
-                    series = into.series()
-                else:
-                    tag, step, wall_time, value = scalar
-                    points = series.get(tag)
-                    if points is None:
-                        points = series[tag] = Series()
-                    points.steps.append(step)
-                    points.wall_times.append(wall_time)
-                    points.values.append(value)
-                position = stop + FOOTER_BYTES
-                records += 1
-        finally:
-            self.position, self.records = position, records
+        self.position = self.records = 0
+        if len(block) >= _BULK_BYTES:
+            if self._bulk is None:
+                from mosaic.analytics.event_files.bulk import BulkParser
+
+                self._bulk = BulkParser(self)
+            self._bulk.parse(block, into, limit, path, offset)
+            return
+        end = len(block)
+        while self.records < limit and self.position + FRAME_BYTES <= end:
+            start = self.position + HEADER_BYTES
+            stop = start + self.length(block[self.position : start])
+            if stop + FOOTER_BYTES > end:
+                break
+            self._take(
+                block[start:stop], block[stop : stop + FOOTER_BYTES], into, path, offset + self.position
+            )
+            self.position = stop + FOOTER_BYTES
+            self.records += 1
 
     def length(self, header: bytes) -> int:
         """The length of the data behind a record's header."""
@@ -280,77 +324,75 @@ class EventParser:
         length = int.from_bytes(header[:8], "little")
         if record_header(length) != header:
             raise CorruptRecord("the checksum of a record's length is wrong")
-        _make_room(self._lengths)
+        if len(self._lengths) >= _KEPT:
+            self._lengths.clear()
         self._lengths[header] = length
         return length
 
-    def _known_scalar(self, data: bytes) -> tuple[str, int, float, float] | None:
-        """(tag, step, wall time, value) of a record that is one number under a known tag."""
-        try:
-            if data[0] == _KEY_WALL_TIME:
-                step, position = read_varint(data, 10) if data[9] == _KEY_STEP else (0, 9)
-                tag = self._tags.get(data[position:-4])
-                if tag is not None:
-                    value = _unpack_float(data, len(data) - 4)[0]
-                    return tag, signed(step), _unpack_double(data, 1)[0], value
-                template = self._templates.get(len(data) - position)
-                if template is None:
-                    return None
-                tag = template.tags.get(template.around(data[position:]))
-                if tag is not None:
-                    value = template.number.unpack_from(data, position + template.start)[0]
-                    return tag, signed(step), _unpack_double(data, 1)[0], value
-            elif data[0] == _KEY_SUMMARY:
-                position = data[1] - 2
-                tag = self._tags.get(data[:position])
-                if tag is not None:
-                    value, wall_time_key, wall_time, step_key = _unpack_own_tail(data, position)
-                    if wall_time_key == _KEY_WALL_TIME and step_key == _KEY_STEP:
-                        packed = data[position + 14 :]
-                        step = self._step if packed == self._packed_step else self._read_step(packed)
-                        return tag, step, wall_time, value
-        except (IndexError, struct.error, WireError):
-            # Then it is not such a record; decoding says whether it is sound.
-            pass
-        return None
-
-    def _read_step(self, packed: bytes) -> int:
-        number, end = read_varint(packed, 0)
-        if end != len(packed):
-            raise WireError("more than a step is left of a record")
-        self._packed_step, self._step = packed, signed(number)
-        return self._step
-
-    def _take_any(self, data: bytes, into: Scalars) -> None:
-        try:
-            event = decode_event(data)
-        except (WireError, struct.error) as error:
-            raise CorruptRecord(f"a record's content cannot be read ({error})") from error
+    def _take(self, data: bytes, checksum: bytes, into: Scalars, path: str, offset: int) -> None:
+        check(data, checksum)
+        known = self._known_scalar(data)
+        if known is not None:
+            tag, step, wall_time, value = known
+            points = into.chunk().series.get(tag)
+            if points is None:
+                points = into.chunk().series[tag] = Series()
+            points.append(step, wall_time, value)
+            return
+        event = decode(data)
         if event.restarts:
             into.purge(event.step)
-        series = into.series()
+        chunk = into.chunk()
         for scalar in event.scalars:
-            series.setdefault(scalar.tag, Series()).append(event.step, event.wall_time, scalar.value)
-            _make_room(self._tags)
-            self._tags[scalar_prefix(scalar.tag)] = scalar.tag
-        if len(event.scalars) == 1 and data[0] == _KEY_WALL_TIME:
-            self._learn_template(data, event.scalars[0])
+            chunk.series.setdefault(scalar.tag, Series()).append(event.step, event.wall_time, scalar.value)
+        if into.media:
+            chunk.media += event.media_at(path, offset, len(data))
+        self._learn(data, event)
 
-    def _learn_template(self, data: bytes, scalar: Scalar) -> None:
-        """Remembers where the number stands in an event such as this, if its bytes occur there only."""
-        content = data[read_varint(data, 10)[1] :] if data[9] == _KEY_STEP else data[9:]
-        start = content.find(scalar.packed)
-        if start < 0 or start != content.rfind(scalar.packed):
+    def _known_scalar(self, data: bytes) -> tuple[str, int, float, float] | None:
+        """(tag, step, wall time, value) of a record that is one number under a known tag."""
+        for pattern in self._patterns.get(len(data), ()):
+            tag = pattern.tags.get(pattern.around(data))
+            if tag is not None:
+                try:
+                    step, end = read_varint(data, pattern.step)
+                except WireError:
+                    continue
+                if end == pattern.end:
+                    value = pattern.number.unpack_from(data, pattern.value)[0]
+                    return tag, signed(step), _DOUBLE.unpack_from(data, pattern.time)[0], value
+        return None
+
+    def _learn(self, data: bytes, event: Event) -> None:
+        """Remembers where everything stands in an event that is one number, and nothing else."""
+        time, step = event.time_place, event.step_place
+        if len(event.scalars) != 1 or event.media or event.restarts or time is None or step is None:
             return
-        template = self._templates.get(len(content))
-        if template is None or (template.start, template.number.size) != (start, len(scalar.packed)):
-            _make_room(self._templates)
-            template = self._templates[len(content)] = _Template(start, scalar.number)
-        _make_room(template.tags)
-        template.tags[template.around(content)] = scalar.tag
+        (scalar,) = event.scalars
+        free = sorted([time, step, scalar.place])
+        edges = [0, *(edge for place in free for edge in (place.start, place.start + place.size)), len(data)]
+        fixed = [slice(begin, end) for begin, end in list(pairwise(edges))[::2]]
+        number = _DOUBLE if scalar.place.size == _DOUBLE.size else _FLOAT
+        made = _Pattern(fixed, number, scalar.place.start, time.start, step.start, step.start + step.size)
+        patterns = self._patterns.setdefault(len(data), [])
+        found = next((one for one in patterns if (one.fixed, one.number) == (fixed, number)), made)
+        if found is made:
+            patterns.append(made)
+        if len(found.tags) >= _KEPT or len(self._patterns) >= _KEPT:
+            # What is in use is soon learnt again.
+            self._patterns.clear()
+        found.tags[found.around(data)] = scalar.tag
 
 
-def _make_room(kept: dict[bytes, int] | dict[bytes, str] | dict[int, _Template]) -> None:
-    """Forgets everything when there is too much of it: what is in use is soon learnt again."""
-    if len(kept) >= _KEPT:
-        kept.clear()
+def check(data: bytes, checksum: bytes) -> None:
+    """CorruptRecord when the data are not those of the checksum."""
+    if len(data) <= MOST_CHECKED and finish_crc(extend_crc(CRC_START, data)) != checksum:
+        raise CorruptRecord("the checksum of a record's content is wrong")
+
+
+def decode(data: bytes) -> Event:
+    """What an event holds; CorruptRecord when it is not one."""
+    try:
+        return decode_event(data)
+    except (WireError, struct.error) as error:
+        raise CorruptRecord(f"a record's content cannot be read ({error})") from error

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,6 +76,7 @@ def _checked(entry: object) -> tuple[int, int]:
 BLOCK_BYTES = 1 << 20
 # The first record holds the time the file was made, so these bytes tell one file from another.
 _HEAD_BYTES = 24
+_LARGEST_MEDIUM = 256 * 2**20
 
 
 class EventReader:
@@ -83,8 +85,10 @@ class EventReader:
     `problems` has a sentence for each file that cannot be read on; such a one is tried again when it changes.
     """
 
-    def __init__(self, folder: Path, cursor: str | None = None) -> None:
+    def __init__(self, folder: Path, cursor: str | None = None, media: bool = False) -> None:
+        """With `media` chunks tell of pictures, texts and the like, too."""
         self.folder = folder
+        self._media = media
         self.problems: dict[str, str] = {}
         self._positions = _load_cursor(cursor) if cursor is not None else {}
         self._parser = EventParser()
@@ -94,7 +98,7 @@ class EventReader:
         chunks: list[ScalarChunk] = []
         left = max_records
         for source, files in find_event_files(self.folder).items():
-            scalars = Scalars(source)
+            scalars = Scalars(source, self._media)
             left -= self._read_source(files, scalars, left)
             chunks += scalars.filled()
         return chunks
@@ -103,6 +107,29 @@ class EventReader:
         """Where reading stands, as path → [offset, head]: another reader of the folder goes on from there."""
         known = {path: [place.offset, place.head] for path, place in self._positions.items() if place.offset}
         return json.dumps(known, separators=(",", ":"))
+
+    def marks(self) -> dict[str, list[int]]:
+        """How far each file was read, by what stands there: `go_on_from` tells it even in a copied folder."""
+        return {
+            path: [place.offset, place.head, _checksum(self.folder / path, place.offset)]
+            for path, place in self._positions.items()
+        }
+
+    def go_on_from(self, marks: Mapping[str, Sequence[int]]) -> bool:
+        """Read from these marks on; False, with nothing changed, when the files are not those of then."""
+        for files in find_event_files(self.folder).values():
+            known = [path for path in files if path in marks]
+            # A file that is new and comes before others would have been read before them.
+            if known and any(path < known[-1] for path in files if path not in marks):
+                return False
+        for path, (offset, head, tail) in marks.items():
+            place = self.folder / path
+            if place.is_symlink() or _checksum(place, offset) != tail:
+                return False
+            if head and _checksum(place, _HEAD_BYTES, _HEAD_BYTES) != head:
+                return False
+        self._positions = {path: FilePosition(offset, head) for path, (offset, head, _) in marks.items()}
+        return True
 
     def _read_source(self, files: dict[str, Signature], scalars: Scalars, limit: int) -> int:
         for path in files:
@@ -138,7 +165,7 @@ class EventReader:
         taken = 0
         try:
             with open(self.folder / path, "rb", buffering=0) as file:
-                while taken < limit and self._read_block(file.fileno(), place, scalars, limit - taken):
+                while taken < limit and self._read_block(file.fileno(), path, scalars, limit - taken):
                     taken += self._parser.records
         except FileNotFoundError:
             return taken
@@ -152,11 +179,16 @@ class EventReader:
             place.read_to_end_at = signature
         return taken
 
-    def _read_block(self, descriptor: int, place: FilePosition, scalars: Scalars, limit: int) -> bool:
+    def _read_block(self, descriptor: int, path: str, scalars: Scalars, limit: int) -> bool:
         """Takes what a block holds; False when no whole record is left."""
+        place = self._positions[path]
         block = os.pread(descriptor, BLOCK_BYTES, place.offset)
+        if len(block) == BLOCK_BYTES and self._media:
+            size = self._parser.length(block[:HEADER_BYTES]) + FRAME_BYTES
+            if BLOCK_BYTES < size <= _LARGEST_MEDIUM:
+                block = os.pread(descriptor, size, place.offset)
         try:
-            self._parser.parse(block, scalars, limit)
+            self._parser.parse(block, scalars, limit, path, place.offset)
         finally:
             place.offset += self._parser.position
             if place.head == 0 and place.offset >= _HEAD_BYTES:
@@ -179,3 +211,17 @@ def _damage_text(path: str, offset: int, error: CorruptRecord) -> str:
 
 def _checksum_of_head(descriptor: int) -> int:
     return zlib.crc32(os.pread(descriptor, _HEAD_BYTES, 0))
+
+
+_TAIL_BYTES = 256
+
+
+def _checksum(path: Path, end: int, size: int = _TAIL_BYTES) -> int:
+    """Of the bytes before `end`, `size` of them; -1 when the file is not so long or cannot be read."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            begin = max(0, end - size)
+            data = os.pread(file.fileno(), end - begin, begin)
+    except OSError:
+        return -1
+    return zlib.crc32(data) if len(data) == end - begin else -1
