@@ -227,6 +227,17 @@ def observation_rows(observation: Any, name: str = "") -> list[Row]:
     return [*shown, ("…", f"{left} more")] if left else shown
 
 
+def told_rows(message: dict[str, Any]) -> list[Row]:
+    """The rows of what a message shows, without the mission, which has a line of its own."""
+    rows = observation_rows(message["observation"])
+    return [row for row in rows if row != ("mission", message.get("mission"))]
+
+
+def mission_in(seen: Seen | None) -> str:
+    """What is to be done, in words; empty where the environment has none."""
+    return str(seen.message.get("mission", "")) if seen else ""
+
+
 def bars(following: dict[str, Any], actions: Sequence[int]) -> list[Bar]:
     """A bar for each action out of `next` of a message; empty where it has no numbers for them."""
     chances, values = following.get("probabilities"), following.get("action_values")
@@ -361,7 +372,12 @@ class PlayPresenter:
 
     def observation(self) -> list[Row]:
         """What the policy sees."""
-        return observation_rows(self.seen.message["observation"]) if self.seen else []
+        return told_rows(self.seen.message) if self.seen else []
+
+    @property
+    def mission(self) -> str:
+        """What is to be done, where the environment has words for it."""
+        return mission_in(self.seen)
 
     @property
     def _following(self) -> dict[str, Any] | None:

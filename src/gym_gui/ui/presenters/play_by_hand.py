@@ -17,10 +17,11 @@ from gym_gui.ui.presenters.play import (
     Row,
     Running,
     Seen,
+    mission_in,
     number,
-    observation_rows,
+    told_rows,
 )
-from mosaic.client.by_hand import FACTORS, KeyMap, Tally, Trained, key_map, recorded_text
+from mosaic.client.by_hand import FACTORS, KeyMap, Tally, Trained, key_map
 from mosaic.client.playing import Choices
 
 Time = Literal["runs", "held", "turns"]
@@ -73,8 +74,11 @@ class HandPresenter:
         """The best policy that was trained here on the environment, if one was."""
         self.recording: str | None = None
         """The folder in which episodes are kept."""
-        self.kept: list[str] = []
-        """Sentences about what was recorded since somebody asked."""
+        self.kept = 0
+        """How many episodes were recorded."""
+        self.problems: list[str] = []
+        """What went wrong with recordings since somebody asked."""
+        self._recorded = False
         self._init: dict[str, Any] = {}
         self._choices: Choices | None = None
         self._notice = ""
@@ -105,6 +109,7 @@ class HandPresenter:
         if "seed" in message:
             self.seed = int(message["seed"])
             self._begun += 1
+            self._recorded = self.recording is not None
             self._keep(message.get("recorded"))
         self.phase = "ended" if seen.last else "playing"
         if seen.last:
@@ -116,12 +121,20 @@ class HandPresenter:
 
     def _keep(self, recorded: dict[str, Any] | None) -> None:
         if recorded:
-            self.kept.append(recorded_text(recorded))
+            self.kept += bool(recorded["files"])
+            self.problems += filter(None, [recorded["problem"]])
 
-    def take_kept(self) -> list[str]:
-        """What was recorded since the last call, a sentence for each episode."""
-        kept, self.kept = self.kept, []
-        return kept
+    def take_problems(self) -> list[str]:
+        """What went wrong with recordings since the last call, each sentence once."""
+        told, self.problems = list(dict.fromkeys(self.problems)), []
+        return told
+
+    def about_recording(self) -> str:
+        """What is recorded, in a few words."""
+        if self.recording is not None and self.open and not self._recorded:
+            return "from the next episode on"
+        kept = f"{self.kept} episode{'s' if self.kept > 1 else ''} recorded"
+        return kept if self.kept else ""
 
     @property
     def open(self) -> bool:
@@ -168,6 +181,13 @@ class HandPresenter:
         """The next speed in that direction."""
         place = FACTORS.index(self.factor) + (1 if faster else -1)
         self.factor = FACTORS[min(max(place, 0), len(FACTORS) - 1)]
+
+    @property
+    def title(self) -> str:
+        """The title of the page before and after a session."""
+        if self.phase != "failed":
+            return "Play by hand"
+        return "This cannot be played" if self.keys is None else "The session has ended"
 
     @property
     def sentence(self) -> tuple[str, str]:
@@ -238,13 +258,13 @@ class HandPresenter:
 
     def observation(self) -> list[Row]:
         """What the environment shows in numbers; empty where that is only a picture."""
-        rows = observation_rows(self.seen.message["observation"]) if self.seen else []
+        rows = told_rows(self.seen.message) if self.seen else []
         return [(name, value) for name, value in rows if value != number(None)]
 
     @property
     def mission(self) -> str:
         """What is to be done, where the environment has words for it."""
-        return str(self.seen.message.get("mission", "")) if self.seen else ""
+        return mission_in(self.seen)
 
     def summary(self) -> str:
         """How the episodes went together, beside what was trained."""

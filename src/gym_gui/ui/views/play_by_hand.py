@@ -83,12 +83,17 @@ class HandView(View):
         self.record = Button("Record", "R", checkable=True, listens=False)
         self.record.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.record.clicked.connect(lambda: self._do("record"))
+        self._recorded = label("", "dim")
+        show = lambda: open_path(self.folder, self.context.notifications)  # noqa: E731
+        self.open_folder = Button("Open folder", role="quiet", do=show)
+        self.open_folder.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.change = Button("Another environment", role="quiet", do=self._end_session)
         self.change.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.back = Button("Close", "Esc", role="quiet", do=self.closed, listens=False)
         self.back.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         bar = QWidget()
-        hbox(self._name, 1, self.record, self.change, self.back, on=bar, spacing=SPACE[2])
+        kept = (self._recorded, self.open_folder, self.record)
+        hbox(self._name, 1, *kept, self.change, self.back, on=bar, spacing=SPACE[2])
         return bar
 
     def _wire(self) -> None:
@@ -196,9 +201,8 @@ class HandView(View):
         if presenter.phase == "ended" and phase != "ended":
             self._ended_at = time.monotonic()
             self._let_go()
-        for sentence in presenter.take_kept():
-            show = ("Open the folder", lambda: open_path(self.folder, self.context.notifications))
-            self.context.notifications.tell(sentence, "good", action=show)
+        for sentence in presenter.take_problems():
+            self.context.notifications.tell(sentence, "warn")
         if presenter.phase == "failed":
             self.play.arrived.disconnect(self._take_news)
             self._drop_past()
@@ -319,8 +323,6 @@ class HandView(View):
         play.record(self.folder if on else None)
         if on and self.presenter.untouched:
             self._begin(self.presenter.seed)
-        elif on:
-            self.context.notifications.tell(f"From the next episode on they are recorded in {self.folder}.")
 
     def _show(self) -> None:
         presenter = self.presenter
@@ -329,7 +331,10 @@ class HandView(View):
         for part in (self._name, self.record, self.change):
             part.setVisible(is_open)
         self.record.setChecked(presenter.recording is not None)
-        self.record.setText("Recording" if presenter.recording is not None else "Record")
+        self.record.setText("● Recording" if presenter.recording is not None else "Record")
+        self._recorded.setText(presenter.about_recording())
+        self._recorded.setVisible(is_open)
+        self.open_folder.setVisible(is_open and presenter.kept > 0)
         if is_open:
             self.stage.show_state(presenter)
         else:

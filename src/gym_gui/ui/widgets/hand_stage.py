@@ -50,6 +50,8 @@ class HandStart(QWidget):
         self._title = label("Play by hand", "title", wraps=True)
         self.text = label(_ABOUT, "dim", selectable=True, wraps=True)
         self.environment = EnvironmentField(self.state, "env_id", environments)
+        # A person can try them all.
+        self.environment.picker.everything.hide()
         self.arguments, self.seed = StateField(self.state, "env_kwargs"), StateField(self.state, "seed")
         self.install = InstallCard(self)
         self.go = Button("Play", "Ctrl+Return", "primary", do=self.asked)
@@ -81,13 +83,15 @@ class HandStart(QWidget):
     def show_state(self, presenter: HandPresenter) -> None:
         text, role = presenter.sentence
         loading = presenter.phase == "loading"
-        self._title.setText("The session has ended" if presenter.phase == "failed" else "Play by hand")
+        self._title.setText(presenter.title)
         self.text.setText(text or _ABOUT)
         restyle(self.text, role=role if text else "dim")
         choice = self._environments().find(self.env_id)
         self.environment.refresh(choice.about if choice else "")
         for part in (self.environment, self.arguments, self.seed):
             part.setEnabled(not loading)
+        # Before it is known what there is, a search would find nothing.
+        self.environment.setEnabled(not loading and bool(self._environments().choices))
         self.go.setEnabled(not loading and not self.problem())
         self.go.setText("Loading…" if loading else "Play")
 
@@ -198,7 +202,8 @@ class HandControls(QWidget):
     def show_state(self, presenter: HandPresenter) -> None:
         real = presenter.time == "runs"
         self.pause.setText("Pause" if presenter.running else "Go on")
-        self.pause.setEnabled(real and presenter.phase == "playing")
+        self.pause.setVisible(real)
+        self.pause.setEnabled(presenter.phase == "playing")
         self._step.setEnabled(presenter.phase == "playing")
         turns = presenter.time == "turns"
         for part in (self._slower, self._faster, self._speed):

@@ -160,6 +160,7 @@ class PlayStage(QWidget):
         self.controls = PlayControls()
         self.takeover = ActionPanel()
         self._sentence = label("", "dim", selectable=True, wraps=True)
+        self._mission = label("", "strong", selectable=True, wraps=True)
         self._numbers, self._observation = FactList(numbers=True), FactList(numbers=True)
         self._next = label("", "strong", selectable=True)
         self._episodes = named(QListWidget(), "Episodes played; enter plays one again")
@@ -178,7 +179,7 @@ class PlayStage(QWidget):
         self._side = scrolled(column_of(*cards, 1, spacing=SPACE[2]))
         self._side.setFixedWidth(_WIDE_SIDE)
         self._side.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        left = Card((self.picture, 1), self._sentence, self.controls, spacing=SPACE[2])
+        left = Card((self.picture, 1), self._mission, self._sentence, self.controls, spacing=SPACE[2])
         hbox((left, 1), self._side, on=self, spacing=SPACE[3])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -196,6 +197,8 @@ class PlayStage(QWidget):
         self._sentence.setText("" if ended else text)
         self._sentence.setVisible(bool(text) and not ended)
         restyle(self._sentence, role=role)
+        self._mission.setText(presenter.mission)
+        self._mission.setVisible(bool(presenter.mission))
         self._numbers.show_facts(presenter.numbers())
         self._observation.show_facts(presenter.observation())
         self._next.setText(presenter.next_text())

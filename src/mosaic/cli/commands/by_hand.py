@@ -247,8 +247,12 @@ class HandPlayer:
         told = self._session.record(None if self.recording else self._folder.absolute())
         self.recording = told["folder"] is not None
         self.take_recorded(told)
+        if self.recording and "action" not in self.seen:
+            self._begin(self.seen_seed)
+            self.episode -= 1
         if self.recording:
-            self.notice = f"From the next episode on they are recorded in {place_text(told['folder'])}."
+            since = "From the next episode on" if "action" in self.seen else "From now on"
+            self.notice = f"{since} episodes are recorded in {place_text(told['folder'])}."
         else:
             self.notice = " ".join(filter(None, (self.notice, "Nothing is recorded any more.")))
 
