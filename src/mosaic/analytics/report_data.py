@@ -150,12 +150,22 @@ class Comparison:
     """The settings that are not the same in all groups."""
     names: tuple[str, ...]
     """Every metric that some run has."""
+    left_out: tuple[RunRecord, ...] = ()
+    """Evaluations beside runs that train: they have no curve of that kind."""
 
     @property
     def problems(self) -> list[str]:
         """What is wrong with the files of runs, in sentences."""
         found = (problem for group in self.groups for one in group.members for problem in one.problems)
         return list(dict.fromkeys(found))
+
+    @property
+    def notices(self) -> list[str]:
+        """What a person should know of the choice, besides the problems."""
+        if not self.left_out:
+            return self.problems
+        what = "1 evaluation is" if len(self.left_out) == 1 else f"{len(self.left_out)} evaluations are"
+        return [f"{what} left out: --metric {EVALUATION_RETURN} compares those.", *self.problems]
 
 
 def compare_runs(
@@ -169,7 +179,9 @@ def compare_runs(
 
     A UserError names the nearest metric where no run has that one. It reads files, many at a time.
     """
-    groups = group_by(runs, by, defaults)
+    trained = [run for run in runs if run.mode != EVALUATES]
+    left_out = [run for run in runs if run.mode == EVALUATES] if metric is None and trained else []
+    groups = group_by(trained if left_out else runs, by, defaults)
     wanted = {run.run_id: run for group in groups for run in group.one_for_each_seed}
     first = (TRAINING_RETURN, EVALUATION_RETURN) if metric is None else (metric,)
     read = {one.run.run_id: one for one in _read_all(list(wanted.values()), first, progress)}
@@ -185,7 +197,7 @@ def compare_runs(
         for group in groups
     ]
     differ = differences([group.runs[0] for group in groups], defaults) if len(groups) > 1 else []
-    return Comparison(chosen, tuple(made), tuple(differ), tuple(sorted(names)))
+    return Comparison(chosen, tuple(made), tuple(differ), tuple(sorted(names)), tuple(left_out))
 
 
 def by_task(comparison: Comparison) -> dict[str, Comparison]:

@@ -70,6 +70,7 @@ _GROUPS = {
             "runs side by side: returns with interval, what differs, the curves in the terminal",
             "compare",
         ),
+        ("plot", "learning curves as a figure for a paper or for slides", "plot"),
         (
             "report",
             "one page about runs, to be read, printed and sent: curves, intervals, commands",

@@ -19,6 +19,8 @@ USUAL_DAYS = 30
 USUAL_PORT = 6006
 DAEMON_ACTIONS = ("start", "stop", "status")
 AXES = ("steps", "time")
+STATISTICS = ("mean", "iqm")
+STYLES = ("paper", "slides")
 EXTRAS_ACTIONS = ("list", "install")
 FILTER_ACTIONS = ("list", "save", "rm")
 
@@ -113,6 +115,33 @@ PAGES = {
         *_COMPARED,
         option("--x", "AXIS", "steps or time (steps)", choices=AXES, default=AXES[0]),
         json="the groups with their final numbers and the settings that differ",
+    ),
+    "plot": page(
+        "RUN|TAG|@NAME|WORD... -o FILE [options]",
+        "Draw learning curves ready for a paper: a line for each configuration, mean over its seeds with\n"
+        "its 95 % bootstrap interval, a panel for each environment. Needs `extras install plots`.",
+        (
+            "paper -o curve.pdf",
+            "'algo=ppo' -o curve.svg --statistic iqm --smooth 0.1 --size 12x8cm",
+            "paper -o curve.png --style slides --x time --title 'PPO'",
+        ),
+        *_COMPARED,
+        option("-o --output", "FILE", "the figure: .svg, .png or .pdf", type=Path, required=True),
+        option("--x", "AXIS", "steps or time (steps)", choices=AXES, default=AXES[0]),
+        option(
+            "--statistic", "NAME", "mean or iqm over seeds (mean)", choices=STATISTICS, default=STATISTICS[0]
+        ),
+        option(
+            "--smooth",
+            "SHARE",
+            "of the axis that a point is the mean of (0.05)",
+            type=values.fraction,
+            default=0.05,
+        ),
+        option("--size", "WxH", "of the whole: 6x4 in inches, 15x10cm", type=values.size),
+        option("--title", "TEXT", "what stands on top", default=""),
+        option("--style", "NAME", "paper or slides (paper)", choices=STYLES, default=STYLES[0]),
+        json="where the figure is, its metric, groups and runs",
     ),
     "report": page(
         "RUN|TAG|@NAME|WORD... -o FILE.html [options]",

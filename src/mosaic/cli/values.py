@@ -74,6 +74,16 @@ def age(text: str) -> float:
     return float(match[1] or 0) * SECONDS[match[2] or "s"]
 
 
+def size(text: str) -> tuple[float, float]:
+    """Width and height such as `6x4` in inches or `15x10cm`, in inches."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*[x×]\s*(\d+(?:\.\d+)?)\s*(in|cm)?", text.strip().lower())
+    unit = 2.54 if match and match[3] == "cm" else 1.0
+    found = (float(match[1]) / unit, float(match[2]) / unit) if match else (0.0, 0.0)
+    if not all(1 <= length <= 50 for length in found):
+        raise ArgumentTypeError(f"'{text}' is not a size from 1 to 50 inches (such as 6x4 or 15x10cm)")
+    return found
+
+
 def seeds(text: str) -> list[int]:
     """Seeds such as `1-5`, `1,3,7` or `1-3,10`; the same one twice is a mistake."""
     try:

@@ -43,7 +43,7 @@ def run_compare(args: argparse.Namespace) -> int:
         if part is not None:
             say("")
             console().print(part)
-    for problem in compared.problems:
+    for problem in compared.notices:
         note(f"mosaic: {problem}")
     return 0
 
