@@ -7,7 +7,7 @@ import binascii
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -52,7 +52,8 @@ class Play(QObject):
         self._killed = False
         self._over = False
         self._speed, self._running, self._due = 30.0, False, 0.0
-        self._held: Any = None
+        self._held: Sequence[Any] = ()
+        self._turn = 0
         self._tapped: Any = None
         """What was pressed since the last step, though it may be let go again."""
         self._waits = False
@@ -104,11 +105,15 @@ class Play(QObject):
 
     def hold(self, action: Any) -> None:
         """Take this action in every step while it runs; None: the policy's own."""
-        self._order(lambda: setattr(self, "_held", action))
+        self.hold_in_turn(() if action is None else (action,))
 
-    def press(self, action: Any) -> None:
-        """As `hold`, and at least one step is to have it, however soon it is let go."""
-        self._order(lambda: self._press(action))
+    def hold_in_turn(self, actions: Sequence[Any]) -> None:
+        """Take these actions one after the other, over and over, while it runs; none: the policy's own."""
+        self._order(lambda: setattr(self, "_held", actions))
+
+    def press(self, action: Any, actions: Sequence[Any]) -> None:
+        """As `hold_in_turn`, and the next step is to have `action`, however soon it is let go."""
+        self._order(lambda: self._press(action, actions))
 
     def wait_for_keys(self, waits: bool) -> None:
         """Whether time stands still while no action is held."""
@@ -171,7 +176,7 @@ class Play(QObject):
 
     def _work(self) -> None:
         """The next thing that was asked for, or the next step when its time has come."""
-        stands_still = self._waits and self._held is None and self._tapped is None
+        stands_still = self._waits and not self._held and self._tapped is None
         runs = self._running and not stands_still
         wait = max(0.0, self._due - time.monotonic()) if runs else None
         try:
@@ -187,11 +192,14 @@ class Play(QObject):
     def _tick(self) -> None:
         # Counted from when it was due, unless that is long ago: the machine may be slower than asked for.
         self._due = max(self._due + 1.0 / self._speed, time.monotonic())
-        action, self._tapped = self._held if self._tapped is None else self._tapped, None
+        action, self._tapped = self._tapped, None
+        if action is None and self._held:
+            self._turn += 1
+            action = self._held[self._turn % len(self._held)]
         self._step(action)
 
-    def _press(self, action: Any) -> None:
-        self._held = self._tapped = action
+    def _press(self, action: Any, actions: Sequence[Any]) -> None:
+        self._tapped, self._held = action, actions
 
     def _record(self, folder: Path | None) -> None:
         assert self._session is not None

@@ -76,19 +76,22 @@ class KeyMap:
         self.down.clear()
 
     def action(self) -> Any:
-        """The action of the keys that are held; None where they make none."""
-        if not self.down:
-            return None
-        return self._by_axes() if self._axes else self._by_chord()
+        """The action of the key that was pressed last, with those that go with it; None where it has none."""
+        actions = self.actions()
+        return actions[-1] if actions else None
 
-    def _by_chord(self) -> Any:
-        """That of the most keys together; among equals, of the key that was pressed last."""
-        held = set(self.down)
-        fitting = [(keys, action) for keys, action in self._chords if held.issuperset(keys)]
-        if not fitting:
-            return None
-        newest = {key: place for place, key in enumerate(self.down)}
-        return max(fitting, key=lambda one: (len(one[0]), max(newest[key] for key in one[0])))[1]
+    def actions(self) -> list[Any]:
+        """The actions of all keys that are held. Where no single one is meant by them together, there are
+        several, which are taken in turn; that of the key that was pressed last is the last one."""
+        if not self.down:
+            return []
+        if self._axes:
+            return [self._by_axes()]
+        held, place = set(self.down), {key: at for at, key in enumerate(self.down)}
+        fitting = [(set(keys), action) for keys, action in self._chords if held.issuperset(keys)]
+        whole = [one for one in fitting if not any(one[0] < other[0] for other in fitting)]
+        whole.sort(key=lambda one: max(place[key] for key in one[0]))
+        return [action for _, action in whole]
 
     def _by_axes(self) -> Any:
         """The idle action with what each key sets; of two keys for one number the later one."""

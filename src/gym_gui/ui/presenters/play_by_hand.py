@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -50,7 +51,9 @@ class Press:
     """What a key that means an action asks for."""
 
     action: Any
-    """None: the keys that are down make none."""
+    """That of the key; None where it makes none by itself."""
+    actions: Sequence[Any]
+    """Those of all keys that are down."""
     steps: bool
     """Whether it is one step, instead of something to hold."""
     starts: bool
@@ -156,10 +159,13 @@ class HandPresenter:
         keys = self.keys
         if keys is None or self.phase != "playing" or not keys.press(key):
             return None
-        action = keys.action()
-        if self.time == "turns":
-            return Press(action, steps=action is not None, starts=False)
-        return Press(action, steps=False, starts=not self.running)
+        action, turns = keys.action(), self.time == "turns"
+        return Press(
+            action,
+            keys.actions(),
+            steps=turns and action is not None,
+            starts=not turns and not self.running,
+        )
 
     def release(self, key: str) -> bool:
         """A key comes up again; whether it was one that is held."""

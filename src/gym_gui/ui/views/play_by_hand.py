@@ -247,7 +247,7 @@ class HandView(View):
         if pressed is not None and pressed.steps:
             self.play.step(pressed.action)
         elif pressed is not None and not repeated:
-            self.play.press(pressed.action)
+            self.play.press(pressed.action, pressed.actions)
             if pressed.starts:
                 self.play.run(True)
         self.stage.legend.light(presenter.keys.down)
@@ -257,7 +257,7 @@ class HandView(View):
         presenter = self.presenter
         if presenter.release(key) and presenter.keys is not None:
             if self.play is not None and presenter.time != "turns":
-                self.play.hold(presenter.keys.action())
+                self.play.hold_in_turn(presenter.keys.actions())
             self.stage.legend.light(presenter.keys.down)
 
     def _press_all(self, keys: Iterable[str]) -> None:

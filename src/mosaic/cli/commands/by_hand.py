@@ -138,6 +138,7 @@ class HandPlayer:
         self.seen: dict[str, Any] = {}
         self._until: dict[str, float] = {}
         """Till when each key counts as held."""
+        self._turn = 0
         self._due = self._drawn = self._ended_at = 0.0
         self._begin(None)
         self.notice = self._greeting()
@@ -194,12 +195,18 @@ class HandPlayer:
         try:
             while self.running and self._due <= now:
                 self._due += 1.0 / self.rate
-                self._step(self.keys.action(), drawn=self._due > now)
+                self._step(self._held_action(), drawn=self._due > now)
         except Refused as refused:
             self.running, self.notice = False, str(refused)
         for key in [key for key, until in self._until.items() if until <= now]:
             del self._until[key]
             self.keys.release(key)
+
+    def _held_action(self) -> Any:
+        """The action of the keys that are held, or the next one of several; None where none is held."""
+        actions = self.keys.actions()
+        self._turn += 1
+        return actions[self._turn % len(actions)] if actions else None
 
     def _act(self, key: str) -> None:
         if self.ended is not None:
