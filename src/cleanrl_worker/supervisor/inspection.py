@@ -174,7 +174,7 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
     if script.has_main and entry is not None:
         check_fit(checked.algo, entry)
     warning = _check_values(checked, origin, entry) if script.ours else ""
-    student = _values_of(checked, origin) if script.ours and checked.mode in (TRAIN, RESUME) else {}
+    student = values_of(checked, origin) if script.ours and checked.mode in (TRAIN, RESUME) else {}
     if TEACHER in student:
         teacher = find_teacher(
             checked.algo, student, folder or user_folder(), entry, trusted_in(checked.extras)
@@ -216,7 +216,7 @@ def _find_backend(config: CleanRLWorkerConfig, script: Script, origin: Origin | 
 
 def _check_values(config: CleanRLWorkerConfig, origin: Origin | None, entry: EnvironmentEntry | None) -> str:
     """Raise UserError when parameters do not fit each other or this machine; gives a warning."""
-    values = _values_of(config, origin)
+    values = values_of(config, origin)
     check_together(values)
     if entry is not None:
         check_seats(int(values["num_envs"]), config.schedule() is not None, entry)
@@ -224,7 +224,7 @@ def _check_values(config: CleanRLWorkerConfig, origin: Origin | None, entry: Env
     return warn_together(values)
 
 
-def _values_of(config: CleanRLWorkerConfig, origin: Origin | None) -> dict[str, Any]:
+def values_of(config: CleanRLWorkerConfig, origin: Origin | None) -> dict[str, Any]:
     """All parameters of an algorithm of ours as a run of this config would have them."""
     schema = load_schema(config.algo)
     values = {one.name: one.default for one in schema.parameters} if schema is not None else {}

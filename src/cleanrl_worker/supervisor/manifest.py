@@ -18,6 +18,7 @@ from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
 from mosaic import __version__
 from mosaic.analytics.artifacts import list_artifacts
 from mosaic.contract.atomic import write_json
+from mosaic.contract.outside import read_json
 from mosaic.contract.paths import RunPaths
 from mosaic.worker.environment import without_secrets
 
@@ -106,28 +107,43 @@ _DIFF_CHARACTERS = 1_000_000
 
 
 def write_provenance(
-    config: CleanRLWorkerConfig, paths: RunPaths, command: Sequence[str], folder: Path, algorithm: Path | None
+    config: CleanRLWorkerConfig,
+    paths: RunPaths,
+    command: Sequence[str],
+    folder: Path,
+    algorithm: Path | None,
+    checked: Any = None,
 ) -> None:
-    """Write `provenance.json`. `folder` is the user's own, `algorithm` the user's file that is trained by."""
+    """Write `provenance.json`. `folder` is the user's own, `algorithm` the user's file that is trained by,
+    `checked` what a check before the run has found."""
     python = command[0]
     content = {
         "run_id": config.run_id,
         "written_at": time.time(),
         "command": list(command),
         "config": config.as_json(),
-        "versions": {"mosaic": __version__, "python": sys.version.split()[0], **_versions()},
+        "versions": versions(),
         "training_python": python,
         "same_interpreter": python == sys.executable,
         "hardware": _hardware(),
         **({"algorithm": asdict(AlgorithmFile.of(algorithm))} if algorithm is not None else {}),
         "user_folder": _git(folder),
+        **({"checked": checked} if checked else {}),
     }
     write_json(paths.provenance, content)
 
 
-def _versions() -> dict[str, str]:
+def checked_before(run_config: Path) -> Any:
+    """What a check has found before the run was queued, as its config tells; None for one that was not."""
+    try:
+        return read_json(run_config)["metadata"]["ui"]["checked"]
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def versions() -> dict[str, str]:
     """Versions by the names of the packages' folders, at a fraction of what importlib.metadata costs."""
-    found: dict[str, str] = {}
+    found = {"mosaic": __version__, "python": sys.version.split()[0]}
     for folder in sys.path:
         # Not every entry of the path is a folder that can be listed.
         with contextlib.suppress(OSError):

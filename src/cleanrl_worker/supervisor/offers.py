@@ -13,7 +13,7 @@ from typing import Any
 from cleanrl_worker.config.checkpoint_files import Origin, find_origin, locate
 from cleanrl_worker.config.footprint import device, estimated_memory
 from cleanrl_worker.config.live import LiveSettings
-from cleanrl_worker.config.modes import MODE_SETTINGS, RESUME
+from cleanrl_worker.config.modes import MODE_SETTINGS, MODE_TARGETS, RESUME
 from cleanrl_worker.config.policy_files import each_policy, find_policy
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
 from cleanrl_worker.config.resuming import explain, require_trusted_algorithm
@@ -38,11 +38,14 @@ from cleanrl_worker.schemas.environments import (
 from cleanrl_worker.schemas.model import known_schema, load_schema
 from cleanrl_worker.schemas.spaces import describe_for_people
 from cleanrl_worker.supervisor.arguments import RuntimeSummary, make_plan
-from cleanrl_worker.supervisor.inspection import Inspection, inspect
+from cleanrl_worker.supervisor.inspection import Inspection, inspect, values_of
+from cleanrl_worker.supervisor.manifest import versions
+from mosaic.contract import words
 from mosaic.contract.capabilities import CheckpointFacts, EnvironmentFacts, EnvironmentFamily, ParamSchema
 from mosaic.contract.errors import UntrustedModuleError, UserError
 from mosaic.contract.extras import is_installed, require_extra
 
+_TOLD_VERSIONS = ("mosaic", "python", "torch", "gymnasium", "numpy")
 _WITH_OPENGL = ("mujoco", "dm_control")
 
 
@@ -98,6 +101,41 @@ def _policy(origin: Origin) -> dict[str, Any]:
         "algo": origin.algo,
         "env_id": origin.args.get("env_id"),
         "step": origin.step,
+    }
+
+
+def _findings(found: Inspection, python: str | None) -> dict[str, Any]:
+    """What a check has found, to be kept with the run."""
+    config, script, origin = found.config, found.script, found.origin
+    environment, pictures = _environment(found), _pictures(found, python)
+    params, played = config.extras.get("algo_params") or {}, config.mode in MODE_TARGETS
+    schema = load_schema(config.algo) if script.ours else None
+    rows: list[tuple[str, object]] = [
+        ("script", None if script.has_main else script.target),
+        ("parameters", schema and f"{len(params)} given, of {len(schema.parameters)} that {schema.name} has"),
+        ("plays" if played else "goes on from", origin and origin.path),
+        ("environment", environment["env_id"]),
+    ]
+    if found.entry is not None:
+        entry = found.entry
+        limit = f", up to {entry.max_episode_steps:,} steps" if entry.max_episode_steps else ""
+        rows.append(("spaces", describe_for_people(entry.observation, entry.action, entry.players) + limit))
+    if script.has_main:
+        values = values_of(config, origin) | _values(config)
+        where, memory = device(values, script.ours), estimated_memory(values, found.entry)
+        rows += [
+            ("device", f"{where['name']} ({where['reason']})"),
+            ("memory", memory and f"about {memory['total']:,} MB"),
+        ]
+    installed = versions()
+    told = python or ", ".join(f"{name} {installed[name]}" for name in _TOLD_VERSIONS if name in installed)
+    rows += [("pictures", words.pictures_text(pictures)), ("with", told), ("mind", found.warning)]
+    return {
+        "python": python,
+        "versions": installed,
+        "environment": environment,
+        "warning": found.warning,
+        "rows": [[name, str(told)] for name, told in rows if told],
     }
 
 
@@ -261,11 +299,21 @@ class CleanRLCatalog:
 
     def check(self, config: Mapping[str, Any], python: str | None, folder: Path | None) -> dict[str, Any]:
         """The config with typed values; with `folder`, the training interpreter may be asked too."""
+        return self._checked(config, python, folder).config.as_json()
+
+    def examine(
+        self, config: Mapping[str, Any], python: str | None, folder: Path | None
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
+        """The same, and what was found."""
+        found = self._checked(config, python, folder)
+        return found.config.as_json(), _findings(found, python)
+
+    def _checked(self, config: Mapping[str, Any], python: str | None, folder: Path | None) -> Inspection:
         found = inspect(config, python, folder)
         for name, for_what in found.missing:
             # Nothing is installed by itself.
             require_extra(name, for_what)
-        return found.config.as_json()
+        return found
 
     def warning(self, config: Mapping[str, Any]) -> str:
         """What will come of a config that is right, but hardly meant."""

@@ -19,7 +19,7 @@ from cleanrl_worker.supervisor.arguments import (
     shell_environment,
     training_environment,
 )
-from cleanrl_worker.supervisor.manifest import make_tensorboard_folder, write_provenance
+from cleanrl_worker.supervisor.manifest import checked_before, make_tensorboard_folder, write_provenance
 from cleanrl_worker.supervisor.reporter import Reporter, complain
 from cleanrl_worker.supervisor.stalls import Report, StallWatch, stall_seconds
 from mosaic.contract.atomic import write_atomic, write_json
@@ -257,7 +257,8 @@ class CleanRLWorkerRuntime:
     def _write_provenance(self, command: list[str]) -> None:
         try:
             file = Path(self._script.target) if self._script.ours and self._script.is_file else None
-            write_provenance(self._config, self._paths, command, self._folder, file)
+            checked = checked_before(self._var.run_config(self._config.run_id))
+            write_provenance(self._config, self._paths, command, self._folder, file, checked)
         except OSError as error:
             complain(f"{self._paths.provenance} cannot be written: {error.strerror}")
 

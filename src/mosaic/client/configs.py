@@ -12,6 +12,7 @@ from mosaic.contract.capabilities import (
     EVALUATES,
     NO_ENVIRONMENT,
     RESUMES,
+    ExaminingCatalog,
     PolicyCatalog,
     PolicyFacts,
     ResumingCatalog,
@@ -244,6 +245,17 @@ def _workers(worker_type: str | None = None) -> Iterator[tuple[WorkerCapabilitie
             yield worker, worker.load_catalog()
 
 
+def check_config(config: dict[str, Any], catalog: WorkerCatalog, folder: Path) -> None:
+    """Have a run config checked by its worker: typed values take their places in it, and what was found
+    stays with the run."""
+    request, ui = config["metadata"]["worker"], config["metadata"]["ui"]
+    ui.pop("checked", None)
+    if isinstance(catalog, ExaminingCatalog):
+        request["config"], ui["checked"] = catalog.examine(request["config"], request["python"], folder)
+    else:
+        request["config"] = catalog.check(request["config"], request["python"], folder)
+
+
 def _folder(settings: RunSettings) -> Path:
     return (settings.get("folder") or Path.cwd()).resolve()
 
@@ -278,7 +290,8 @@ def _checked(
         }
     )
     request = config["metadata"]["worker"]
-    request["config"] = checked = worker.load_catalog().check(request["config"], python, folder)
+    check_config(config, worker.load_catalog(), folder)
+    checked = request["config"]
     parts = [Path(checked["algo"]).stem, checked["env_id"]]
     name = "-".join(part for part in parts if part != NO_ENVIRONMENT)
     config["run_name"] = run_name or name.replace("/", "-").replace(":", "-").lower()

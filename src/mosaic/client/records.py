@@ -115,6 +115,16 @@ class RunRecord:
         first = (self.worker_config.get("extras") or {}).get("notes")
         return str((first if later is None else later) or "")
 
+    @property
+    def checked(self) -> list[tuple[str, str]]:
+        """What a check has found before the run was queued: pairs of texts; empty for one that was not."""
+        told = self.config.get("metadata", {}).get("ui", {}).get("checked")
+        rows = told.get("rows") if isinstance(told, dict) else None
+        pairs = (
+            [row for row in rows if isinstance(row, list) and len(row) == 2] if isinstance(rows, list) else []
+        )
+        return [(str(name), str(found)) for name, found in pairs]
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 

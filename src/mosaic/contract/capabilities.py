@@ -195,8 +195,8 @@ class ExaminingCatalog(WorkerCatalog, Protocol):
     def examine(
         self, config: Mapping[str, Any], python: str | None, folder: Path | None
     ) -> tuple[dict[str, Any], dict[str, Any]]:
-        """What `check` gives, and what was found on the way, as JSON holds it: `at`, `rows` (pairs of texts
-        for a person), `versions`, `environment` with its spaces, `warning`."""
+        """What `check` gives, and what was found on the way, as JSON holds it: `rows` (pairs of texts for a
+        person), `versions`, `environment` with its spaces, `warning`. Of one config the same each time."""
 
 
 @runtime_checkable

@@ -37,6 +37,7 @@ from mosaic.contract import words
 from mosaic.contract.errors import NotFoundError
 from mosaic.contract.outside import bytes_text
 from mosaic.contract.paths import VarPaths
+from mosaic.tracking import links
 from mosaic.hub.uploads import FAILED, read_upload
 
 _MOST_FILES = 30
@@ -65,6 +66,7 @@ def full_run_json(run: RunRecord, files: Sequence[Artifact]) -> dict[str, Any]:
         "worker": run.worker,
         "config": run.config,
         "losses": read_losses(Path(run.run_dir)),
+        "trackers": [link.as_json() for link in links(Path(run.run_dir))],
         "hub": asdict(upload) if (upload := read_upload(Path(run.run_dir))) is not None else None,
         "files": [asdict(file) for file in files],
     }
@@ -96,15 +98,25 @@ def _facts(run: RunRecord) -> Table:
         ("parameters", ", ".join(f"{name}={json.dumps(value)}" for name, value in params.items())),
         ("computed by", "; ".join(losses)),
         ("goes on from", place_text(extras["checkpoint_path"]) if extras.get("checkpoint_path") else None),
+        ("checked", _checked(run)),
         ("hub", _hub(run)),
         ("tags", ", ".join(run.tags)),
         ("notes", run.notes),
+        ("tracked by", "\n".join(link.text for link in links(Path(run.run_dir)))),
         *_place(run),
         ("exit code", str(run.exit_code) if run.exit_code else None),
         ("processes", ", ".join(f"{name} {pid}" for name, pid in processes.items() if pid)),
         ("folder", place_text(run.run_dir)),
     ]
     return facts(rows)
+
+
+def _checked(run: RunRecord) -> str:
+    """What was found before the run was queued, line by line."""
+    # What it trains stands above, and whether there are pictures is of no use later.
+    return "\n".join(
+        f"{name}: {told}" for name, told in run.checked if name not in ("environment", "pictures")
+    )
 
 
 def _hub(run: RunRecord) -> str | None:

@@ -18,6 +18,7 @@ from mosaic.cli.runs import connect, find_run
 from mosaic.client.configs import (
     RunSettings,
     again_config,
+    check_config,
     eval_config,
     resume_config,
     resuming_worker,
@@ -199,7 +200,7 @@ def changed(config: Config, args: argparse.Namespace) -> Config:
     search_path = config["metadata"]["ui"].setdefault("python_path", str(Path.cwd()))
     folder = Path(str(search_path).partition(os.pathsep)[0])
     if catalog:
-        request["config"] = catalog.check(request["config"], request["python"], folder)
+        check_config(config, catalog, folder)
     return _with_limits(config, args)
 
 
