@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mosaic.analytics import scales
 from mosaic.analytics.headline import EVALUATION_RETURN, TRAINING_RETURN
-from mosaic.analytics.report_data import SMOOTH, Axis, Comparison, MeasuredGroup, by_task
+from mosaic.analytics.report_data import SMOOTH, Axis, Comparison, MeasuredGroup, Method, by_task, methods_of
 from mosaic.contract import words
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import UserError
@@ -19,6 +19,7 @@ from mosaic.contract.plain import plain_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#7A4A2B", "#5A6270")
 """Okabe and Ito's, which colour-blind people tell apart, and two more; after these lines are dashed."""
@@ -28,6 +29,8 @@ _NAMES = {TRAINING_RETURN: "Episodic return", EVALUATION_RETURN: "Episodic retur
 _LONGEST_LABEL = 60
 _MOST_TASKS = 16
 _ROUND = 5
+_LABELS_ACROSS = 60
+"""Letters of a legend beside each other under one panel."""
 
 
 @dataclass(frozen=True)
@@ -116,21 +119,20 @@ def figure_bytes(
         )
     columns = min(how.across, len(tasks))
     rows = -(-len(tasks) // columns)
-    numbers = {group.label: number for number, group in enumerate(compared.groups)}
+    methods = methods_of(compared)
     with matplotlib.rc_context(_settings(how)):
         figure = Figure(size or (how.size[0] * columns, how.size[1] * rows), layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False).flat
         for number, (panel, (task, part)) in enumerate(zip(panels, tasks.items(), strict=False)):
-            _draw(panel, part.groups, numbers, axis, statistic, smooth)
+            _draw(panel, part.groups, methods, axis, statistic, smooth)
             if len(tasks) > 1:
                 panel.set_title(_shown(task))
             panel.set_xlabel({"steps": "Environment steps", "time": "Time"}[axis])
             if number % columns == 0:
                 panel.set_ylabel(_shown(_NAMES.get(compared.metric, compared.metric)))
-            if panel.get_legend_handles_labels()[0]:
-                panel.legend(frameon=False)
         for panel in list(figure.axes)[len(tasks) :]:
             panel.remove()
+        _add_legend(figure, columns)
         if title:
             figure.suptitle(_shown(title))
         out = io.BytesIO()
@@ -170,7 +172,7 @@ def _settings(how: FigureStyle) -> dict[Any, Any]:
 def _draw(
     panel: Axes,
     groups: Sequence[MeasuredGroup],
-    numbers: dict[str, int],
+    methods: dict[str, Method],
     axis: Axis,
     statistic: str,
     smooth: float,
@@ -179,9 +181,9 @@ def _draw(
         curve = group.curve(axis, statistic, smooth)
         if curve is None:
             continue
-        number = numbers[group.label]
+        number = methods[group.label].number
         colour, dash = COLOURS[number % len(COLOURS)], _DASHES[number // len(COLOURS) % len(_DASHES)]
-        label = f"{_shown(group.label)} ({_seeds(group, curve.runs)})"
+        label = f"{_shown(methods[group.label].label)} ({_seeds(group, curve.runs)})"
         panel.plot(curve.places, curve.value, color=colour, linestyle=dash, label=label)
         if curve.runs > 1:
             panel.fill_between(curve.places, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
@@ -192,6 +194,16 @@ def _draw(
     spacing, marks = nice(max(0.0, low), high, _ROUND)
     panel.set_xticks(marks, named(marks, spacing))
     panel.set_xlim(low, high)
+
+
+def _add_legend(figure: Figure, columns: int) -> None:
+    """Under the panels, where it hides no line: each method once, or with each of its numbers of seeds."""
+    lines = dict[str, Any]()
+    for panel in figure.axes:
+        for line, label in zip(*panel.get_legend_handles_labels(), strict=True):
+            lines.setdefault(label, line)
+    across = max(1, min(len(lines), columns * _LABELS_ACROSS // max(map(len, lines), default=1)))
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=across, frameon=False)
 
 
 def _seeds(group: MeasuredGroup, runs: int) -> str:

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,9 +21,11 @@ from mosaic.analytics.report_data import (
     Comparison,
     GroupCurve,
     MeasuredGroup,
+    Method,
     Progress,
     by_task,
     compare_runs,
+    methods_of,
 )
 from mosaic.analytics.report_facts import (
     commands_section,
@@ -46,7 +48,7 @@ from mosaic.analytics.report_page import (
     strip,
     strip_axis,
 )
-from mosaic.client.groups import Defaults, group_by
+from mosaic.client.groups import Defaults
 from mosaic.client.records import RunRecord
 from mosaic.contract import words
 from mosaic.contract.atomic import write_atomic
@@ -139,7 +141,7 @@ def report_html(
     body = (
         _head(title, trained, compared),
         _results(compared, defaults),
-        _aggregates(compared, defaults),
+        _aggregates(compared),
         settings_section(compared, defaults),
         _evaluations(judged),
         _frames(films),
@@ -202,31 +204,31 @@ def _head(title: str, runs: Sequence[RunRecord], compared: Comparison) -> Markup
 
 
 def _results(compared: Comparison, defaults: Defaults) -> Markup:
-    numbers = {group.label: number for number, group in enumerate(compared.groups)}
+    methods = methods_of(compared)
     sections: list[Markup | None] = [el("h2", "Learning curves and final results")]
     tasks = by_task(compared)
     most = 0
     for task, part in tasks.items():
         sections.append(el("h3", task) if len(tasks) > 1 else None)
-        lines = [line for group in part.groups if (line := _line(group, numbers[group.label])) is not None]
+        lines = [line for group in part.groups if (line := _line(group, methods[group.label])) is not None]
         most = max([most, *(line.curve.runs for line in lines)])
         if lines:
             sections.append(_figure(lines, f"{compared.metric} on {task}", compared.metric, "steps"))
         else:
             sections.append(el("p", f"No run has measured {compared.metric} yet.", cls="note"))
-        sections.append(_finals(part, numbers))
+        sections.append(_finals(part, methods))
     sections.append(el("p", _how_made(compared, most), cls="note"))
     if _EVALUATED in compared.names and compared.metric != _EVALUATED:
-        sections.append(_while_training(compared, defaults, numbers))
+        sections.append(_while_training(compared, defaults))
     return el("section", sections)
 
 
-def _line(group: MeasuredGroup, number: int) -> Line | None:
+def _line(group: MeasuredGroup, method: Method) -> Line | None:
     curve = group.curve()
     if curve is None:
         return None
     beside = group.curve(statistic="iqm", bands=False) if curve.runs >= _LEAST_FOR_IQM else None
-    return Line(number, group.label, curve, beside)
+    return Line(method.number, method.label, curve, beside)
 
 
 def _figure(lines: Sequence[Line], title: str, y_name: str, axis: Axis | str) -> Markup:
@@ -263,7 +265,7 @@ def _how_made(compared: Comparison, most: int) -> str:
     return " ".join(told)
 
 
-def _finals(part: Comparison, numbers: Mapping[str, int]) -> Markup | None:
+def _finals(part: Comparison, methods: Mapping[str, Method]) -> Markup | None:
     known = [value for group in part.groups for value in group.finals]
     if not known:
         return None
@@ -271,14 +273,14 @@ def _finals(part: Comparison, numbers: Mapping[str, int]) -> Markup | None:
     rows = []
     for group in part.groups:
         found, iqm = group.final(), group.final("iqm")
-        number = numbers[group.label]
+        method = methods[group.label]
         seeds = words.seeds_text(group.group.seeds).removeprefix("seeds ").removeprefix("seed ")
         seconds = group.of(lambda one: one.seconds)
         rows.append(
             el(
                 "tr",
-                el("td", key(number), group.label),
-                el("td", strip(group.finals, found, ends, number, len(group.finals)), cls="wide"),
+                el("td", key(method.number), method.label),
+                el("td", strip(group.finals, found, ends, method.number, len(group.finals)), cls="wide"),
                 number_cell(words.number(found.value if found else None)),
                 number_cell(_interval(found) if len(group.finals) > 1 else words.NONE),
                 number_cell(words.number(iqm.value if iqm else None)),
@@ -302,17 +304,18 @@ def _interval(found: statistics.Interval | None) -> str:
     return words.NONE if found is None else f"{words.number(found.low)} to {words.number(found.high)}"
 
 
-def _while_training(compared: Comparison, defaults: Defaults, numbers: Mapping[str, int]) -> Markup | None:
+def _while_training(compared: Comparison, defaults: Defaults) -> Markup | None:
     """Evaluations that runs made of themselves while they trained; the one at the end makes no curve."""
     runs = list({run.run_id: run for group in compared.groups for run in group.runs}.values())
-    judged = compare_runs(runs, _EVALUATED, "config", defaults)
+    judged = compare_runs(runs, _EVALUATED, compared.by, defaults)
+    methods = methods_of(judged)
     parts: list[Markup] = [el("h3", "Evaluations while training")]
     for task, part in by_task(judged).items():
         lines = [
             line
             for group in part.groups
             if any(len(one.series) > 1 for one in group.members)
-            if (line := _line(group, numbers.get(group.label, group.group.colour))) is not None
+            if (line := _line(group, methods[group.label])) is not None
         ]
         if lines:
             parts.append(_figure(lines, f"{_EVALUATED} on {task}", _EVALUATED, "steps"))
@@ -321,41 +324,33 @@ def _while_training(compared: Comparison, defaults: Defaults, numbers: Mapping[s
 
 @dataclass(frozen=True)
 class _Method:
-    """A configuration on all of its environments: the scores of its runs, task by task."""
+    """A configuration on all environments: the scores of its runs, task by task."""
 
+    number: int
     label: str
     scores: list[np.ndarray[Any, np.dtype[np.float64]]]
 
 
-def _methods(compared: Comparison, defaults: Defaults) -> tuple[list[str], list[_Method]]:
-    """Configurations that differ from others in more than the environment, where each has every task."""
-    finals = {one.run.run_id: one.final for group in compared.groups for one in group.members}
-    runs = {one.run.run_id: one.run for group in compared.groups for one in group.members}
-    tasks = list(dict.fromkeys(str(run.worker_config.get("env_id")) for run in runs.values()))
-    made = []
-    for group in group_by([_without_task(run) for run in runs.values()], "config", defaults):
-        scores = []
-        for task in tasks:
-            members = (run for run in group.runs if runs[run.run_id].worker_config.get("env_id") == task)
-            known = [finals[run.run_id] for run in members if finals[run.run_id] is not None]
-            scores.append(np.array(known, np.float64))
-        made.append(_Method(group.label, scores))
-    complete = [method for method in made if all(len(one) for one in method.scores)]
-    return tasks, complete
+def _methods(compared: Comparison) -> tuple[list[str], list[_Method]]:
+    """The scores of each method that has been tried on every environment, of which there are several."""
+    tasks, known = by_task(compared), methods_of(compared)
+    found: dict[Method, dict[str, list[float]]] = {}
+    for task, part in tasks.items():
+        for group in part.groups:
+            found.setdefault(known[group.label], {}).setdefault(task, []).extend(group.finals)
+    made = [
+        _Method(one.number, one.label, [np.array(scores[task], np.float64) for task in tasks])
+        for one, scores in found.items()
+        if all(scores.get(task) for task in tasks)
+    ]
+    return list(tasks), made
 
 
-def _without_task(run: RunRecord) -> RunRecord:
-    metadata = run.config["metadata"]
-    config = {**run.worker_config, "env_id": None, "total_timesteps": None}
-    worker = {**metadata["worker"], "config": config}
-    return replace(run, config={**run.config, "metadata": {**metadata, "worker": worker}})
-
-
-def _aggregates(compared: Comparison, defaults: Defaults) -> Markup | None:
-    tasks, methods = _methods(compared, defaults)
+def _aggregates(compared: Comparison) -> Markup | None:
+    tasks, methods = _methods(compared)
     if len(tasks) < 2 or len(methods) < 2:
         return None
-    normal = [_Method(one.label, []) for one in methods]
+    normal = [_Method(one.number, one.label, []) for one in methods]
     for number in range(len(tasks)):
         every = np.concatenate([method.scores[number] for method in methods])
         low, span = every.min(), float(np.ptp(every)) or 1.0
@@ -374,10 +369,10 @@ def _aggregates(compared: Comparison, defaults: Defaults) -> Markup | None:
     ]
     thresholds = np.linspace(0, 1, 101)
     lines = []
-    for number, method in enumerate(normal):
+    for method in normal:
         made_band = statistics.performance_profile(method.scores, thresholds)
         curve = GroupCurve(thresholds, made_band.value, made_band.low, made_band.high, 2)
-        lines.append(Line(number, method.label, curve))
+        lines.append(Line(method.number, method.label, curve))
     parts += [
         el("h3", "Performance profiles: the share of runs with a higher score"),
         _figure(lines, "Performance profiles", "share of runs", "normalised score"),
@@ -389,12 +384,12 @@ def _aggregates(compared: Comparison, defaults: Defaults) -> Markup | None:
 
 def _aggregate_table(methods: Sequence[_Method]) -> Markup:
     rows = []
-    for number, method in enumerate(methods):
-        cells = [el("td", key(number), method.label)]
+    for method in methods:
+        cells = [el("td", key(method.number), method.label)]
         for _, statistic in _METRICS:
             found = statistics.interval(method.scores, statistic)
             told = f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
-            cells.append(el("td", strip([], found, (0.0, 1.0), number, 2), told))
+            cells.append(el("td", strip([], found, (0.0, 1.0), method.number, 2), told))
         rows.append(el("tr", cells))
     heads = [el("th", "configuration"), *(el("th", name) for name, _ in _METRICS)]
     return el("table", el("thead", el("tr", heads)), el("tbody", rows))
@@ -402,17 +397,17 @@ def _aggregate_table(methods: Sequence[_Method]) -> Markup:
 
 def _improvements(methods: Sequence[_Method]) -> Markup:
     rows = []
-    for number, one in enumerate(methods):
-        for other_number, other in enumerate(methods):
-            if number == other_number:
+    for one in methods:
+        for other in methods:
+            if one is other:
                 continue
             found = statistics.probability_of_improvement(one.scores, other.scores)
             rows.append(
                 el(
                     "tr",
-                    el("td", key(number), one.label),
-                    el("td", key(other_number), other.label),
-                    el("td", strip([], found, (0.0, 1.0), number, 2), cls="wide"),
+                    el("td", key(one.number), one.label),
+                    el("td", key(other.number), other.label),
+                    el("td", strip([], found, (0.0, 1.0), one.number, 2), cls="wide"),
                     number_cell(f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"),
                 )
             )

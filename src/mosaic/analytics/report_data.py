@@ -150,6 +150,8 @@ class Comparison:
     """The settings that are not the same in all groups."""
     names: tuple[str, ...]
     """Every metric that some run has."""
+    by: str = "config"
+    defaults: Defaults = None
     left_out: tuple[RunRecord, ...] = ()
     """Evaluations beside runs that train: they have no curve of that kind."""
 
@@ -197,7 +199,7 @@ def compare_runs(
         for group in groups
     ]
     differ = differences([group.runs[0] for group in groups], defaults) if len(groups) > 1 else []
-    return Comparison(chosen, tuple(made), tuple(differ), tuple(sorted(names)), tuple(left_out))
+    return Comparison(chosen, tuple(made), tuple(differ), tuple(sorted(names)), by, defaults, tuple(left_out))
 
 
 def by_task(comparison: Comparison) -> dict[str, Comparison]:
@@ -207,6 +209,38 @@ def by_task(comparison: Comparison) -> dict[str, Comparison]:
         for task in dict.fromkeys(map(_task, group.runs)):
             found.setdefault(task, []).append(_of_task(group, task))
     return {task: replace(comparison, groups=tuple(groups)) for task, groups in found.items()}
+
+
+@dataclass(frozen=True)
+class Method:
+    """A configuration without its environment: its number gives its colour wherever it is drawn."""
+
+    number: int
+    label: str
+
+
+def methods_of(compared: Comparison) -> dict[str, Method]:
+    """The method of each group, by the group's label; on one environment every group is one of its own.
+
+    So it is as well where two groups of one environment would be the same method, as with two budgets.
+    """
+    groups = compared.groups
+    alone = {group.label: Method(number, group.label) for number, group in enumerate(groups)}
+    tasks = {group.label: _task(group.runs[0]) for group in groups}
+    if compared.by != "config" or len(set(tasks.values())) < 2:
+        return alone
+    firsts = {group.runs[0].run_id: group.label for group in groups}
+    found = group_by([_without_task(group.runs[0]) for group in groups], "config", compared.defaults)
+    made = {firsts[run.run_id]: Method(one.colour, one.label) for one in found for run in one.runs}
+    places = {(made[label].number, task) for label, task in tasks.items()}
+    return made if len(places) == len(groups) else alone
+
+
+def _without_task(run: RunRecord) -> RunRecord:
+    metadata = run.config["metadata"]
+    config = {**run.worker_config, "env_id": None, "total_timesteps": None}
+    worker = {**metadata["worker"], "config": config}
+    return replace(run, config={**run.config, "metadata": {**metadata, "worker": worker}})
 
 
 def _task(run: RunRecord) -> str:

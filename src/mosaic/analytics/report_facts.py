@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mosaic.analytics.report_data import Comparison
+from mosaic.analytics.report_data import Comparison, methods_of
 from mosaic.analytics.report_page import Markup, el, key, number_cell
 from mosaic.client.command_line import command_for
 from mosaic.client.configs import again_config, settings_of
@@ -30,11 +30,12 @@ def run_label(run: RunRecord) -> str:
 
 
 def settings_section(compared: Comparison, defaults: Defaults) -> Markup:
+    methods = methods_of(compared)
     parts: list[Markup] = [el("h2", "Settings")]
     if compared.differ:
         heads = [
             el("th", "what differs"),
-            *(el("th", key(number), group.label) for number, group in enumerate(compared.groups)),
+            *(el("th", key(methods[group.label].number), group.label) for group in compared.groups),
         ]
         rows = [
             el(
