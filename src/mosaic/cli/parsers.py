@@ -10,6 +10,7 @@ from pathlib import Path
 from mosaic.cli import values
 from mosaic.cli.parser import RUN, RUN_HELP, RUNS, flag, number, one_of, option, page, repeated
 from mosaic.contract.fsm import Outcome
+from mosaic.contract.paths import named_path
 from mosaic.contract.run_filter import GROUPINGS, RUN_STATES
 from mosaic.contract.words import STATES_BY_NAME
 
@@ -23,6 +24,7 @@ STATISTICS = ("mean", "iqm")
 STYLES = ("paper", "slides")
 EXTRAS_ACTIONS = ("list", "install")
 FILTER_ACTIONS = ("list", "save", "rm")
+SWEEP_ACTIONS = ("list", "show", "init", "resume", "extend", "train-best", "dashboard")
 
 _ALL = flag("--all", "without a limit")
 _YES = flag("-y --yes", "do not ask")
@@ -49,6 +51,41 @@ PAGES = {
         ('1 "empty rooms"', '2 "rooms with a door"'),
         option("number", "N", "the phase's number, from 1", type=values.count),
         option("text", "TEXT", "what the script does in it, in a few words", nargs="*"),
+    ),
+    "sweep": page(
+        "FILE.toml | list | init ALGO ENV | show|resume|extend|train-best|dashboard SWEEP [options]",
+        "Search for good parameters with Optuna. A sweep is a run whose trials are runs of the queue: it goes\n"
+        "on after any crash, and pause, resume and cancel mean its trials too. SWEEP is the id of one, the\n"
+        "beginning of an id, or 'last'; show also takes the file or URL of a study made elsewhere.\n"
+        "resume finishes the budget of a sweep that was cancelled or has failed, extend adds trials to it, and "
+        "train-best trains with the best parameters.",
+        (
+            "init ppo CartPole-v1 -o sweep.toml",
+            "sweep.toml --dry-run",
+            "sweep.toml --set trials=50 --set sampler.name=random",
+            "show last",
+            "extend last --trials 20",
+            "train-best last --seeds 11-15",
+        ),
+        option("words", "WHAT", f"the sweep file, or {', '.join(SWEEP_ACTIONS)}", nargs="+"),
+        repeated(
+            "--set",
+            "NAME=VALUE",
+            "a setting of the file, such as space.gamma=[0.9,0.99]",
+            type=values.setting,
+        ),
+        number("--trials", values.count, "how many trials; extend: how many more"),
+        option("--seeds", "LIST", "the seeds of a trial, or of train-best: 1-5 or 1,3,7", type=values.seeds),
+        number("--total-timesteps --steps", values.count, "of each run"),
+        flag("--detach", "start and return at once"),
+        flag("--dry-run", "check all and tell what would run; --json prints the run config"),
+        number("--trial", values.natural, "train-best: this trial in place of the best"),
+        option("--study", "NAME", "show: this study of a storage that holds several"),
+        number("--limit", values.count, "show: at most so many trials (20)"),
+        _ALL,
+        option("-o --output", "FILE", "init: the file to write (else it is printed)", type=named_path),
+        number("--port", values.port, "dashboard: the port that it listens on (8080)"),
+        json="the sweep's run, its study with all trials, and the importance of the parameters",
     ),
     "pause": page(
         "RUN... [options]",

@@ -1,7 +1,8 @@
 """Sweeps: a search for good parameters, as a run of its own whose trials are ordinary runs.
 
-The daemon starts and watches it like any run. Only `optimiser` imports Optuna; whoever wants to read what a
-sweep has found asks `mosaic.sweeps.study`, which needs neither Optuna nor the sweep's database.
+The daemon starts and watches it like any run. Whoever wants to read what a sweep has found asks
+`mosaic.sweeps.study`, which needs neither Optuna nor the sweep's database; all that needs Optuna imports
+`mosaic.sweeps.storage`.
 """
 
 from __future__ import annotations

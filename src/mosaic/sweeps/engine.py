@@ -18,8 +18,9 @@ from typing import Any
 from mosaic.client import Client, HistoryEntry
 from mosaic.contract.errors import MosaicError, StorageError, UnavailableError, UserError
 from mosaic.contract.fsm import RunStatus
-from mosaic.sweeps.optimiser import Search, looks_ahead, params_for
-from mosaic.sweeps.space import ALGO
+from mosaic.sweeps.samplers import looks_ahead
+from mosaic.sweeps.search import Search
+from mosaic.sweeps.space import ALGO, params_for
 from mosaic.sweeps.spec import SweepSpec, Template
 from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, PRUNED, RUNNING, StudyWriter, Trial
 from mosaic.sweeps.trials import Flight, TrialRun, TrialRuns, wait_for_news
@@ -33,7 +34,8 @@ IDLE_LOOK_SECONDS = 10.0
 """The same where nothing depends on it but the picture that people see."""
 _TICK_SECONDS = 15.0
 _AWAY_SECONDS = 2.0
-BY_SWEEP = "its sweep was cancelled"
+_BY_SWEEP = "its sweep was cancelled"
+_ANOTHER = "another run of its trial has ended"
 
 
 class Engine:
@@ -90,13 +92,14 @@ class Engine:
             if self._paused is None:
                 self._insist(self._fill)
             if not self._flights and self._spent():
+                self._tell_progress()
                 self._search.release()
                 return Ending("completed")
-            self._beat(self._paused is not None, self._headline())
+            self._tell_progress()
             news = wait_for_news(self._wishes.news, self._patience())
             self._insist(lambda found=news: self._take(found))  # type: ignore[misc]
             self._insist(self._look)
-        self._stop_trials(BY_SWEEP)
+        self._stop_trials(_BY_SWEEP)
         self._search.release()
         return Ending("cancelled")
 
@@ -108,7 +111,7 @@ class Engine:
                 return
             except (UnavailableError, StorageError):
                 # A daemon that is away comes back, and so does room on its disk.
-                self._beat(self._paused is not None, self._headline())
+                self._tell_progress()
                 time.sleep(_AWAY_SECONDS)
 
     def _patience(self) -> float:
@@ -159,7 +162,7 @@ class Engine:
         params = params_for(self._spec.space, trial.params, algo)
         templates = [one for one in self._spec.templates if one.algo == algo]
         places = [(template, seed) for template in templates for seed in self._spec.seeds]
-        flight = Flight(trial.number, [])
+        flight = Flight(trial.number, [], reported=max(trial.intermediate, default=0))
         try:
             for number, (template, seed) in enumerate(places):
                 if number < len(trial.runs):
@@ -214,7 +217,7 @@ class Engine:
 
     def _run_ended(self, flight: Flight, run: TrialRun) -> None:
         if not flight.told and run.outcome != "completed":
-            self._end_runs(flight, "another run of its trial has ended")
+            self._end_runs(flight, _ANOTHER)
         if not flight.ended:
             return
         if not flight.told:
@@ -223,15 +226,13 @@ class Engine:
 
     def _judge(self, flight: Flight) -> None:
         """All runs of a trial have ended: tell what came of it."""
-        bad = next((run for run in flight.runs if run.outcome != "completed"), None)
+        bad = min((run for run in flight.runs if run.outcome != "completed"), key=_blame, default=None)
         pruned_at = self._search.pruned_at(flight.number)
         if pruned_at is not None:
             self._tell(flight.number, PRUNED, reason=f"pruned at step {pruned_at:,}")
         elif bad is not None:
-            words = {"timed_out": "timed out: "}.get(str(bad.outcome), "")
-            self._tell(
-                flight.number, FAILED, reason=f"{words}{bad.reason or bad.outcome}", by_user=_by_user(bad)
-            )
+            by_user = bad.outcome == "cancelled"
+            self._tell(flight.number, FAILED, reason=str(bad.reason or bad.outcome), by_user=by_user)
         else:
             self._judge_complete(flight)
 
@@ -366,7 +367,7 @@ class Engine:
             self._paused = {run.run_id for run in runs if run.status == RunStatus.EXEC}
             self._paused_at = time.monotonic()
             self._search.note_paused(sorted(self._paused))
-            self._beat(True, self._headline())
+            self._tell_progress()
             for run_id in self._paused:
                 self._runs.pause(run_id, True)
             return
@@ -376,15 +377,16 @@ class Engine:
         self._deadline += time.monotonic() - self._paused_at
         self._paused = None
 
-    def _headline(self) -> dict[str, Any]:
+    def _tell_progress(self) -> None:
         done, best = self._search.progress()
-        return {
+        told = {
             "trials": done,
             "total_trials": self._search.wanted,
             "running_trials": len(self._flights),
             "mean_return": best,
             "progress": min(1.0, done / self._search.wanted),
         }
+        self._beat(self._paused is not None, told)
 
 
 @dataclass(frozen=True)
@@ -398,5 +400,6 @@ class _Over(UserError):
     """Why a sweep cannot go on."""
 
 
-def _by_user(run: TrialRun) -> bool:
-    return run.outcome == "cancelled"
+def _blame(run: TrialRun) -> tuple[bool, bool]:
+    """Which of the runs that did not complete was the first: those after it were cancelled by us."""
+    return run.reason == _ANOTHER, run.outcome == "cancelled"

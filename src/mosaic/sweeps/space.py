@@ -1,4 +1,4 @@
-"""The search space: which parameters are searched, where, and when; and the spaces that we know to be good."""
+"""The search space: which parameters are searched, where and when; and spaces that are known to be good."""
 
 from __future__ import annotations
 
@@ -115,9 +115,8 @@ def _parameter(
         return None
     unknown = [key for key in told if key not in _KEYS]
     for key in unknown:
-        complain(
-            f"'{place}' has no setting '{key}'{closest(key, _KEYS) or '; it takes ' + ', '.join(_KEYS)}."
-        )
+        hint = closest(key, _KEYS) or f"; it takes {', '.join(_KEYS)}."
+        complain(f"'{place}' has no setting '{key}'{hint}")
     when = _when(told.get("when", {}), complain, place)
     if unknown or when is None:
         return None
@@ -146,17 +145,15 @@ def _range(
     place: str,
     when: Mapping[str, tuple[Value, ...]],
 ) -> Parameter | None:
-    numbers = {key: told.get(key) for key in ("low", "high", "step")}
-    for key, value in numbers.items():
-        missing = value is None and key != "step"
-        if missing or (value is not None and not _is_number(value)):
-            complain(
-                f"'{place}' has no '{key}': a range needs low and high."
-                if missing
-                else f"'{place}.{key}' is {value!r:.60}, but must be a number."
-            )
+    for key in ("low", "high", "step"):
+        value = told.get(key)
+        if value is None and key != "step":
+            complain(f"'{place}' has no '{key}': a range needs low and high.")
             return None
-    low, high, step, log = *numbers.values(), told.get("log", False)
+        if value is not None and not _is_number(value):
+            complain(f"'{place}.{key}' is {value!r:.60}, but must be a number.")
+            return None
+    low, high, step, log = told["low"], told["high"], told.get("step"), told.get("log", False)
     given = [value for value in (low, high, step) if value is not None]
     whole = kind == "int" or (kind is None and all(isinstance(value, int) for value in given))
     problem = ""
@@ -218,6 +215,15 @@ def _ordered(found: Sequence[Parameter], complain: Complain, place: str) -> list
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def params_for(space: Sequence[Parameter], chosen: Mapping[str, Any], algo: str) -> dict[str, Any]:
+    """The parameters of an algorithm among what was chosen, by their own names."""
+    return {
+        one.name: chosen[one.key]
+        for one in space
+        if one.key in chosen and one.key != ALGO and one.algo in ("", algo)
+    }
 
 
 @dataclass(frozen=True)

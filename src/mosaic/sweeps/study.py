@@ -1,8 +1,8 @@
 """What a sweep has found so far, as plain values, and the file in its folder that holds it.
 
-The sweep's process is the only writer of `study.jsonl`. Its first line tells of the study; each other line has
-what is new of one trial, so that a reader takes in what was appended and nothing else. The truth is Optuna's
-storage: when a sweep starts again, it writes the file anew from there.
+The sweep's process is the only writer of `study.jsonl`. Its first line tells of the study; each other line
+has what is new of one trial, so that a reader takes in what was appended and nothing else. The truth is
+Optuna's storage: when a sweep starts again, it writes the file anew from there.
 """
 
 from __future__ import annotations
@@ -106,7 +106,8 @@ class Study:
         """All of it, as JSON can hold it."""
         told = asdict(self)
         best = self.best
-        return _finite({**told, "best": None if best is None else best.number})
+        whole: dict[str, Any] = _finite({**told, "best": None if best is None else best.number})
+        return whole
 
 
 class StudyReader:
@@ -114,7 +115,11 @@ class StudyReader:
 
     def __init__(self, run_dir: Path) -> None:
         self._path = run_dir / FILE
-        self._forget()
+        self._inode = self._offset = 0
+        self._head: Study | None = None
+        self._trials: dict[int, Trial] = {}
+        self._study: Study | None = None
+        self._changed = False
 
     def poll(self) -> Study | None:
         """The study as it is now; None when the sweep has not begun. The same object when nothing is new."""
@@ -139,11 +144,9 @@ class StudyReader:
         return self._study
 
     def _forget(self) -> None:
-        self._inode = self._offset = 0
-        self._head: Study | None = None
-        self._trials: dict[int, Trial] = {}
-        self._study: Study | None = None
-        self._changed = False
+        self._offset = 0
+        self._head = self._study = None
+        self._trials.clear()
 
     def _take(self, line: bytes) -> None:
         try:
@@ -189,9 +192,8 @@ def _line(number: int, told: Mapping[str, Any]) -> str:
 
 
 def _told(trial: Trial) -> dict[str, Any]:
-    return {
-        name: value for name, value in vars(trial).items() if name != "number" and value not in (None, "")
-    }
+    known = {name: value for name, value in vars(trial).items() if value not in (None, "")}
+    return {name: value for name, value in known.items() if name != "number"}
 
 
 def _with(trial: Trial, told: Mapping[str, Any]) -> Trial:

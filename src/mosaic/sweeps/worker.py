@@ -1,4 +1,4 @@
-"""`python -m mosaic.sweeps.worker --config FILE --grpc --grpc-target HOST:PORT`: one sweep, as the daemon starts it.
+"""`python -m mosaic.sweeps.worker --config FILE --grpc --grpc-target HOST:PORT`, as the daemon starts it.
 
 A sweep has no training process: it supervises runs of the same daemon. It is started again after any crash,
 and goes on where it was.
@@ -23,7 +23,7 @@ from mosaic.contract.errors import MosaicError, UserError
 from mosaic.contract.events import EventKind
 from mosaic.contract.outside import read_json
 from mosaic.contract.paths import VarPaths, resolve_var
-from mosaic.sweeps.catalog import check_config
+from mosaic.sweeps.configs import check_config
 from mosaic.sweeps.spec import SweepSpec
 from mosaic.sweeps.study import StudyWriter
 from mosaic.sweeps.wishes import Ending, Wishes
@@ -70,7 +70,9 @@ class SweepWorker:
         self._paths.logs.mkdir(parents=True, exist_ok=True)
         self._emitter = LifecycleEmitter(self._run_id, self._paths.events)
         self._link: TrainerLink | None = None
-        self._beat_at, self._paused, self._told = 0.0, False, dict[str, Any]()
+        self._beat_at, self._paused = 0.0, False
+        self._told: dict[str, Any] = {}
+        self._newest: dict[str, Any] = {}
         self._clock = _Clock(self._paths.run_dir / _CLOCK)
 
     def run(self) -> int:
@@ -93,15 +95,14 @@ class SweepWorker:
             return self._ended("failed", code, f"{type(error).__name__}: {error}")
         finally:
             self._clock.stop()
-        # What ends a sweep for good does so again at once: it is not started again.
-        return self._ended(
-            ending.status, UserError.exit_code if ending.status == "failed" else 0, ending.cause
-        )
+        # With this code it is not started again: what has ended it for good would do so again.
+        code = UserError.exit_code if ending.status == "failed" else 0
+        return self._ended(ending.status, code, ending.cause)
 
     def _work(self, wishes: Wishes) -> Ending:
         gc.disable()
         from mosaic.sweeps.engine import Engine
-        from mosaic.sweeps.optimiser import Search
+        from mosaic.sweeps.search import Search
 
         gc.freeze()
         gc.enable()
@@ -129,8 +130,9 @@ class SweepWorker:
         """Tell that the sweep lives, at once when something has changed."""
         age = time.monotonic() - self._beat_at
         changed = paused != self._paused or (told != self._told and age > _SOON_SECONDS)
-        if told.get("trials") != self._told.get("trials"):
+        if told["trials"] != self._newest.get("trials"):
             self._clock.works()
+        self._newest = told
         if changed or age > _HEARTBEAT_SECONDS:
             self._beat_at, self._paused, self._told = time.monotonic(), paused, told
             self._clock.tick(paused)
@@ -147,11 +149,11 @@ class SweepWorker:
             "worker_type": "sweep",
             "status": status,
             "exit_code": code,
-            "sweep": self._told,
+            "sweep": self._newest,
             "artifacts": {},
         }
         write_json(self._paths.manifest, manifest)
-        payload: dict[str, Any] = {"exit_code": code, "headline": self._told, "manifest": manifest}
+        payload: dict[str, Any] = {"exit_code": code, "headline": self._newest, "manifest": manifest}
         if status == "failed":
             payload["cause"] = cause
         self._emitter.say(EventKind(f"run_{status}"), payload)
@@ -162,7 +164,7 @@ class SweepWorker:
 
 
 class _Clock:
-    """How long a sweep has worked, over restarts and without pauses, and how often it has crashed in a row."""
+    """How long a sweep has worked, over restarts and without pauses, and how often it crashed in a row."""
 
     def __init__(self, path: Path) -> None:
         self._path = path

@@ -163,12 +163,12 @@ def _plots(compared: Comparison, axis: Axis) -> Iterator[Text]:
             if (curve := group.curve(axis, bands=False)) is not None
         ]
         if lines:
-            yield _plot(f"{compared.metric}{f' on {task}' if len(tasks) > 1 else ''}", lines, axis)
+            yield plot(f"{compared.metric}{f' on {task}' if len(tasks) > 1 else ''}", lines, axis)
     if len(tasks) > _MOST_TASKS:
         yield Text(f"and {len(tasks) - _MOST_TASKS} more environments", style="dim")
 
 
-def _plot(title: str, lines: Sequence[tuple[int, GroupCurve]], axis: Axis) -> Text:
+def plot(title: str, lines: Sequence[tuple[int, GroupCurve]], axis: Axis, unit: str = "") -> Text:
     """A chart in the terminal's colours; without them each line is made of its letter."""
     low, high = _ends([curve.value for _, curve in lines])
     left, right = _ends([curve.places for _, curve in lines])
@@ -189,7 +189,7 @@ def _plot(title: str, lines: Sequence[tuple[int, GroupCurve]], axis: Axis) -> Te
             made.append(shown, style=_style(number) if number >= 0 else "")
         made.append("\n")
     made.append(f"{' ' * margin}└{'─' * columns}\n", style="dim")
-    made.append(_under(left, right, axis, margin, columns), style="dim")
+    made.append(f"{_under(left, right, axis, margin, columns)}  {unit or axis}", style="dim")
     return made
 
 
@@ -254,4 +254,4 @@ def _under(left: float, right: float, axis: Axis, margin: int, columns: int) -> 
         at = max(0, min(at - len(text) // 2, columns - len(text)))
         if all(one == " " for one in line[max(0, at - 1) : at + len(text) + 1]):
             line[at : at + len(text)] = text
-    return f"{' ' * margin} {''.join(line).rstrip()}  {'steps' if axis == 'steps' else 'time'}"
+    return f"{' ' * margin} {''.join(line).rstrip()}"

@@ -1,0 +1,577 @@
+"""`sweep`: search for good parameters; look at what was found; go on with it; train with the best."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mosaic.cli.app import INTERRUPTED
+from mosaic.cli.launch import (
+    TERMINATED,
+    Terminated,
+    exit_code,
+    launch,
+    signals_postponed,
+    termination_raises,
+    wants_cancel,
+)
+from mosaic.cli.output import console, cut, facts, note, print_json, program, say, table
+from mosaic.cli.parsers import SWEEP_ACTIONS
+from mosaic.cli.runs import connect, find_run, run_json
+from mosaic.client import Client, RunQuery, RunRecord
+from mosaic.contract import words
+from mosaic.contract.atomic import write_atomic
+from mosaic.contract.errors import ConflictError, NotFoundError, UserError
+from mosaic.contract.fsm import LIVE
+from mosaic.contract.paths import named_path
+from mosaic.contract.run_filter import WHOLE
+from mosaic.contract.secrets import referred
+from mosaic.sweeps import WORKER_TYPE
+from mosaic.sweeps.study import (
+    COMPLETE,
+    ENDED,
+    FAILED,
+    PRUNED,
+    RUNNING,
+    Study,
+    StudyReader,
+    Trial,
+    read_study,
+)
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.text import Text
+
+    from mosaic.sweeps.spec import SweepSpec
+
+_LOOK_SECONDS = 1.0
+_SHOWN_TRIALS = 20
+_BAR = 24
+_STYLES = {COMPLETE: "green", PRUNED: "yellow", FAILED: "red", RUNNING: "bold cyan"}
+_DATABASE_PORT = 8080
+
+
+def run_sweep(args: argparse.Namespace) -> int:
+    action, *rest = args.words
+    if action in SWEEP_ACTIONS:
+        if action != "list" and not rest:
+            raise UserError(f"sweep {action} needs {'ALGO and ENV' if action == 'init' else 'SWEEP'}.")
+        return _ACTIONS[action](rest, args)
+    if rest:
+        raise UserError(f"'{rest[0]}' is one word too many for sweep: see `{program()} sweep --help`.")
+    return _start(named_path(action), args)
+
+
+# Starting
+
+
+def _start(path: Path, args: argparse.Namespace) -> int:
+    from mosaic.sweeps.configs import sweep_config
+    from mosaic.sweeps.sweep_file import SpecError, parse_spec, read_table
+
+    changes = [(name, _toml_value(text)) for name, text in args.set]
+    changes += [("trials", args.trials)] if args.trials is not None else []
+    changes += [("total_timesteps", args.total_timesteps)] if args.total_timesteps is not None else []
+    changes += [("seeds", list(args.seeds))] if args.seeds is not None else []
+    try:
+        spec = parse_spec(read_table(path, changes))
+        _check(spec)
+    except SpecError as error:
+        for problem in error.problems:
+            note(f"mosaic: {problem}")
+        return error.exit_code
+    if args.dry_run:
+        return _dry_run(spec, args)
+    return _launch(sweep_config(spec), args)
+
+
+def _toml_value(text: str) -> Any:
+    """A value as it would stand in the file; what TOML does not know is a text."""
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _check(spec: SweepSpec) -> None:
+    """What only Optuna can tell: whether sampler, pruner and storage can do this."""
+    from mosaic.sweeps.samplers import check_search
+    from mosaic.sweeps.spec import JOURNAL, SQLITE
+    from mosaic.sweeps.storage import open_storage
+
+    check_search(spec)
+    if spec.storage not in (JOURNAL, SQLITE):
+        open_storage(spec.storage, None, os.environ)
+
+
+def _dry_run(spec: SweepSpec, args: argparse.Namespace) -> int:
+    from mosaic.sweeps.configs import sweep_config
+
+    if args.json:
+        print_json(sweep_config(spec))
+    else:
+        console().print(_plan(spec))
+        rows = table("Parameter", "searched", "when", fold=("searched", "when"))
+        for one in spec.space:
+            whens = ", ".join(f"{name} = {' or '.join(map(str, them))}" for name, them in one.when.items())
+            rows.add_row(one.key, _range_text(one.as_json()), whens)
+        say("")
+        console().print(rows)
+    note("All checks passed; nothing was started.")
+    return 0
+
+
+def _plan(spec: SweepSpec) -> RenderableType:
+    steps = {
+        words.whole(one.config["metadata"]["worker"]["config"]["total_timesteps"]) for one in spec.templates
+    }
+    runs = spec.runs_per_trial
+    return facts(
+        [
+            ("sweep", spec.title),
+            (
+                "trials",
+                f"{spec.trials}, each of {words.count(runs, 'run')} of {' or '.join(sorted(steps))} steps",
+            ),
+            ("seeds", ", ".join(map(str, spec.seeds))),
+            ("objective", "; ".join(f"{one.direction} {one.words(runs)}" for one in spec.objectives)),
+            ("sampler", _choice_text(spec.sampler)),
+            ("pruner", _choice_text(spec.pruner) if spec.pruner else "none"),
+            ("parallel", str(spec.parallel or "as many as fit")),
+            (
+                "storage",
+                spec.storage if referred(spec.storage) is None else f"the URL in ${referred(spec.storage)}",
+            ),
+        ]
+    )
+
+
+def _choice_text(choice: Any) -> str:
+    return " ".join([choice.name, *(f"{name}={value}" for name, value in choice.options.items())])
+
+
+def _range_text(told: dict[str, Any]) -> str:
+    if told.get("choices"):
+        return ", ".join(_value_text(one) for one in told["choices"])
+    step = f" in steps of {told['step']:g}" if told.get("step") and not told.get("whole") else ""
+    return f"{told['low']:g} to {told['high']:g}{' (log)' if told.get('log') else ''}{step}"
+
+
+def _launch(config: dict[str, Any], args: argparse.Namespace) -> int:
+    """Submit a sweep and stay with it, through Ctrl-C and SIGTERM."""
+    with connect(args, make=True) as client, termination_raises():
+        with signals_postponed():
+            run = client.submit(config)
+        try:
+            if not args.detach:
+                _follow(client, run.run_id, args)
+        except KeyboardInterrupt:
+            if wants_cancel():
+                return _cancelled(client, run.run_id, args, INTERRUPTED)
+            return _left(client.get(run.run_id), args)
+        except Terminated:
+            return _cancelled(client, run.run_id, args, TERMINATED)
+        run = client.get(run.run_id)
+        if args.detach:
+            return _left(run, args)
+        _report(run, read_study(Path(run.run_dir)), args)
+        return exit_code([run])
+
+
+def _left(run: RunRecord, args: argparse.Namespace) -> int:
+    if args.json:
+        print_json(run_json(run))
+        return 0
+    say(f"The sweep {run.run_id} goes on without this terminal. To look, or to cancel it with its trials:")
+    say(f"  {program()} sweep show {run.run_id}\n  {program()} cancel {run.run_id}")
+    return 0
+
+
+def _cancelled(client: Client, run_id: str, args: argparse.Namespace, code: int) -> int:
+    with suppress(ConflictError):
+        client.cancel(run_id, "asked where it was started")
+    try:
+        run = client.wait(run_id)
+    except (KeyboardInterrupt, Terminated):
+        note("Not waiting any longer; the sweep is still being ended.")
+        return code
+    _report(run, read_study(Path(run.run_dir)), args)
+    return code
+
+
+def _follow(client: Client, run_id: str, args: argparse.Namespace) -> None:
+    """Show how a sweep goes on until it has ended."""
+    run = client.get(run_id)
+    reader, seen = StudyReader(Path(run.run_dir)), None
+    with _shown(args) as show:
+        while not run.ended:
+            study = reader.poll()
+            if study is not None and study is not seen:
+                show(run, study)
+                seen = study
+            time.sleep(_LOOK_SECONDS)
+            run = client.get(run_id)
+
+
+@contextmanager
+def _shown(args: argparse.Namespace) -> Iterator[Callable[[RunRecord, Study], None]]:
+    """What shows a sweep as it goes: a live panel, lines where there is no terminal, nothing with --json."""
+    if args.json:
+        yield lambda run, study: None
+    elif sys.stdout.isatty():
+        from rich.live import Live
+
+        with Live(console=console(), auto_refresh=False, transient=True) as live:
+            yield lambda run, study: live.update(_panel(run, study), refresh=True)
+    else:
+        told: set[int] = set()
+
+        def tell(run: RunRecord, study: Study) -> None:
+            for one in study.with_state(*ENDED):
+                if one.number not in told:
+                    told.add(one.number)
+                    say(_sentence(one, study))
+
+        yield tell
+
+
+def _panel(run: RunRecord, study: Study) -> RenderableType:
+    from rich.console import Group
+
+    return Group(*_head(run, study), "", _trials(study, 10, newest=True))
+
+
+def _sentence(one: Trial, study: Study) -> str:
+    came = one.reason if one.state != COMPLETE else ", ".join(map(words.number, one.values))
+    best = study.best
+    star = "  (best so far)" if best is not None and best.number == one.number else ""
+    return f"trial {one.number} {one.state}: {came}   {_params_text(one)}{star}"
+
+
+# Looking
+
+
+def _list(rest: Sequence[str], args: argparse.Namespace) -> int:
+    with connect(args) as client:
+        found = _sweeps(client)
+    if args.json:
+        print_json([run_json(run) for run in found])
+        return 0
+    if not found:
+        say(f"There is no sweep yet: `{program()} sweep init ppo CartPole-v1` shows a file for one.")
+        return 0
+    titles = ("Sweep", "state", "trials", "best", "started", "name")
+    rows = table(*titles, right=("trials", "best"), fold=("name",))
+
+    for run in found:
+        head = run.headline
+        trials = f"{head.get('trials', 0)} of {head['total_trials']}" if head.get("total_trials") else ""
+        state, best = words.state(run), words.number(head.get("mean_return"))
+        rows.add_row(run.run_id, state, trials, best, words.ago(run.submitted_at), cut(run.run_name))
+    console().print(rows)
+    return 0
+
+
+def _sweeps(client: Client) -> list[RunRecord]:
+    query = RunQuery(filter="worker=sweep", fields=WHOLE)
+    return [run for run in client.each(query) if run.worker_type == WORKER_TYPE]
+
+
+def _find(client: Client, name: str) -> RunRecord:
+    """A sweep by its id, the beginning of one, or `last`."""
+    if name == "last":
+        found = _sweeps(client)
+        if not found:
+            raise NotFoundError("There is no sweep yet.")
+        return client.get(found[0].run_id)
+    run = find_run(client, name)
+    if run.worker_type != WORKER_TYPE:
+        trial = f" but a trial of sweep {run.sweep}" if run.sweep else ""
+        raise UserError(f"Run {run.run_id} is not a sweep{trial}: `{program()} sweep list` lists them.")
+    return run
+
+
+def _show(rest: Sequence[str], args: argparse.Namespace) -> int:
+    name = rest[0]
+    if "://" in name or referred(name) is not None or Path(name).expanduser().is_file():
+        from mosaic.sweeps.optuna_records import read_elsewhere
+
+        _report(None, read_elsewhere(name, args.study or "", os.environ), args)
+        return 0
+    with connect(args) as client:
+        run = _find(client, name)
+    _report(run, read_study(Path(run.run_dir)), args)
+    return 0
+
+
+def _report(run: RunRecord | None, study: Study | None, args: argparse.Namespace) -> None:
+    """All that is known of a study."""
+    weights = _importance(study)
+    if args.json:
+        told = study.as_json() if study else None
+        print_json({"run": run and run_json(run), "study": told, "importance": weights})
+        return
+    if study is None:
+        assert run is not None
+        say(f"{run.run_name}  {run.run_id}\n{words.state(run)}  {run.reason or ''}".rstrip())
+        return
+    for part in _head(run, study):
+        console().print(part)
+    if weights:
+        say("")
+        console().print(_importance_table(weights))
+    for chart in _charts(study):
+        say("")
+        console().print(chart)
+    say("")
+    limit = len(study.trials) if args.all else args.limit or _SHOWN_TRIALS
+    console().print(_trials(study, limit))
+    if len(study.trials) > limit:
+        note(f"{len(study.trials) - limit} more trials: --all shows them.")
+    if run is not None and study.best is not None:
+        console().print(facts([("next", f"{program()} sweep train-best {run.run_id}")]))
+
+
+def _importance(study: Study | None) -> dict[str, float]:
+    if study is None or len(study.directions) > 1 or len(study.with_state(COMPLETE)) < 4:
+        return {}
+    try:
+        from mosaic.sweeps.optuna_records import importance
+    except UserError:
+        # Optuna is not installed, which reading a study does not need.
+        return {}
+    return importance(study)
+
+
+def _head(run: RunRecord | None, study: Study) -> list[RenderableType]:
+    from rich.text import Text
+
+    counts = [(state, len(study.with_state(state))) for state in (COMPLETE, PRUNED, FAILED, RUNNING)]
+    told = ", ".join(f"{count} {state}" for state, count in counts if count)
+    ended = len(study.with_state(*ENDED))
+    total = f" of {study.wanted}" if study.wanted else ""
+    best = study.best
+    title = Text(run.run_name if run else study.name, style="bold")
+    rows: list[tuple[str, str | Text | None]] = [
+        ("sweep", run.run_id if run else None),
+        ("state", f"{words.state(run)}{f': {run.reason}' if run.reason else ''}" if run else None),
+        ("trials", f"{ended}{total}: {told}" if told else f"{ended}{total}"),
+        ("objective", "; ".join(map(" ".join, zip(study.directions, study.objectives, strict=True)))),
+    ]
+    if best is not None:
+        rows.append(("best", f"{words.number(best.values[0])} in trial {best.number}: {_params_text(best)}"))
+    elif len(study.directions) > 1 and study.front:
+        rows.append(("front", f"{words.count(len(study.front), 'trial')} that no other beats in everything"))
+    return [title, facts(rows)]
+
+
+def _importance_table(weights: dict[str, float]) -> RenderableType:
+    rows = table("Parameter", "importance", "", right=("importance",))
+    for name, share in list(weights.items())[:10]:
+        rows.add_row(name, f"{share * 100:.0f} %", "█" * round(share * _BAR))
+    return rows
+
+
+def _charts(study: Study) -> Iterator[Text]:
+    """The best value so far over trials."""
+    import numpy as np
+
+    from mosaic.analytics.report_data import GroupCurve
+    from mosaic.cli.commands.compare import plot
+
+    if len(study.directions) != 1:
+        return
+    line = study.best_so_far()
+    if len(line) > 1:
+        places = np.array([number for number, _ in line], np.float64)
+        values = np.array([value for _, value in line], np.float64)
+        yield plot("best so far", [(0, GroupCurve(places, values, values, values, 1))], "steps", "trials")
+
+
+def _trials(study: Study, limit: int, newest: bool = False) -> RenderableType:
+    """The best trials first, or the newest."""
+    several = len(study.directions) > 1
+    titles = [
+        "Trial",
+        "state",
+        *(study.objectives if several else ["value"]),
+        "step",
+        "time",
+        "run",
+        "parameters",
+    ]
+    rows = table(*titles, right=(*titles[2:-2],), fold=("parameters",))
+    for one in _order(study, newest)[:limit]:
+        state = _styled(one.state)
+        values = [words.number(value) for value in one.values] or ["–"] * len(study.directions)
+        if one.state != COMPLETE:
+            last = one.intermediate[max(one.intermediate)] if one.intermediate else None
+            values = [words.number(last)] + ["–"] * (len(study.directions) - 1)
+        step = words.short_steps(max(one.intermediate)) if one.intermediate else ""
+        took = ""
+        if one.started_at:
+            took = words.clock((one.ended_at or time.time()) - one.started_at)
+        run = one.runs[0] if one.runs else ""
+        more = f" +{len(one.runs) - 1}" if len(one.runs) > 1 else ""
+        tail = f"   {one.reason}" if one.reason and one.state != PRUNED else ""
+        rows.add_row(str(one.number), state, *values, step, took, run + more, _params_text(one) + tail)
+    return rows
+
+
+def _order(study: Study, newest: bool) -> list[Trial]:
+    if newest or len(study.directions) > 1:
+        return list(reversed(study.trials))
+    sign = 1 if study.directions[0] == "maximize" else -1
+    states = {RUNNING: 0, COMPLETE: 1, PRUNED: 2, FAILED: 3}
+
+    def key(one: Trial) -> tuple[float, float, int]:
+        value = one.values[0] if one.values else 0.0
+        return states.get(one.state, 4), -sign * value, one.number
+
+    return sorted(study.trials, key=key)
+
+
+def _styled(state: str) -> Text:
+    from rich.text import Text
+
+    return Text(state, style=_STYLES.get(state, "dim"))
+
+
+def _params_text(one: Trial) -> str:
+    return "  ".join(f"{name} {_value_text(value)}" for name, value in one.params.items())
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+# Going on
+
+
+def _init(rest: Sequence[str], args: argparse.Namespace) -> int:
+    from mosaic.sweeps.example import example
+    from mosaic.sweeps.sweep_file import parse_spec
+
+    if len(rest) != 2:
+        raise UserError("sweep init needs ALGO and ENV, such as in `mosaic sweep init ppo CartPole-v1`.")
+    text = example(*rest)
+    parse_spec(tomllib.loads(text))
+    if args.output is None:
+        say(text.rstrip())
+        return 0
+    if args.output.exists():
+        raise UserError(f"{args.output} is there already: name another file with -o, or remove it.")
+    write_atomic(args.output, text.encode())
+    say(f"{args.output} is written: `{program()} sweep {args.output}` starts it.")
+    return 0
+
+
+def _resume(rest: Sequence[str], args: argparse.Namespace) -> int:
+    return _go_on(rest[0], args.trials, args)
+
+
+def _extend(rest: Sequence[str], args: argparse.Namespace) -> int:
+    if args.trials is None:
+        raise UserError("sweep extend needs --trials N: how many more.")
+    return _go_on(rest[0], args.trials, args)
+
+
+def _go_on(name: str, more: int | None, args: argparse.Namespace) -> int:
+    from mosaic.sweeps.configs import continue_config
+
+    with connect(args) as client:
+        run = _find(client, name)
+        config = continue_config(run, read_study(Path(run.run_dir)), more)
+        cancel_trials(client, run.run_id)
+    note(f"A new sweep goes on with the study of {run.run_id}.")
+    return _launch(config, args)
+
+
+def cancel_trials(client: Client, sweep: str) -> int:
+    """End what still lives of an ended sweep's trials; gives how many there were."""
+    query = RunQuery(statuses=sorted(LIVE), filter=f"sweep={sweep}", fields=("run_id", "status"))
+    found = list(client.each(query))
+    for one in found:
+        with suppress(ConflictError):
+            client.cancel(one.run_id, "its sweep was cancelled")
+    return len(found)
+
+
+def _train_best(rest: Sequence[str], args: argparse.Namespace) -> int:
+    from mosaic.sweeps.configs import best_configs, spec_of
+
+    with connect(args) as client:
+        run = _find(client, rest[0])
+    study = read_study(Path(run.run_dir))
+    chosen = _chosen(study, args.trial, run)
+    seeds = args.seeds or [max(spec_of(run).seeds) + 1]
+    used = sorted(set(seeds) & set(spec_of(run).seeds))
+    if used:
+        note(f"{words.seeds_text(used).capitalize()} was used by the search: other seeds tell more.")
+    note(f"Trial {chosen.number}: {_params_text(chosen)}")
+    return launch(best_configs(run, chosen, seeds, args.total_timesteps), args)
+
+
+def _chosen(study: Study | None, number: int | None, run: RunRecord) -> Trial:
+    trials = study.trials if study else ()
+    if number is not None:
+        found = next((one for one in trials if one.number == number), None)
+        if found is None:
+            raise NotFoundError(f"Sweep {run.run_id} has no trial {number}.")
+        return found
+    if study is not None and len(study.directions) > 1:
+        raise UserError("With several objectives there is no single best: choose one with --trial N.")
+    if study is None or study.best is None:
+        raise ConflictError(f"Sweep {run.run_id} has no complete trial yet.")
+    return study.best
+
+
+def _dashboard(rest: Sequence[str], args: argparse.Namespace) -> int:
+    """Optuna's own pages on the study, until Ctrl-C."""
+    from importlib.util import find_spec
+
+    if find_spec("optuna_dashboard") is None:
+        raise UserError(f"optuna-dashboard is not installed: `{program()} extras install sweeps`.")
+    with connect(args) as client:
+        run = _find(client, rest[0])
+    from mosaic.sweeps.configs import spec_of
+
+    code = "import sys; from mosaic.sweeps.dashboard import main; sys.exit(main(sys.argv[1:]))"
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        code,
+        spec_of(run).storage,
+        run.run_dir,
+        str(args.port or _DATABASE_PORT),
+    ]
+    with termination_raises(), subprocess.Popen(command) as process:
+        try:
+            return process.wait()
+        except (KeyboardInterrupt, Terminated):
+            process.terminate()
+            say("\nThe dashboard has ended.")
+    return 0
+
+
+_ACTIONS: dict[str, Callable[[Sequence[str], argparse.Namespace], int]] = {
+    "list": _list,
+    "show": _show,
+    "init": _init,
+    "resume": _resume,
+    "extend": _extend,
+    "train-best": _train_best,
+    "dashboard": _dashboard,
+}

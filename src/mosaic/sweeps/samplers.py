@@ -1,0 +1,160 @@
+"""Samplers and pruners of Optuna by their names, with checked options; and how they draw from a space."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mosaic.contract.errors import UserError, closest
+from mosaic.sweeps.space import Parameter
+from mosaic.sweeps.spec import Choice, SweepSpec
+from mosaic.sweeps.storage import optuna, sentence
+
+_FIXED_SEQUENCE = ("grid", "qmc", "bruteforce")
+"""Samplers that must begin with the same seed each time, for they go on in one sequence."""
+_BLIND = ("random", "grid", "qmc", "bruteforce")
+"""Samplers that learn nothing from results, so that asking early costs nothing."""
+
+
+def _plain(name: str) -> str:
+    for ending in ("Sampler", "Pruner"):
+        name = name.removesuffix(ending)
+    return name.lower().replace("-", "").replace("_", "")
+
+
+def _classes(kind: str) -> dict[str, Any]:
+    module = optuna.samplers if kind == "sampler" else optuna.pruners
+    base = optuna.samplers.BaseSampler if kind == "sampler" else optuna.pruners.BasePruner
+    found = {name: getattr(module, name) for name in module.__all__}
+    return {
+        _plain(name): one
+        for name, one in found.items()
+        if inspect.isclass(one) and issubclass(one, base) and not inspect.isabstract(one)
+    } | ({"none": optuna.pruners.NopPruner} if kind == "pruner" else {})
+
+
+def _made(kind: str, choice: Choice, more: Mapping[str, Any]) -> Any:
+    """What a name and its options stand for; a UserError tells what is wrong with them."""
+    known = _classes(kind)
+    name = _plain(choice.name)
+    if name not in known:
+        raise UserError(
+            f"'{choice.name}' is not a {kind} of Optuna{closest(name, known) or '.'} "
+            f"There are {', '.join(sorted(known))}."
+        )
+    takes = [one for one in inspect.signature(known[name]).parameters if one != "self"]
+    for option in choice.options:
+        if option not in takes:
+            hint = closest(option, takes) or (
+                f"; it takes {', '.join(takes)}." if takes else "; it takes none."
+            )
+            raise UserError(f"The {kind} {choice.name} has no option '{option}'{hint}")
+    options = {one: value for one, value in more.items() if one in takes} | dict(choice.options)
+    try:
+        return known[name](**options)
+    except (ImportError, ModuleNotFoundError) as error:
+        raise UserError(
+            f"The {kind} {choice.name} needs the package {getattr(error, 'name', None) or _package(error)}: "
+            f"install it, or choose another {kind}."
+        ) from error
+    except (ValueError, TypeError) as error:
+        raise UserError(f"The {kind} {choice.name} refuses its options: {sentence(error)}") from error
+
+
+def _package(error: Exception) -> str:
+    words = str(error).replace("`", "'").split("'")
+    return words[1] if len(words) > 2 else str(error)
+
+
+def make_sampler(spec: SweepSpec, trials: int = 0) -> Any:
+    """The sampler; after a restart with other random numbers than those that were used up."""
+    name = _plain(spec.sampler.name)
+    seed = spec.search_seed + (0 if name in _FIXED_SEQUENCE else trials)
+    more: dict[str, Any] = {"seed": seed}
+    if name == "grid":
+        more["search_space"] = {one.key: _grid(one) for one in spec.space}
+    return _made("sampler", spec.sampler, more)
+
+
+def _grid(one: Parameter) -> list[Any]:
+    values = one.values()
+    if values is None:
+        raise UserError(
+            f"The sampler grid needs a step or choices for every parameter: '{one.key}' has neither."
+        )
+    if one.when or one.algo:
+        raise UserError(f"The sampler grid cannot have conditions, as '{one.key}' has: choose another.")
+    return values
+
+
+def make_pruner(spec: SweepSpec) -> Any:
+    if spec.pruner is None:
+        return optuna.pruners.NopPruner()
+    options = dict(spec.pruner.options)
+    wrapped = options.get("wrapped_pruner")
+    if isinstance(wrapped, str | Mapping):
+        inner = {"name": wrapped} if isinstance(wrapped, str) else dict(wrapped)
+        options["wrapped_pruner"] = _made("pruner", Choice(inner.pop("name", "median"), inner), {})
+    return _made("pruner", Choice(spec.pruner.name, options), {})
+
+
+def looks_ahead(spec: SweepSpec) -> bool:
+    """Whether a trial more than run at once can be asked for without loss."""
+    return _plain(spec.sampler.name) in _BLIND
+
+
+def check_search(spec: SweepSpec) -> None:
+    """Try sampler, pruner and space on a study in memory; a UserError tells what will not work."""
+    prunes = spec.pruner is not None and _plain(spec.pruner.name) not in ("none", "nop")
+    if len(spec.objectives) > 1 and prunes:
+        raise UserError("A pruner can judge one objective only: leave [pruner] out, or keep one objective.")
+    pruner, sampler = make_pruner(spec), make_sampler(spec)
+    study = optuna.create_study(directions=directions(spec), sampler=sampler, pruner=pruner)
+    try:
+        for number in range(2):
+            trial = study.ask()
+            suggest(spec.space, trial)
+            if prunes:
+                trial.report(0.0, spec.report_every)
+                trial.should_prune()
+            study.tell(trial, [float(number)] * len(spec.objectives))
+    except (ImportError, ModuleNotFoundError) as error:
+        raise UserError(f"The sampler {spec.sampler.name} needs the package {_package(error)}.") from error
+    except (ValueError, TypeError, NotImplementedError, RuntimeError) as error:
+        if is_used_up(error):
+            return
+        if len(spec.objectives) > 1 and "multi" in str(error).lower():
+            raise UserError(
+                f"The sampler {spec.sampler.name} cannot search for several objectives: take tpe, nsgaii or "
+                "random, or keep one objective."
+            ) from error
+        raise UserError(f"The sampler {spec.sampler.name} cannot search this: {sentence(error)}") from error
+
+
+def is_used_up(error: BaseException) -> bool:
+    """Whether it is a grid that has nothing left to try, which Optuna says so."""
+    return isinstance(error, RuntimeError) and "Study.stop" in str(error).replace("`", "")
+
+
+def directions(spec: SweepSpec) -> list[Any]:
+    return [one.direction for one in spec.objectives]
+
+
+def suggest(space: Sequence[Parameter], trial: Any) -> dict[str, Any]:
+    """A value for each parameter that is wanted, by its name in the study."""
+    chosen: dict[str, Any] = {}
+    for one in space:
+        if not one.is_wanted(chosen):
+            continue
+        if one.choices:
+            chosen[one.key] = trial.suggest_categorical(one.key, list(one.choices))
+        elif one.whole:
+            step = {} if one.step is None else {"step": int(one.step)}
+            chosen[one.key] = trial.suggest_int(
+                one.key, int(one.low or 0), int(one.high or 0), log=one.log, **step
+            )
+        else:
+            low, high = float(one.low or 0), float(one.high or 0)
+            chosen[one.key] = trial.suggest_float(one.key, low, high, log=one.log, step=one.step)
+    return chosen

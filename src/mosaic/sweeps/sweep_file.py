@@ -1,0 +1,435 @@
+"""The sweep file: read, and checked as `train` checks, with every problem told at once."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from mosaic.client.configs import train_config, worker_for
+from mosaic.contract.capabilities import find_worker
+from mosaic.contract.errors import UserError, closest
+from mosaic.contract.numbers import parse_seeds, parse_whole
+from mosaic.contract.run_config import LONGEST_NAME, checked_tags, validate_train_run_config
+from mosaic.contract.secrets import has_known_shape, referred
+from mosaic.sweeps.objective import DIRECTIONS, OVER_SEEDS, TAKES, Objective
+from mosaic.sweeps.space import ALGO, Parameter, known_spaces, parse_space
+from mosaic.sweeps.spec import JOURNAL, SQLITE, USUAL_TRIALS, Choice, SweepSpec, Template, with_params
+
+MOST_PROBLEMS = 20
+MOST_TRIALS = 100_000
+MOST_PARALLEL = 1_000
+REPORTS = 20
+"""So often is a trial looked at while it trains, unless `report_every` says otherwise."""
+USUAL_RESTARTS = 2
+
+_KEYS = {
+    **dict.fromkeys(("algo", "env", "total_timesteps", "seeds", "trials", "parallel", "max_minutes", "name")),
+    **dict.fromkeys(("tags", "notes", "storage", "study", "report_every", "scores")),
+    **dict.fromkeys(("set", "space", "objective", "sampler", "pruner", "run", "try_first")),
+}
+_RUN_KEYS = (
+    "cpus",
+    "memory_mb",
+    "gpus",
+    "max_minutes",
+    "max_restarts",
+    "priority",
+    "python",
+    "env_kwargs",
+    "extras",
+)
+
+
+class SpecError(UserError):
+    """A sweep file with something wrong in it."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        super().__init__(" ".join(problems[:MOST_PROBLEMS]))
+        self.problems = list(problems)
+        """A sentence for each."""
+
+
+def read_table(path: Path, changes: Sequence[tuple[str, Any]] = ()) -> dict[str, Any]:
+    """The sweep file as it stands there, with settings changed by their dotted names."""
+    try:
+        table = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise UserError(f"The sweep file {path} cannot be read: {error.strerror}.") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UserError(f"The sweep file {path} is not valid TOML: {error}.") from error
+    for name, value in changes:
+        *above, last = name.split(".")
+        inner = table
+        for part in above:
+            inner = inner.setdefault(part, {})
+            if not isinstance(inner, dict):
+                raise UserError(f"--set {name}: '{part}' is not a table of the sweep file.")
+        inner[last] = value
+    return table
+
+
+def parse_spec(table: Mapping[str, Any], folder: Path | None = None) -> SweepSpec:
+    """The sweep that a table asks for, checked as `train` checks; else a SpecError with every problem."""
+    return _Parser(table, folder).parse()
+
+
+class _Parser:
+    def __init__(self, table: Mapping[str, Any], folder: Path | None) -> None:
+        self._table = table
+        self._folder = folder
+        self._problems: list[str] = []
+
+    def parse(self) -> SweepSpec:
+        table = self._table
+        self._check_keys(table, _KEYS, "a sweep")
+        algos, env_ids = self._texts(ALGO, "ppo"), self._texts("env", "CartPole-v1")
+        seeds = self._seeds()
+        run = self._table_of("run")
+        self._check_keys(run, _RUN_KEYS, "[run]")
+        fixed = self._table_of("set")
+        templates = self._templates(algos, env_ids, seeds, fixed, run)
+        spaces = self._spaces(algos, fixed)
+        self._check_corners(spaces, templates)
+        objectives = self._objectives()
+        budget = min(
+            (one.config["metadata"]["worker"]["config"].get("total_timesteps") or 0 for one in templates),
+            default=0,
+        )
+        trials = self._whole("trials", USUAL_TRIALS, 1, MOST_TRIALS)
+        sampler, pruner = self._choice("sampler"), self._choice("pruner")
+        options = dict(sampler.options) if sampler else {}
+        spec = SweepSpec(
+            templates=tuple(templates),
+            space=tuple(spaces),
+            seeds=seeds,
+            trials=trials,
+            parallel=self._whole("parallel", 0, 0, MOST_PARALLEL),
+            max_minutes=self._minutes(),
+            objectives=objectives,
+            search_seed=options.pop("seed", 1),
+            sampler=Choice(sampler.name, options) if sampler else Choice("tpe"),
+            pruner=pruner or _usual_pruner(objectives, budget),
+            report_every=self._whole("report_every", max(1, budget // REPORTS), 1, 10**12),
+            scores=self._scores(env_ids),
+            storage=self._storage(),
+            study=str(table.get("study", "")),
+            try_first=self._try_first(spaces, algos),
+            name=str(table.get("name", ""))[:LONGEST_NAME],
+            tags=self._tags(),
+            notes=str(table.get("notes", "")),
+        )
+        if not isinstance(spec.search_seed, int) or isinstance(spec.search_seed, bool):
+            self._complain(f"'sampler.seed' is {spec.search_seed!r:.40}, but must be a whole number.")
+        if not spaces and templates:
+            self._complain("There is nothing to search: add parameters to [space].")
+        if self._problems:
+            raise SpecError(list(dict.fromkeys(self._problems)))
+        return spec
+
+    def _complain(self, sentence: str) -> None:
+        self._problems.append(sentence)
+
+    def _check_keys(
+        self, table: Mapping[str, Any], known: Sequence[str] | Mapping[str, Any], what: str
+    ) -> None:
+        for name in table:
+            if name not in known:
+                hint = closest(name, known) or f"; it takes {', '.join(known)}."
+                self._complain(f"{what[:1].upper()}{what[1:]} has no setting '{name}'{hint}")
+
+    def _table_of(self, name: str) -> dict[str, Any]:
+        found = self._table.get(name, {})
+        if not isinstance(found, Mapping):
+            self._complain(
+                f"'{name}' is {found!r:.60}, but must be a table: write [{name}] above its settings."
+            )
+            return {}
+        return dict(found)
+
+    def _texts(self, name: str, example: str) -> list[str]:
+        found = self._table.get(name)
+        listed = [found] if isinstance(found, str) else found
+        if not isinstance(listed, list) or not listed or not all(isinstance(one, str) for one in listed):
+            told = (
+                "is missing" if found is None else f"is {found!r:.60}, but must be a name or a list of names"
+            )
+            self._complain(f"'{name}' {told}: write {name} = \"{example}\".")
+            return []
+        return list(dict.fromkeys(listed))
+
+    def _whole(self, name: str, usual: int, least: int, most: int) -> int:
+        value = self._table.get(name, usual)
+        try:
+            number = parse_whole(str(value)) if not isinstance(value, bool) else least - 1
+        except ValueError:
+            number = least - 1
+        if not least <= number <= most:
+            self._complain(f"'{name}' is {value!r:.40}, but must be a whole number from {least} to {most:,}.")
+            return usual
+        return number
+
+    def _minutes(self) -> float | None:
+        value = self._table.get("max_minutes")
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            self._complain(f"'max_minutes' is {value!r:.40}, but must be a number above 0.")
+            return None
+        return float(value)
+
+    def _seeds(self) -> tuple[int, ...]:
+        value = self._table.get("seeds", 1)
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        try:
+            return parse_seeds(
+                text, f"'seeds' is {value!r:.60}, but must be a list of seeds or text such as \"1-3\"."
+            )
+        except UserError as error:
+            self._complain(str(error))
+            return (1,)
+
+    def _tags(self) -> tuple[str, ...]:
+        given = self._table.get("tags", [])
+        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+            self._complain(f"'tags' is {given!r:.60}, but must be a list of words.")
+            return ()
+        try:
+            return tuple(checked_tags(given))
+        except UserError as error:
+            self._complain(str(error))
+            return ()
+
+    def _templates(
+        self,
+        algos: Sequence[str],
+        env_ids: Sequence[str],
+        seeds: Sequence[int],
+        fixed: Mapping[str, Any],
+        run: Mapping[str, Any],
+    ) -> list[Template]:
+        steps = self._table.get("total_timesteps")
+        if steps is not None:
+            steps = self._whole("total_timesteps", 1, 1, 10**12)
+        found = []
+        for algo in algos:
+            own, shared = fixed.get(algo), {k: v for k, v in fixed.items() if k not in algos}
+            params = {**shared, **(own if isinstance(own, Mapping) else {})}
+            for env_id in env_ids:
+                try:
+                    config = self._template(algo, env_id, steps, max(seeds), params, run)
+                except UserError as error:
+                    self._complain(str(error))
+                    continue
+                found.append(Template(algo, env_id, config))
+        return found
+
+    def _template(
+        self,
+        algo: str,
+        env_id: str,
+        steps: int | None,
+        seed: int,
+        params: Mapping[str, Any],
+        run: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        extras = dict(run.get("extras") or {})
+        if run.get("env_kwargs") is not None:
+            extras["env_kwargs"] = run["env_kwargs"]
+        config = train_config(
+            algo,
+            env_id,
+            total_timesteps=steps,
+            seed=seed,
+            params=params,
+            extras=extras,
+            python=run.get("python"),
+            tags=list(self._tags()),
+            folder=self._folder,
+        )
+        limits = {
+            "max_wallclock_minutes": run.get("max_minutes"),
+            "max_restarts": run.get("max_restarts", USUAL_RESTARTS),
+            "priority": run.get("priority"),
+        }
+        config["schedule"] = {name: value for name, value in limits.items() if value is not None}
+        for name in ("cpus", "memory_mb", "gpus"):
+            if name in run:
+                config["resources"][name] = run[name]
+        validate_train_run_config(config)
+        return config
+
+    def _spaces(self, algos: Sequence[str], fixed: Mapping[str, Any]) -> list[Parameter]:
+        given = self._table_of("space")
+        if len(algos) == 1:
+            return self._space_of(algos[0], given, fixed, "", "space")
+        wrong = [name for name in given if name not in algos]
+        for name in wrong:
+            self._complain(
+                f"'space.{name}' is not of an algorithm{closest(name, algos) or '.'} With several algorithms "
+                f"each has a table of its own, such as [space.{algos[0] if algos else 'ppo'}]."
+            )
+        if not algos:
+            return []
+        found = [Parameter(ALGO, choices=tuple(algos))]
+        for algo in algos:
+            own = given.get(algo, {})
+            if isinstance(own, Mapping):
+                found += self._space_of(algo, own, fixed.get(algo, {}), algo, f"space.{algo}")
+        return found
+
+    def _space_of(
+        self, algo: str, given: Mapping[str, Any], fixed: Mapping[str, Any], prefix: str, place: str
+    ) -> list[Parameter]:
+        try:
+            types = {one.name: one.type for one in worker_for(algo).load_catalog().parameters(algo)}
+        except UserError:
+            # Told of where the template is made.
+            types = {}
+        table = given
+        if not given:
+            known = known_spaces().get(algo)
+            if known is None:
+                self._complain(f"No search space is known for '{algo}': write one under [{place}].")
+                return []
+            table = {name: told for name, told in known.space.items() if name not in fixed}
+        for name in given:
+            if name in fixed:
+                self._complain(f"'{name}' is searched and set: take it out of [{place}] or of [set].")
+        return parse_space(table, types, self._complain, prefix, place)
+
+    def _check_corners(self, spaces: Sequence[Parameter], templates: Sequence[Template]) -> None:
+        """Every end of every range, checked by the worker that will run it."""
+        seen = set()
+        for template in templates:
+            if template.algo in seen:
+                continue
+            seen.add(template.algo)
+            for one in spaces:
+                if one.key == ALGO or (one.algo and one.algo != template.algo):
+                    continue
+                for value in one.corners():
+                    problem = _refusal(template, {one.name: value})
+                    if problem:
+                        self._complain(problem)
+                        break
+
+    def _objectives(self) -> tuple[Objective, ...]:
+        given = self._table.get("objective", {})
+        tables = given if isinstance(given, list) else [given]
+        found = []
+        for number, table in enumerate(tables, 1):
+            place = "objective" if len(tables) == 1 else f"objective {number}"
+            if not isinstance(table, Mapping):
+                self._complain(f"'{place}' is {table!r:.60}, but must be a table: write [objective].")
+                continue
+            self._check_keys(table, list(vars(Objective())), f"[{place}]")
+            for name, known in (("take", TAKES), ("over_seeds", OVER_SEEDS), ("direction", DIRECTIONS)):
+                value = table.get(name, known[0])
+                if value not in known:
+                    self._complain(
+                        f"'{place}.{name}' is {value!r:.40}, but must be one of {', '.join(known)}"
+                        f"{closest(str(value), known) or '.'}"
+                    )
+            points, metric = table.get("points", 1), table.get("metric", "-")
+            if isinstance(points, bool) or not isinstance(points, int) or points < 1:
+                self._complain(
+                    f"'{place}.points' is {points!r:.40}, but must be a whole number of at least 1."
+                )
+            if not isinstance(metric, str) or not metric:
+                self._complain(f"'{place}.metric' is {metric!r:.40}, but must be the name of a curve.")
+            known_keys = {name: value for name, value in table.items() if name in vars(Objective())}
+            if "points" not in table and table.get("take") == "best":
+                known_keys["points"] = 1
+            found.append(Objective(**known_keys))
+        return tuple(found) or (Objective(),)
+
+    def _choice(self, name: str) -> Choice | None:
+        given = self._table.get(name)
+        if given is None:
+            return None
+        table = {"name": given} if isinstance(given, str) else given
+        if not isinstance(table, Mapping) or not isinstance(table.get("name", ""), str):
+            self._complain(
+                f"'{name}' is {given!r:.60}, but must be a name, or a table with a name and options."
+            )
+            return None
+        usual = {"sampler": "tpe", "pruner": "median"}[name]
+        return Choice(table.get("name", usual), {key: value for key, value in table.items() if key != "name"})
+
+    def _scores(self, env_ids: Sequence[str]) -> dict[str, tuple[float, float]]:
+        given = self._table_of("scores")
+        if len(env_ids) < 2:
+            if given:
+                self._complain("'scores' compares several environments: leave it out with one.")
+            return {}
+        found = {}
+        for env_id in env_ids:
+            ends = given.get(env_id)
+            pair = ends if isinstance(ends, list) and len(ends) == 2 else [0, 0]
+            if not all(isinstance(end, int | float) for end in pair) or pair[0] == pair[1]:
+                self._complain(
+                    "Returns of several environments can only be put together as scores: write under "
+                    f'[scores] "{env_id}" = [low, high], the returns that count as 0 and as 1.'
+                )
+            else:
+                found[env_id] = (float(pair[0]), float(pair[1]))
+        for name in given:
+            if name not in env_ids:
+                hint = closest(name, env_ids) or "."
+                self._complain(f"'scores' names '{name}', which is not an environment here{hint}")
+        return found
+
+    def _storage(self) -> str:
+        given = self._table.get("storage", JOURNAL)
+        if not isinstance(given, str) or not given:
+            self._complain(
+                f"'storage' is {given!r:.40}, but must be journal, sqlite, or the URL of a database."
+            )
+            return JOURNAL
+        if given in (JOURNAL, SQLITE) or referred(given) is not None:
+            return given
+        if has_known_shape(given):
+            self._complain(
+                "'storage' has a password in it: put the URL into a variable, such as SWEEP_DB, and write "
+                'storage = "@env:SWEEP_DB".'
+            )
+        elif "://" not in given:
+            self._complain(
+                f"'storage' is '{given:.60}', but must be journal, sqlite, or a URL such as "
+                f"postgresql+psycopg://host/name{closest(given, (JOURNAL, SQLITE)) or '.'}"
+            )
+        return given
+
+    def _try_first(self, spaces: Sequence[Parameter], algos: Sequence[str]) -> tuple[Mapping[str, Any], ...]:
+        given = self._table.get("try_first", [])
+        if not isinstance(given, list) or not all(isinstance(one, Mapping) for one in given):
+            self._complain("'try_first' must be a list of tables: write [[try_first]] above each.")
+            return ()
+        known = [one.key for one in spaces]
+        for one in given:
+            for name in one:
+                if name not in known:
+                    self._complain(
+                        f"'try_first' names '{name}', which is not searched{closest(name, known) or '.'}"
+                    )
+        return tuple(given)
+
+
+def _usual_pruner(objectives: Sequence[Objective], budget: int) -> Choice | None:
+    """The median of what others had at the same step, once a fifth of the budget is spent."""
+    if len(objectives) > 1:
+        return None
+    return Choice("median", {"n_startup_trials": 5, "n_warmup_steps": budget // 5})
+
+
+def _refusal(template: Template, params: Mapping[str, Any]) -> str:
+    """Why the worker does not take these parameters; empty when it does."""
+    request = template.config["metadata"]["worker"]
+    asked = with_params(request["config"], params)
+    try:
+        find_worker(request["type"]).load_catalog().check(asked, request.get("python"), None)
+    except UserError as error:
+        return str(error)
+    return ""
