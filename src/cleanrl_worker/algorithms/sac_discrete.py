@@ -38,15 +38,15 @@ class Args(CommonArgs):
     """how many transitions the replay buffer holds"""
     gamma: Fraction = 0.99
     """the discount factor"""
-    tau: Fraction = 0.01
+    tau: Fraction = 0.005
     """how far the target networks move to the networks each time; 1: they become copies"""
     batch_size: PositiveInt = 128
     """how many transitions an update learns from"""
     learning_starts: NonNegativeInt = 2_000
     """how many environment steps are taken at random before the first update"""
-    policy_lr: NonNegative = 3e-4
+    policy_lr: NonNegative = 1e-3
     """the learning rate of the policy"""
-    q_lr: NonNegative = 3e-4
+    q_lr: NonNegative = 1e-3
     """the learning rate of the Q networks, and of alpha when it is tuned"""
     update_frequency: PositiveInt = 4
     """how many environment steps lie between two updates"""
@@ -56,7 +56,7 @@ class Args(CommonArgs):
     """the weight of the entropy when it is not tuned"""
     autotune: bool = True
     """let the weight of the entropy follow a target"""
-    target_entropy_scale: Fraction = 0.1
+    target_entropy_scale: Fraction = 0.7
     """that target, as a share of the entropy of random actions"""
 
 
