@@ -17,8 +17,15 @@ from tensorboard.compat.proto.tensor_pb2 import TensorProto
 from tensorboard.compat.proto.tensor_shape_pb2 import TensorShapeProto
 
 from analytics.event_file_parts import NAME, VERSION, collect, scalar
-from mosaic.analytics.event_files import EventReader, EventWriter
+from mosaic.analytics.event_files import EventReader, EventWriter, parser
 from mosaic.analytics.event_files.format import frame
+
+
+@pytest.fixture(params=["one by one", "in bulk"], autouse=True)
+def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small blocks are parsed in another way than large ones; both must find the same."""
+    if request.param == "in bulk":
+        monkeypatch.setattr(parser, "_BULK_BYTES", 0)
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 from tensorboard.compat.proto.event_pb2 import Event, SessionLog
+from tensorboard.compat.proto.summary_pb2 import Summary
 
 from analytics.event_file_parts import NAME, VERSION, collect, scalar
-from mosaic.analytics.event_files import EventReader, EventWriter, ScalarChunk
+from mosaic.analytics.event_files import EventReader, EventWriter, ScalarChunk, parser
 from mosaic.analytics.event_files.format import frame, record_header
 from mosaic.analytics.event_files.parser import EARLIEST_STEP
 from mosaic.analytics.event_files.reader import BLOCK_BYTES
 from mosaic.contract.errors import UserError
+
+
+@pytest.fixture(params=["one by one", "in bulk"], autouse=True)
+def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Small blocks are parsed in another way than large ones; both must find the same."""
+    if request.param == "in bulk":
+        monkeypatch.setattr(parser, "_BULK_BYTES", 0)
 
 
 @pytest.mark.parametrize("ours", [True, False])
@@ -167,3 +176,58 @@ def test_records_larger_than_a_block_are_passed_over(tmp_path: Path) -> None:
         file.write(large[-10:] + scalar("a", 2, 2))
     assert collect(reader.poll()) == [(".", "a", 2, 2)]
     assert not reader.problems
+
+
+@pytest.mark.parametrize("where", ["value", "time", "step", "name", "checksum"])
+def test_a_bit_that_has_turned_over_is_noticed_where_it_is(tmp_path: Path, where: str) -> None:
+    record = scalar("a", 1.5, 300)
+    records = [scalar("a", 1.5, step) for step in range(290, 310)]
+    at = {
+        "time": 13,
+        "step": 22,
+        "name": record.index(b"a"),
+        "value": len(record) - 6,
+        "checksum": len(record) - 1,
+    }
+    broken = bytearray(records[10])
+    broken[at[where]] ^= 4
+    (tmp_path / NAME).write_bytes(VERSION + b"".join([*records[:10], bytes(broken), *records[11:]]))
+    reader = EventReader(tmp_path)
+    assert [step for _, _, step, _ in collect(reader.poll())] == list(range(290, 300))
+    offset = len(VERSION) + sum(map(len, records[:10]))
+    assert f"is damaged at byte {offset:d} (" in reader.problems[NAME]
+
+
+def test_a_long_file_reads_the_same_one_by_one_and_in_bulk(tmp_path: Path) -> None:
+    """Names of one length, steps that grow wider, a purge in the middle, several numbers in one record."""
+    dice = random.Random(1)
+    events = []
+    for step in range(2000):
+        for name in ("aa", "bb", "a-longer-name", f"once-{step % 7}"):
+            if dice.random() < 0.7:
+                events.append(scalar(name, dice.random(), step * dice.choice([1, 130])))
+        if step == 1200:
+            start = Event(step=400, session_log=SessionLog(status=SessionLog.START))
+            events.append(frame(start.SerializeToString()))
+        if dice.random() < 0.2:
+            values = [Summary.Value(tag=tag, simple_value=step) for tag in ("aa", "bb")]
+            events.append(
+                frame(Event(wall_time=1.0, step=step, summary=Summary(value=values)).SerializeToString())
+            )
+    (tmp_path / NAME).write_bytes(VERSION + b"".join(events))
+    whole, pieces = EventReader(tmp_path), EventReader(tmp_path)
+    expected = whole.poll(1_000_000)
+    found = []
+    while chunks := pieces.poll(97):
+        found += chunks
+    assert [chunk.purge_from for chunk in expected] == [None, 400]
+    split = next(at for at, chunk in enumerate(found) if chunk.purge_from is not None)
+    for parts, chunk in ((found[:split], expected[0]), (found[split:], expected[1])):
+        joined: dict[str, list[tuple[int, float, float]]] = {}
+        for part in parts:
+            for tag, one in part.series.items():
+                joined.setdefault(tag, []).extend(zip(one.steps, one.wall_times, one.values, strict=True))
+        assert joined == {
+            tag: list(zip(one.steps, one.wall_times, one.values, strict=True))
+            for tag, one in chunk.series.items()
+        }

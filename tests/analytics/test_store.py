@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import math
+import sys
 from contextlib import closing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from tensorboard.compat.proto.event_pb2 import Event
+from tensorboard.compat.proto.summary_pb2 import Summary
 
+from analytics.event_file_parts import NAME, VERSION
 from mosaic.analytics.event_files import EventWriter
+from mosaic.analytics.event_files.format import frame
 from mosaic.analytics.store import MetricSeries, RunMetrics, downsample
+from mosaic.contract.errors import UserError
 
 
 def write(folder: Path, points: list[tuple[str, float, int]], purge_step: int | None = None) -> Path:
@@ -91,3 +99,82 @@ def test_a_short_series_is_not_thinned() -> None:
     series = MetricSeries(np.arange(10), np.zeros(10), np.zeros(10))
     assert downsample(series, 10) is series
     assert len(downsample(series, 9)) <= 9
+
+
+def test_a_folder_with_several_sources_is_one_table(tmp_path: Path) -> None:
+    write(tmp_path / "x", [("a", 1.0, step) for step in range(6)])
+    write(tmp_path / "y", [("a", 9.0, 5), ("b", math.nan, 5)])
+    metrics = RunMetrics.open(tmp_path)
+    table = metrics.columns()
+    assert table["name"].tolist() == ["a"] * 7 + ["b"]
+    assert table["step"].tolist() == [0, 1, 2, 3, 4, 5, 5, 5]
+    assert len(metrics) == 8
+    rows = list(csv.DictReader(io.StringIO(metrics.to_csv())))
+    assert list(rows[0]) == ["name", "step", "time", "value"]
+    assert [(row["name"], row["step"], row["value"]) for row in rows][-2:] == [
+        ("a", "5", "9.0"),
+        ("b", "5", "nan"),
+    ]
+    assert float(rows[0]["time"]) == table["time"][0]
+
+
+def test_the_table_goes_to_pandas_and_polars(tmp_path: Path) -> None:
+    write(tmp_path, [("a", 1.5, 1), ("b", 2.5, 1), ("a", 3.5, 2)])
+    metrics = RunMetrics.open(tmp_path)
+    frame = metrics.to_pandas()
+    assert frame[["name", "step", "value"]].values.tolist() == [["a", 1, 1.5], ["a", 2, 3.5], ["b", 1, 2.5]]
+    assert frame.groupby("name", observed=True)["value"].max().to_dict() == {"a": 3.5, "b": 2.5}
+    table = metrics.to_polars()
+    assert table.select("name", "step", "value").rows() == [("a", 1, 1.5), ("a", 2, 3.5), ("b", 1, 2.5)]
+    empty = RunMetrics.open(tmp_path / "none")
+    assert (len(empty.to_pandas()), len(empty.to_polars())) == (0, 0)
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_a_library_that_is_not_there_is_one_sentence(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(UserError, match=f"^{name} is not installed: run `.*pip install {name}`.$"):
+        getattr(RunMetrics.open(tmp_path), f"to_{name}")()
+
+
+def points(folder: Path, *places: tuple[int, float]) -> None:
+    """An event file that was written at these steps and times."""
+    folder.mkdir(parents=True)
+    events = [Event(wall_time=at, step=step, summary=SUMMARY).SerializeToString() for step, at in places]
+    (folder / NAME).write_bytes(VERSION + b"".join(map(frame, events)))
+
+
+SUMMARY = Summary(value=[Summary.Value(tag="a", simple_value=1.0)])
+
+
+def test_phases_that_count_from_0_follow_each_other(tmp_path: Path) -> None:
+    points(tmp_path / "third", (1, 50.0), (30, 60.0))
+    points(tmp_path / "first", (1, 0.0), (100, 10.0))
+    points(tmp_path / "second", (2, 20.0), (80, 30.0))
+    metrics = RunMetrics.open(tmp_path)
+    assert metrics.begins() == {"first": 0, "second": 100, "third": 180}
+    assert metrics.series("a").steps.tolist() == [1, 100, 102, 180, 181, 210]
+
+
+def test_a_source_that_goes_on_or_is_written_beside_another_is_not_moved(tmp_path: Path) -> None:
+    points(tmp_path / "one" / "ran", (1, 0.0), (100, 10.0))
+    points(tmp_path / "one" / "went on", (90, 20.0), (200, 30.0))
+    assert RunMetrics.open(tmp_path / "one").begins() == {"ran": 0, "went on": 0}
+    points(tmp_path / "two" / "ran", (1, 0.0), (100, 10.0))
+    points(tmp_path / "two" / "beside", (1, 5.0), (100, 11.0))
+    assert RunMetrics.open(tmp_path / "two").begins() == {"ran": 0, "beside": 0}
+
+
+def test_arrays_that_were_given_away_do_not_change(tmp_path: Path) -> None:
+    write(tmp_path, [("a", 1.0, step) for step in range(10)])
+    metrics = RunMetrics.open(tmp_path)
+    before = metrics.series("a")
+    assert metrics.series("a") is before
+    write(tmp_path, [("a", 2.0, step) for step in range(5, 40)], purge_step=5)
+    metrics.refresh()
+    assert before.steps.tolist() == list(range(10)) and set(before.values) == {1.0}
+    assert metrics.series("a").values.tolist() == [1.0] * 5 + [2.0] * 35
+    with pytest.raises(ValueError, match="read-only"):
+        before.values[0] = 3.0

@@ -12,7 +12,7 @@ import shutil
 import struct
 import time
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any
@@ -58,7 +58,13 @@ def load_cache(folder: Path) -> Cached | None:
             for source, columns in header["sources"].items()
         }
         media = {source: [Medium(*one) for one in ones] for source, ones in header["media"].items()}
-        return Cached(header["marks"], sources, media)
+        marks = {
+            path: (int(offset), int(head), int(tail))
+            for path, (offset, head, tail) in header["marks"].items()
+        }
+        if not {one.path for ones in media.values() for one in ones} <= marks.keys():
+            return None
+        return Cached(marks, sources, media)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
         return None
 
@@ -124,11 +130,7 @@ def _smallest(column: NDArray[Any]) -> NDArray[Any]:
 
 def _clean_up(folder: Path) -> None:
     """Remove what writers left that were killed."""
-    for path in _left_over(folder):
+    for path in folder.glob(f".{CACHE_NAME}.*"):
         with contextlib.suppress(OSError):
             if path.stat().st_mtime < time.time() - _LEFT_OVER_SECONDS:
                 path.unlink()
-
-
-def _left_over(folder: Path) -> Iterator[Path]:
-    return folder.glob(f".{CACHE_NAME}.*")

@@ -54,7 +54,7 @@ NO_POINTS = MetricSeries(np.empty(0, np.int64), np.empty(0), np.empty(0))
 
 @dataclass(frozen=True)
 class MediaTrack:
-    """All pictures, texts or the like of one name, by the step of the run."""
+    """All pictures, texts or the like of one name, by the step of the run: `load_medium` reads each."""
 
     name: str
     kind: MediaKind
@@ -97,6 +97,7 @@ class RunMetrics:
         """Takes in what was written since; whether there was anything."""
         changed = False
         with self._lock:
+            problems = dict(self._reader.problems)
             while chunks := self._reader.poll(_RECORDS):
                 self._take(chunks)
                 changed = True
@@ -105,7 +106,7 @@ class RunMetrics:
                 and time.monotonic() >= self._saved_at + _SAVE_SECONDS
             ):
                 self._save()
-        return changed
+            return changed or problems != self._reader.problems
 
     @property
     def problems(self) -> list[str]:

@@ -95,6 +95,8 @@ class BulkParser:
         What looks like a header may stand inside of a record; then the chain ends there.
         """
         none = np.empty(0, np.intp)
+        if len(block) < FRAME_BYTES:
+            return none, none
         words = np.ndarray((len(block) - 3,), np.uint32, block, strides=(1,))
         heads = np.flatnonzero(words[4 : len(block) - FRAME_BYTES + 5] == 0)
         sizes = words[heads]

@@ -163,7 +163,7 @@ def decode_event(data: bytes) -> Event:
 
 
 def _take_value(data: bytes, start: int, stop: int, event: Event) -> None:
-    tag, plugin, place = "", "", None
+    tag, plugin, place, film = "", "", None, False
     medium: MediaKind | None = None
     for number, wire_type, inner, end in spans(data, start, stop):
         if (number, wire_type) == (1, BYTES):
@@ -171,22 +171,28 @@ def _take_value(data: bytes, start: int, stop: int, event: Event) -> None:
         elif (number, wire_type) == (2, FIXED32):
             place = Place(inner, 4)
         elif (number, wire_type) == (4, BYTES):
-            medium = "video" if b"GIF8" in data[inner : min(end, inner + _GIF_WITHIN)] else "image"
+            medium = "image"
+            film = b"GIF8" in data[inner : min(end, inner + _GIF_WITHIN)]
         elif (number, wire_type) == (5, BYTES):
             medium = "histogram"
         elif (number, wire_type) == (8, BYTES):
             place = _tensor_scalar(data, inner, end)
+            film = b"GIF8" in data[inner : min(end, inner + _GIF_WITHIN)]
         elif (number, wire_type) == (9, BYTES):
             plugin = _plugin_name(data[inner:end])
             medium = _PLUGINS.get(plugin, medium)
     if place is not None and plugin in _SCALAR_PLUGINS:
         number = (_DOUBLE if place.size == _DOUBLE.size else _FLOAT).unpack_from(data, place.start)[0]
         event.scalars.append(Scalar(tag, number, place))
+    elif medium == "hparams":
+        # The others tell what a session could be, and how it ended.
+        event.media += [(tag, medium)] if tag.endswith(_SESSION_INFO) else []
     elif medium is not None:
-        event.media.append((tag, medium))
+        event.media.append((tag, "video" if film and medium == "image" else medium))
 
 
-_GIF_WITHIN = 64
+_SESSION_INFO = "session_start_info"
+_GIF_WITHIN = 96
 """Height, width and colours of a picture stand before its file, in fewer bytes than this."""
 
 

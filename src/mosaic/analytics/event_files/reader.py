@@ -117,14 +117,17 @@ class EventReader:
 
     def go_on_from(self, marks: Mapping[str, Sequence[int]]) -> bool:
         """Read from these marks on; False, with nothing changed, when the files are not those of then."""
-        for files in find_event_files(self.folder).values():
+        there = find_event_files(self.folder)
+        if not marks.keys() <= {path for files in there.values() for path in files}:
+            return False
+        for files in there.values():
             known = [path for path in files if path in marks]
             # A file that is new and comes before others would have been read before them.
             if known and any(path < known[-1] for path in files if path not in marks):
                 return False
         for path, (offset, head, tail) in marks.items():
             place = self.folder / path
-            if place.is_symlink() or _checksum(place, offset) != tail:
+            if _checksum(place, offset) != tail:
                 return False
             if head and _checksum(place, _HEAD_BYTES, _HEAD_BYTES) != head:
                 return False
