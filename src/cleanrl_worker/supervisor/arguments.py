@@ -18,8 +18,7 @@ from mosaic.contract.atomic import write_atomic, write_json
 from mosaic.contract.connection import RUN_VARIABLE
 from mosaic.contract.paths import RunPaths
 from mosaic.contract.phases import RUN_DIR_VARIABLE
-from mosaic.contract.secrets import reference, referred
-from mosaic.worker.environment import PYTHON_VARIABLE, surroundings
+from mosaic.worker.environment import PYTHON_VARIABLE, surroundings, user_folder
 
 if TYPE_CHECKING:
     from cleanrl_worker.config.checkpoint_files import Origin
@@ -226,17 +225,25 @@ def training_environment(config: CleanRLWorkerConfig, run_dir: Path) -> dict[str
 
 def _wandb(extras: Mapping[str, Any]) -> dict[str, str]:
     """W&B's own variables, so that any script which uses it finds its project and its proxy."""
+    if not any(name.startswith("wandb_") for name in extras):
+        return {}
+    from mosaic.tracking.settings import proxies, settings_of
+
+    own = settings_of("wandb", extras, os.environ)
     named = {
-        "WANDB_PROJECT": extras.get("wandb_project_name") or extras.get("wandb_project"),
-        "WANDB_ENTITY": extras.get("wandb_entity"),
-        "WANDB_NAME": extras.get("wandb_run_name"),
-        "WANDB_EMAIL": extras.get("wandb_email"),
+        "WANDB_PROJECT": own.get("project_name") or own.get("project"),
+        "WANDB_NAME": own.get("run_name"),
+        "WANDB_RUN_GROUP": own.get("group"),
+        "WANDB_TAGS": ",".join(own.get("tags", ())),
+        **{
+            f"WANDB_{name.upper()}": own.get(name)
+            for name in ("entity", "email", "notes", "mode", "base_url")
+        },
+        **{
+            f"{scheme.upper()}_PROXY": proxy
+            for scheme, proxy in proxies(extras, os.environ, user_folder()).items()
+        },
     }
-    if extras.get("wandb_use_vpn_proxy"):
-        for scheme in ("http", "https"):
-            proxy = extras.get(f"wandb_{scheme}_proxy") or reference(f"WANDB_VPN_{scheme.upper()}_PROXY")
-            variable = referred(proxy)
-            named[f"{scheme.upper()}_PROXY"] = os.environ.get(variable) if variable else proxy
     return {name: str(value) for name, value in named.items() if value}
 
 

@@ -128,6 +128,10 @@ class CleanRLWorkerRuntime:
     def _environment(self, live: LiveFrames) -> dict[str, str]:
         bridge = self._paths.run_dir / "bridge" if os.environ.get(PYTHON_VARIABLE) else None
         environment = live.add_to(training_environment(self._config, self._paths.run_dir), bridge)
+        if self._config.extras.get("track_wandb"):
+            from cleanrl_worker.supervisor.tracking import prepare_own_tracking
+
+            environment |= prepare_own_tracking(self._config, self._script, self._paths)
         if self._script.kind == "shell":
             return shell_environment(environment, self._config, self._script, self._paths)
         return environment
@@ -193,7 +197,8 @@ class CleanRLWorkerRuntime:
             # Few runs do.
             from mosaic.hub.uploads import start_upload
 
-            start_upload(self._paths.run_dir, self._config.extras.get("hf_entity"))
+            entity = self._config.extras.get("hf_entity")
+            start_upload(self._paths.run_dir, f"{entity}/" if entity else None)
         return ended
 
     def _track(self, summary: RuntimeSummary, training: TrainingProcess, reporter: Reporter) -> None:
@@ -226,6 +231,10 @@ class CleanRLWorkerRuntime:
 
             end_trackers(self._trackers, status, watch, reporter.beat)
             mask_logs(self._paths)
+        if self._config.extras.get("track_wandb"):
+            from cleanrl_worker.supervisor.tracking import end_own_tracking
+
+            end_own_tracking(self._paths)
         return reporter.ended(status, code, cause)
 
     def _verdict(self, watch: Watch, code: int) -> tuple[str, int, str | None]:

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from cleanrl_worker.config.modes import INTERACTIVE
+from cleanrl_worker.config.scripts import Script
 from cleanrl_worker.config.worker_config import CleanRLWorkerConfig
 from cleanrl_worker.schemas.model import load_schema
 from cleanrl_worker.supervisor.arguments import DEFAULT_SEED, RuntimeSummary, tracks_itself
@@ -18,14 +24,17 @@ from mosaic.contract.outside import read_json
 from mosaic.contract.paths import RunPaths, VarPaths
 from mosaic.contract.process import tree_below
 from mosaic.contract.secrets import HIDDEN_VARIABLE
+from mosaic.tracking import OFFLINE, ONLINE, TrackerLink, read_link, write_link
 from mosaic.tracking.beside import Trackers
 from mosaic.tracking.request import Request
 from mosaic.tracking.settings import proxies, settings_of, wanted
+from mosaic.tracking.wandb import DEFAULT_PROJECT, KEPT_HERE, sync_command
 from mosaic.worker.environment import user_folder
 from mosaic.worker.training_process import Watch
 
 _SECRETS = frozenset({"api_key", "http_proxy", "https_proxy"})
 """Settings that a tracker's process has in its environment only."""
+_LOOK_SECONDS = 20.0
 _LAST_SECONDS = 2.0
 """Of the time in which a cancelled run must end, what is kept for the last word."""
 
@@ -55,6 +64,48 @@ def start_trackers(summary: RuntimeSummary, var: VarPaths, training_pid: int) ->
         for name in names
     ]
     return Trackers(requests, paths.logs, tracking_environment(config, paths))
+
+
+def prepare_own_tracking(config: CleanRLWorkerConfig, script: Script, paths: RunPaths) -> dict[str, str]:
+    """Variables for a script that tracks by itself: it would die of a service that it cannot reach.
+
+    Then it keeps its run in its folder, and that is told as with other trackers.
+    """
+    if not tracks_itself(script) or "wandb" not in wanted(config.extras):
+        return {}
+    environment = tracking_environment(config, paths)
+    own = settings_of("wandb", config.extras, os.environ)
+    offline = (own.get("mode") or os.environ.get("WANDB_MODE")) == "offline"
+    answer: dict[str, str] = {}
+    if not offline:
+        command = [sys.executable, "-P", "-m", "mosaic.tracking.process", "--look"]
+        with contextlib.suppress(subprocess.SubprocessError, ValueError, IndexError):
+            done = subprocess.run(command, env=environment, capture_output=True, timeout=_LOOK_SECONDS)
+            answer = json.loads(done.stdout.splitlines()[-1])
+    problem = answer.get("problem", "")
+    offline = offline or bool(problem)
+    project = own.get("project_name") or own.get("project") or os.environ.get("WANDB_PROJECT")
+    project = project or script.flags.default("wandb_project_name") or DEFAULT_PROJECT
+    entity = own.get("entity") or os.environ.get("WANDB_ENTITY") or answer.get("entity")
+    pages = answer.get("pages")
+    known = {"project": project, "entity": entity, "run_name": own.get("run_name")}
+    link = TrackerLink(
+        "wandb",
+        OFFLINE if offline else ONLINE,
+        url=f"{pages}/{entity}/{project}/runs/{config.run_id}" if pages and entity and not offline else "",
+        folder=str(paths.run_dir / "wandb"),
+        problem=f"{problem} {KEPT_HERE}" if problem else "",
+        details={name: str(value) for name, value in known.items() if value},
+    )
+    write_link(paths.run_dir, link, {})
+    return {"WANDB_MODE": "offline"} if offline else {}
+
+
+def end_own_tracking(paths: RunPaths) -> None:
+    """What a script that tracks by itself has left can be sent from now on."""
+    link = read_link(paths.run_dir, "wandb")
+    if link is not None and link.state == OFFLINE and not link.command:
+        write_link(paths.run_dir, replace(link, command=sync_command(Path(link.folder))), {})
 
 
 def end_trackers(trackers: Trackers, outcome: str, watch: Watch, beat: Callable[[], object]) -> None:
@@ -118,6 +169,7 @@ def _parameters(summary: RuntimeSummary) -> dict[str, Any]:
     named = {
         "algo": config.algo,
         **config.named_values(),
+        "seed": DEFAULT_SEED if script.ours and config.effective_seed is None else config.effective_seed,
         "mode": config.mode,
         **{
             name: config.extras[name]

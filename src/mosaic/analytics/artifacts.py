@@ -24,8 +24,10 @@ _KIND_OF_SUFFIX: dict[str, Kind] = {
     ".gif": "video",
     ".log": "log",
 }
-# Parts of the machinery that runs the run, not results.
-_NOT_RESULTS = frozenset({"supervisor.lock", "bridge", "bin", ".analytics.json.spare", ".waits_for_space"})
+# Parts of the machinery that runs the run, and copies that trackers make: not results.
+_NOT_RESULTS = frozenset(
+    {"supervisor.lock", "bridge", "bin", "wandb", "tracking", ".analytics.json.spare", ".waits_for_space"}
+)
 
 CACHE_NAME = ".metrics.cache"
 """What was read of the event files, for the next time: see `metric_cache`."""

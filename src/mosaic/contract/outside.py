@@ -176,6 +176,7 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
     "progress": _maybe(_number),
     "phase": _text,
     "time_shares": lambda value: isinstance(value, Mapping) and all(map(_number, value.values())),
+    "trackers": lambda value: isinstance(value, Mapping) and all(map(_text, value.values())),
     "script_phase": _has(number=_whole, of=_maybe(_whole), text=_text),
     "curriculum": _has(stage=_whole, stages=_whole, env_id=_text, progress=_maybe(_number)),
     "evaluation": _has(

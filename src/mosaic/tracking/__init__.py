@@ -54,6 +54,15 @@ class TrackerLink:
         """What people call it."""
         return TITLES.get(self.name, self.name)
 
+    @property
+    def text(self) -> str:
+        """Where the run can be seen there, what has to be done for that, and what is wrong, line by line."""
+        where = {FAILED: "", STARTING: "starts", OFFLINE: "kept here", LOCAL: "kept on this machine"}
+        told = [self.url or where.get(self.state, self.state), f"`{self.command}`" if self.command else ""]
+        lines = [": ".join(part for part in (self.title, *told) if part)]
+        # A problem may name the same command.
+        return "\n".join([*lines, self.problem] if self.problem else lines)
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 

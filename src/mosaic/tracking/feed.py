@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from mosaic.analytics.artifacts import Artifact, list_artifacts
 from mosaic.analytics.event_files import EventReader, ScalarChunk
+from mosaic.analytics.headline import EVALUATION_RETURN
 from mosaic.contract.errors import UserError
 
 _SETTLED_SECONDS = 3.0
@@ -44,24 +46,41 @@ class Feed:
                 str(source): {str(tag): int(step) for tag, step in until.items()}
                 for source, until in dict(progress.get("until", {})).items()
             }
+            self._held = [
+                Point(str(tag), int(step), *map(float, rest)) for tag, step, *rest in progress.get("held", ())
+            ]
         except (UserError, ValueError, TypeError, AttributeError):
             # A damaged note: what has been sent is unknown, and a point twice is better than none.
-            self._reader, self._tops, self._until = EventReader(run_dir), {}, {}
+            self._reader, self._tops, self._until, self._held = EventReader(run_dir), {}, {}, []
         self.step = max((step for tops in self._tops.values() for step in tops.values()), default=0)
         """The largest step so far."""
 
-    def take(self) -> list[Point]:
-        """What is new, in the order of time."""
-        points: list[Point] = []
+    def take(self, ended: bool = False) -> list[Point]:
+        """What is new, in the order of time.
+
+        The newest step is held back until there is one behind it, or the run has `ended`: more may come that
+        belongs to it, and so rows are the same whenever they are read.
+        """
+        points, self._held = self._held, []
         while chunks := self._reader.poll():
             for chunk in chunks:
                 self._take(chunk, points)
         points.sort(key=lambda point: point.wall_time)
+        if points and not ended:
+            whole = len(points)
+            while whole and points[whole - 1].step == points[-1].step:
+                whole -= 1
+            points, self._held = points[:whole], points[whole:]
         return points
 
     def progress(self) -> dict[str, Any]:
         """Where the feed stands, as JSON types."""
-        return {"cursor": self._reader.cursor(), "tops": self._tops, "until": self._until}
+        return {
+            "cursor": self._reader.cursor(),
+            "tops": {source: dict(tops) for source, tops in self._tops.items()},
+            "until": {source: dict(until) for source, until in self._until.items()},
+            "held": [list(point) for point in self._held],
+        }
 
     @property
     def problems(self) -> list[str]:
@@ -87,16 +106,37 @@ class Feed:
             self.step = max(self.step, tops.get(tag, 0))
 
 
-def rows(points: list[Point]) -> list[tuple[int, float, dict[str, float]]]:
-    """Points that were taken at the same step and belong together, as rows of (step, time, values)."""
-    made: list[tuple[int, float, dict[str, float]]] = []
+@dataclass
+class Row:
+    """Points that were taken at the same step and belong together."""
+
+    step: int
+    wall_time: float
+    counts_episodes: bool
+    """Whether the step is the number of an episode, as in what CleanRL evaluates at the end."""
+    values: dict[str, float]
+
+
+def rows(points: Sequence[Point]) -> list[Row]:
+    """Points as rows, in their order."""
+    made: list[Row] = []
     for point in points:
-        last = made[-1] if made else None
-        if last is not None and last[0] == point.step and point.tag not in last[2]:
-            last[2][point.tag] = point.value
+        last, counts = made[-1] if made else None, _counts_episodes(point.tag)
+        same = last is not None and (last.step, last.counts_episodes) == (point.step, counts)
+        if last is not None and same and point.tag not in last.values:
+            last.values[point.tag] = point.value
         else:
-            made.append((point.step, point.wall_time, {point.tag: point.value}))
+            made.append(Row(point.step, point.wall_time, counts, {point.tag: point.value}))
     return made
+
+
+def without_rows(points: Sequence[Point], count: int) -> list[Point]:
+    """The points behind the first `count` rows."""
+    return list(points[sum(len(row.values) for row in rows(points)[:count]) :])
+
+
+def _counts_episodes(tag: str) -> bool:
+    return tag == EVALUATION_RETURN or tag.endswith(f"/{EVALUATION_RETURN}")
 
 
 def finite(value: float) -> float | None:

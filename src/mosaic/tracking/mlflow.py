@@ -130,6 +130,9 @@ class MlflowTracker:
             for at in range(0, len(metrics), _MOST_POINTS):
                 self._client.log_batch(self._run, metrics=metrics[at : at + _MOST_POINTS])
 
+    def has(self) -> int | None:
+        return None
+
     def add_video(self, path: Path, name: str, step: int) -> None:
         with self._problems(f"take the video {path.name}"):
             self._client.log_artifact(self._run, str(path), "videos")

@@ -17,13 +17,13 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from mosaic.contract.errors import MosaicError
 from mosaic.tracking import FAILED, TITLES, TrackerLink, read_progress, write_link
-from mosaic.tracking.feed import Feed, Point, model_files, new_videos
+from mosaic.tracking.feed import Feed, Point, model_files, new_videos, rows, without_rows
 from mosaic.tracking.request import Request, Tracker, TrackerProblem, first_line
 
 LOOK_SECONDS = 2.0
@@ -31,6 +31,7 @@ LOOK_SECONDS = 2.0
 AGAIN_SECONDS = 15.0
 """How soon what has failed in passing is tried again."""
 _SAVE_SECONDS = 5.0
+_MARK_SECONDS, _MOST_MARKS = 15.0, 5
 _ALONE_SECONDS = 60
 """For the end of a run whose training process has died without a word."""
 _PR_SET_PDEATHSIG = 1
@@ -92,9 +93,12 @@ class Passing:
         # Points that the tracker could not take: they come before all newer ones.
         self._waiting: list[Point] = []
         self._mark = self._feed.progress()
+        # Where the feed stood some time ago, by the rows that were passed on until then: see `_go_back`.
+        self._marks = [dict(mark) for mark in progress.get("marks", ())]
+        self._skip = 0
         self._link = TrackerLink(request.tracker)
         self._saved: tuple[Any, ...] = ()
-        self._saved_at = 0.0
+        self._saved_at = self._marked_at = 0.0
 
     def run(self) -> int:
         """Pass on what comes, until the run has ended; gives the exit code."""
@@ -124,8 +128,20 @@ class Passing:
                     return outcome
                 outcome = self._wait(AGAIN_SECONDS)
             else:
+                self._go_back()
                 self._save(now=True)
                 return outcome
+
+    def _go_back(self) -> None:
+        """Pass on again what an earlier process was given and could not hand over before it was killed."""
+        has = self._tracker.has()
+        if has is None or has >= self._kept.get("rows", 0):
+            return
+        before = [mark for mark in self._marks if mark["rows"] <= has]
+        if before:
+            self._feed = Feed(self._request.folder, before[-1]["feed"])
+            self._mark, self._skip = self._feed.progress(), has - before[-1]["rows"]
+        self._kept["rows"] = has
 
     def _wait(self, seconds: float) -> str | None:
         order = self._orders.next(seconds)
@@ -143,7 +159,9 @@ class Passing:
     def _pass_on(self, ended: bool = False) -> None:
         had_trouble = bool(self._waiting)
         if not self._waiting:
-            self._waiting = self._feed.take()
+            found = self._feed.take(ended)
+            self._waiting = without_rows(found, self._skip)
+            self._skip -= min(self._skip, len(rows(found)))
         if self._waiting:
             self._tracker.log(self._waiting)
         self._waiting = []
@@ -184,11 +202,19 @@ class Passing:
 
     def _save(self, now: bool = False) -> None:
         """Write where we stand, when that has changed and was not written a moment ago."""
-        progress = {**self._mark, "files": sorted(self._sent), "tracker": self._kept}
+        progress = {
+            **self._mark,
+            "files": sorted(self._sent),
+            "tracker": self._kept,
+            "marks": self._marks,
+        }
         state = (self._link, json.dumps(progress))
         due = now or time.monotonic() - self._saved_at >= _SAVE_SECONDS
         if state == self._saved or not due:
             return
+        if "rows" in self._kept and time.monotonic() - self._marked_at >= _MARK_SECONDS:
+            self._marks = [*self._marks[1 - _MOST_MARKS :], {"rows": self._kept["rows"], "feed": self._mark}]
+            self._marked_at = time.monotonic()
         with contextlib.suppress(OSError):
             write_link(self._request.folder, self._link, progress)
             self._saved, self._saved_at = state, time.monotonic()
@@ -197,7 +223,16 @@ class Passing:
 def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m mosaic.tracking.process", description=__doc__)
     parser.add_argument("--parent", type=int, help="end when this process ends")
-    parent = parser.parse_args(argv).parent
+    parser.add_argument(
+        "--look", action="store_true", help="only tell, as JSON, whether Weights & Biases can be reached"
+    )
+    options = parser.parse_args(argv)
+    if options.look:
+        from mosaic.tracking.wandb import look
+
+        print(json.dumps(asdict(look())))
+        return 0
+    parent = options.parent
     if parent is not None:
         ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:

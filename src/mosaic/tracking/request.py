@@ -75,6 +75,10 @@ class Tracker(Protocol):
     def log(self, points: Sequence[Point]) -> None:
         """Pass on numbers, in the order of time."""
 
+    def has(self) -> int | None:
+        """How many rows of earlier processes it has (`kept["rows"]` says how many it was given); None when it
+        keeps all that it is given."""
+
     def add_video(self, path: Path, name: str, step: int) -> None:
         """Pass on a video that was whole when training was at `step`."""
 

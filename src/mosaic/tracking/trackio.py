@@ -79,8 +79,11 @@ class TrackioTracker:
         return self._link
 
     def log(self, points: Sequence[Point]) -> None:
-        for step, _, values in rows(list(points)):
-            self._run.log({tag: finite(value) for tag, value in values.items()}, step=step)
+        for row in rows(points):
+            self._run.log({tag: finite(value) for tag, value in row.values.items()}, step=row.step)
+
+    def has(self) -> int | None:
+        return None
 
     def add_video(self, path: Path, name: str, step: int) -> None:
         import trackio

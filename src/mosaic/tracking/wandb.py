@@ -6,15 +6,12 @@ import base64
 import json
 import os
 import shlex
-import urllib.error
-import urllib.request
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import urlsplit
 
-from mosaic.analytics.headline import EVALUATION_RETURN
 from mosaic.tracking import OFFLINE, ONLINE, TrackerLink
 from mosaic.tracking.feed import Point, rows
 from mosaic.tracking.request import Request, TrackerProblem, first_line
@@ -22,6 +19,7 @@ from mosaic.tracking.settings import without_user
 
 DEFAULT_PROJECT = "cleanRL"
 """As in CleanRL's scripts."""
+KEPT_HERE = "The run is kept here, to be sent with `wandb sync`."
 REACH_SECONDS = 5.0
 _LONGEST_TAG = 64
 _FLUSH_SECONDS = 2.0
@@ -34,10 +32,16 @@ class Answer:
     problem: str = ""
     """Why a run cannot be sent to it, as a sentence; empty when it can."""
     entity: str = ""
+    pages: str = ""
+    """Where its pages are."""
 
 
 def reach(base_url: str, key: str, proxies: Mapping[str, str], seconds: float = REACH_SECONDS) -> Answer:
     """Ask the service whether it is there and takes the API key; waits `seconds` at most for each step."""
+    # Few who import this file ask: the window only makes commands with it.
+    import urllib.error
+    import urllib.request
+
     shown, host = without_user(base_url), urlsplit(base_url).hostname
     if not key:
         return Answer(
@@ -85,10 +89,11 @@ def _time(part: Path) -> str:
     return part.name.removeprefix("offline-")
 
 
-def look(proxies: Mapping[str, str]) -> Answer:
+def look() -> Answer:
     """Whether the service that the `wandb` client would use can be reached, with the key it would take."""
     import wandb
     from wandb.sdk.lib.wbauth import AuthApiKey, authenticate_session
+    from wandb.util import app_url
 
     base_url = wandb.setup().settings.base_url
     try:
@@ -97,14 +102,11 @@ def look(proxies: Mapping[str, str]) -> Answer:
         return Answer(f"{urlsplit(base_url).hostname} cannot take the API key: {first_line(error)}")
     if found is not None and not isinstance(found, AuthApiKey):
         # A token of an identity service, which only the client itself can exchange.
-        return Answer()
-    return reach(base_url, found.api_key if found is not None else "", proxies)
-
-
-def _asked_proxies() -> dict[str, str]:
-    """The proxies that a supervisor has set for this process."""
+        return Answer(pages=app_url(base_url))
     named = {scheme: os.environ.get(f"{scheme.upper()}_PROXY", "") for scheme in ("http", "https")}
-    return {scheme: proxy for scheme, proxy in named.items() if proxy}
+    proxies = {scheme: proxy for scheme, proxy in named.items() if proxy}
+    answer = reach(base_url, found.api_key if found is not None else "", proxies)
+    return replace(answer, pages=app_url(base_url))
 
 
 def _details(request: Request) -> dict[str, Any]:
@@ -122,11 +124,6 @@ def _details(request: Request) -> dict[str, Any]:
     return {**{name: value for name, value in named.items() if value}, "tags": tags}
 
 
-def _counts_episodes(tag: str) -> bool:
-    """Whether the steps of a curve are numbers of episodes, as in what CleanRL evaluates at the end."""
-    return tag == EVALUATION_RETURN or tag.endswith(f"/{EVALUATION_RETURN}")
-
-
 class WandbTracker:
     """One run of the `wandb` client."""
 
@@ -137,13 +134,14 @@ class WandbTracker:
         self._run: Any = None
         self._link = TrackerLink("wandb", folder=str(self._folder))
         self._has_episodes: set[str] = set()
+        self._kept: dict[str, Any] = {}
 
     def open(self, kept: dict[str, Any]) -> TrackerLink:
         import wandb
 
         request = self._request
         wished = request.setting("mode") or os.environ.get("WANDB_MODE") or "online"
-        problem = "" if wished == "offline" else look(_asked_proxies()).problem
+        problem = "" if wished == "offline" else look().problem
         mode: Literal["online", "offline"] = "offline" if problem or wished == "offline" else "online"
         details = _details(request)
         settings = wandb.Settings(
@@ -184,7 +182,7 @@ class WandbTracker:
             details["entity"] = str(self._run.entity)
         state = ONLINE if mode == "online" else OFFLINE
         if problem:
-            problem = f"{problem} The run is kept here, to be sent with `wandb sync`."
+            problem = f"{problem} {KEPT_HERE}"
         command = sync_command(self._folder) if state == OFFLINE else ""
         self._link = replace(
             self._link, state=state, url=url, command=command, problem=problem, details=details
@@ -192,20 +190,26 @@ class WandbTracker:
         return self._link
 
     def log(self, points: Sequence[Point]) -> None:
-        for step, wall_time, values in rows(list(points)):
-            episodes = {tag: value for tag, value in values.items() if _counts_episodes(tag)}
-            others = {tag: value for tag, value in values.items() if tag not in episodes}
-            for tag in episodes.keys() - self._has_episodes:
-                self._run.define_metric(tag, step_metric="episode")
-                self._has_episodes.add(tag)
-            for kind, part in (("global_step", others), ("episode", episodes)):
-                if part:
-                    self._run.log({**part, kind: step, "_timestamp": wall_time})
+        for row in rows(points):
+            if row.counts_episodes:
+                for tag in row.values.keys() - self._has_episodes:
+                    self._run.define_metric(tag, step_metric="episode")
+                    self._has_episodes.add(tag)
+            kind = "episode" if row.counts_episodes else "global_step"
+            self._log({**row.values, kind: row.step, "_timestamp": row.wall_time})
+
+    def _log(self, values: dict[str, Any]) -> None:
+        self._run.log(values)
+        self._kept["rows"] += 1
+
+    def has(self) -> int | None:
+        # Of a process that was killed, what it had not sent yet is not there.
+        return int(self._run.starting_step) if self._link.state == ONLINE else None
 
     def add_video(self, path: Path, name: str, step: int) -> None:
         import wandb
 
-        self._run.log({name: wandb.Video(str(path)), "global_step": step})
+        self._log({name: wandb.Video(str(path)), "global_step": step})
 
     def add_model(self, files: Sequence[Path]) -> None:
         import wandb

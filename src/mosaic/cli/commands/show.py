@@ -37,8 +37,8 @@ from mosaic.contract import words
 from mosaic.contract.errors import NotFoundError
 from mosaic.contract.outside import bytes_text
 from mosaic.contract.paths import VarPaths
-from mosaic.tracking import links
 from mosaic.hub.uploads import FAILED, read_upload
+from mosaic.tracking import links
 
 _MOST_FILES = 30
 

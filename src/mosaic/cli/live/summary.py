@@ -21,6 +21,7 @@ from mosaic.contract import words
 from mosaic.contract.errors import StorageError
 from mosaic.contract.paths import RunPaths
 from mosaic.hub.uploads import read_upload
+from mosaic.tracking import links
 
 _STDERR_LINES = 12
 _LABELS = 13
@@ -53,6 +54,7 @@ def _print_one(client: Client, run: RunRecord) -> None:
         ("run", run.run_id),
         ("folder", place_text(run.run_dir)),
         *_results(client.artifacts(run.run_id)),
+        ("tracked by", "\n".join(link.text for link in links(Path(run.run_dir)))),
         ("hub", upload.told() if (upload := read_upload(Path(run.run_dir))) is not None else None),
     ]
     console().print(facts(told, _LABELS))

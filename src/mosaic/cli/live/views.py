@@ -55,6 +55,8 @@ class PlainView(View):
         self._board = board
         self._said: dict[str, str] = {}
         self._at: dict[str, float] = {}
+        # Of trackers, which are no news with every line.
+        self._problems: set[str] = set()
 
     def __enter__(self) -> Self:
         for row in self._board.rows.values():
@@ -70,6 +72,10 @@ class PlainView(View):
     def _say(self, row: Row) -> None:
         self._said[row.run_id], self._at[row.run_id] = _news(row), time.monotonic()
         say(plain_line(row, self._several))
+        for problem in (row.headline.get("trackers") or {}).values():
+            if problem not in self._problems:
+                self._problems.add(problem)
+                say(f"{row.name}: {problem}" if self._several else problem)
 
 
 def _state(row: Row, gap: str = ", ") -> str:
@@ -323,6 +329,7 @@ def _numbers(row: Row) -> RenderableType:
     if row.restart and row.state != "restarting" and not row.ended:
         again = row.restart.removeprefix("restart ")
         rows.append(("restart", Text(again, style=words.style("restarting"), overflow="fold")))
+    rows += [("tracker", problem) for problem in (head.get("trackers") or {}).values()]
     if row.state == "paused":
         command = f"{program()} resume {row.run_id}"
         rows.append(("to go on", Text(command, style="cyan", overflow="fold")))
