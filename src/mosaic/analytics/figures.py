@@ -120,11 +120,12 @@ def figure_bytes(
     columns = min(how.across, len(tasks))
     rows = -(-len(tasks) // columns)
     methods = methods_of(compared)
+    seeds = _seeds(compared.groups, methods)
     with matplotlib.rc_context(_settings(how)):
         figure = Figure(size or (how.size[0] * columns, how.size[1] * rows), layout="constrained")
         panels = figure.subplots(rows, columns, squeeze=False).flat
         for number, (panel, (task, part)) in enumerate(zip(panels, tasks.items(), strict=False)):
-            _draw(panel, part.groups, methods, axis, statistic, smooth)
+            _draw(panel, part.groups, methods, seeds, axis, statistic, smooth)
             if len(tasks) > 1:
                 panel.set_title(_shown(task))
             panel.set_xlabel({"steps": "Environment steps", "time": "Time"}[axis])
@@ -173,6 +174,7 @@ def _draw(
     panel: Axes,
     groups: Sequence[MeasuredGroup],
     methods: dict[str, Method],
+    seeds: dict[int, str],
     axis: Axis,
     statistic: str,
     smooth: float,
@@ -183,7 +185,7 @@ def _draw(
             continue
         number = methods[group.label].number
         colour, dash = COLOURS[number % len(COLOURS)], _DASHES[number // len(COLOURS) % len(_DASHES)]
-        label = f"{_shown(methods[group.label].label)} ({_seeds(group, curve.runs)})"
+        label = f"{_shown(methods[group.label].label)} ({seeds[number]})"
         panel.plot(curve.places, curve.value, color=colour, linestyle=dash, label=label)
         if curve.runs > 1:
             panel.fill_between(curve.places, curve.low, curve.high, color=colour, alpha=0.18, linewidth=0)
@@ -197,7 +199,7 @@ def _draw(
 
 
 def _add_legend(figure: Figure, columns: int) -> None:
-    """Under the panels, where it hides no line: each method once, or with each of its numbers of seeds."""
+    """Under the panels, where it hides no line: each method once."""
     lines = dict[str, Any]()
     for panel in figure.axes:
         for line, label in zip(*panel.get_legend_handles_labels(), strict=True):
@@ -206,9 +208,20 @@ def _add_legend(figure: Figure, columns: int) -> None:
     figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=across, frameon=False)
 
 
-def _seeds(group: MeasuredGroup, runs: int) -> str:
-    known = words.seeds_text([one.seed for one in group.members if len(one.series)])
-    return known if known and "…" not in known else words.count(runs, "run")
+def _seeds(groups: Sequence[MeasuredGroup], methods: dict[str, Method]) -> dict[int, str]:
+    """The seeds behind each method in words; how many, where that is not the same on all environments."""
+    found: dict[int, list[list[int | None]]] = {}
+    for group in groups:
+        with_data = [one.seed for one in group.members if len(one.series)]
+        found.setdefault(methods[group.label].number, []).append(with_data)
+    told = {}
+    for number, lists in found.items():
+        texts = {words.seeds_text(seeds) for seeds in lists}
+        counts = sorted({len(seeds) for seeds in lists})
+        text = texts.pop() if len(texts) == 1 else ""
+        many = f"{counts[0]}–{counts[-1]} runs" if len(counts) > 1 else words.count(counts[0], "run")
+        told[number] = text if text and "…" not in text else many
+    return told
 
 
 def _shown(text: str) -> str:

@@ -19,6 +19,8 @@ _SAMPLE_SECONDS = 0.25
 
 TRAINING_RETURN = "charts/episodic_return"
 EVALUATION_RETURN = "eval/episodic_return"
+MEAN_RETURN = "rollout/ep_rew_mean"
+"""Of scripts that keep the mean of their last episodes themselves, as Stable-Baselines3 does."""
 
 
 class EpisodeLog:
@@ -134,7 +136,6 @@ class SourceProgress:
 STARTING, TRAINING, EVALUATING = "starting", "training", "evaluating"
 
 _RATE_TAGS = ("charts/SPS", "time/fps")
-_MEAN_RETURN_TAG = "rollout/ep_rew_mean"
 _SHARE_PREFIX = "time/"
 # Stable-Baselines3 keeps its clock under the same prefix.
 _NOT_SHARES = frozenset({"time/fps", "time/iterations", "time/time_elapsed", "time/total_timesteps"})
@@ -179,7 +180,7 @@ class HeadlineTracker:
 
     def update(self, chunks: Iterable[ScalarChunk]) -> None:
         """Takes in what a poll returned."""
-        wanted = (*_RATE_TAGS, _MEAN_RETURN_TAG, _SHARE_PREFIX)
+        wanted = (*_RATE_TAGS, MEAN_RETURN, _SHARE_PREFIX)
         for chunk in chunks:
             self._sources.setdefault(chunk.source, SourceProgress()).update(chunk, wanted)
 
@@ -205,7 +206,7 @@ class HeadlineTracker:
             total_steps=self.total_steps,
             sps=rate if rate is not None else next(iter(told), None),
             last_return=_finite(episodes.last()),
-            mean_return=main.latest.get(_MEAN_RETURN_TAG) if mean is None else mean,
+            mean_return=main.latest.get(MEAN_RETURN) if mean is None else mean,
             episodes=episodes.count,
             progress=min(1.0, max(0.0, step / self.total_steps)) if self.total_steps else None,
             phase=_phase(sources),

@@ -15,7 +15,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from mosaic.analytics.headline import EVALUATION_RETURN, RETURNS_KEPT, TRAINING_RETURN
+from mosaic.analytics.headline import EVALUATION_RETURN, MEAN_RETURN, RETURNS_KEPT, TRAINING_RETURN
 from mosaic.analytics.statistics import Band, Interval, Statistic, band, interval, iqm, mean
 from mosaic.analytics.store import MetricSeries, RunMetrics
 from mosaic.client.configs import settings_of
@@ -35,6 +35,8 @@ POINTS = 200
 SMOOTH = 0.05
 """Each point of a curve is the mean of what lies around it, in this share of the axis."""
 _READERS = 4
+_TRAINED = (TRAINING_RETURN, MEAN_RETURN)
+"""What a run earns while it trains, by either name."""
 _RETURN_WORDS = ("return", "reward", "score")
 _TAIL = 0.1
 """Of a metric that is not a return of episodes this share at its end is what it came to."""
@@ -48,7 +50,8 @@ class Measured:
     seed: int | None
     series: MetricSeries
     final: float | None
-    """What it came to: the mean of the last 100 episodes, or of the last tenth of another metric."""
+    """What it came to: the mean of the last 100 episodes as its headline has it, or of the last tenth of
+    another metric."""
     problems: tuple[str, ...] = ()
 
     @property
@@ -162,6 +165,11 @@ class Comparison:
         return list(dict.fromkeys(found))
 
     @property
+    def chosen(self) -> tuple[Difference, ...]:
+        """Those of the differences that somebody has asked for: not what other algorithms do not have."""
+        return tuple(row for row in self.differ if not all(row.defaults) or row.name in ("algo", "env_id"))
+
+    @property
     def notices(self) -> list[str]:
         """What a person should know of the choice, besides the problems."""
         if not self.left_out:
@@ -185,7 +193,7 @@ def compare_runs(
     left_out = [run for run in runs if run.mode == EVALUATES] if metric is None and trained else []
     groups = group_by(trained if left_out else runs, by, defaults)
     wanted = {run.run_id: run for group in groups for run in group.one_for_each_seed}
-    first = (TRAINING_RETURN, EVALUATION_RETURN) if metric is None else (metric,)
+    first = (*_TRAINED, EVALUATION_RETURN) if metric is None else (metric,)
     read = {one.run.run_id: one for one in _read_all(list(wanted.values()), first, progress)}
     names = Counter(name for one in read.values() for name in one.names)
     if metric is not None and metric not in names and names:
@@ -287,7 +295,7 @@ def _read_all(runs: Sequence[RunRecord], metrics: Iterable[str], progress: Progr
 def _choose(read: Sequence[_Read], names: Counter[str]) -> str:
     """What the runs earn: in training, in evaluations where there are no others, or what is called so."""
     training = [one for one in read if one.run.mode != EVALUATES] or list(read)
-    for name in (TRAINING_RETURN, EVALUATION_RETURN):
+    for name in (*_TRAINED, EVALUATION_RETURN):
         if any(len(one.series.get(name, ())) for one in training):
             return name
     ordered = [name for name, _ in sorted(names.items(), key=lambda one: (-one[1], one[0]))]
@@ -296,6 +304,8 @@ def _choose(read: Sequence[_Read], names: Counter[str]) -> str:
 
 
 def _measured(read: _Read, metric: str) -> Measured:
+    if metric not in read.series and metric in _TRAINED:
+        metric = next((name for name in _TRAINED if name in read.series), metric)
     series = read.series.get(metric)
     if series is None:
         series = MetricSeries(np.empty(0, np.int64), np.empty(0), np.empty(0))
@@ -309,6 +319,8 @@ def _measured(read: _Read, metric: str) -> Measured:
 def _final(series: MetricSeries, metric: str) -> float | None:
     if not len(series):
         return None
+    if metric == MEAN_RETURN:
+        return float(series.values[-1])
     episodic = metric in (TRAINING_RETURN, EVALUATION_RETURN)
     last = RETURNS_KEPT if episodic else min(RETURNS_KEPT, max(1, round(len(series) * _TAIL)))
     return float(np.mean(series.values[-last:]))

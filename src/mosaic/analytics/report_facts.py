@@ -14,7 +14,7 @@ from mosaic.analytics.report_data import Comparison, methods_of
 from mosaic.analytics.report_page import Markup, el, key, number_cell
 from mosaic.client.command_line import command_for
 from mosaic.client.configs import again_config, settings_of
-from mosaic.client.groups import Defaults
+from mosaic.client.groups import Defaults, Difference
 from mosaic.client.records import RunRecord
 from mosaic.contract import words
 from mosaic.contract.outside import read_json
@@ -30,25 +30,13 @@ def run_label(run: RunRecord) -> str:
 
 
 def settings_section(compared: Comparison, defaults: Defaults) -> Markup:
-    methods = methods_of(compared)
     parts: list[Markup] = [el("h2", "Settings")]
-    if compared.differ:
-        heads = [
-            el("th", "what differs"),
-            *(el("th", key(methods[group.label].number), group.label) for group in compared.groups),
-        ]
-        rows = [
-            el(
-                "tr",
-                el("td", el("code", row.name)),
-                [
-                    el("td", value, cls="usual" if usual else None)
-                    for value, usual in zip(row.values, row.defaults, strict=True)
-                ],
-            )
-            for row in compared.differ
-        ]
-        parts.append(el("table", el("thead", el("tr", heads)), el("tbody", rows)))
+    rest = [row for row in compared.differ if row not in compared.chosen]
+    if compared.chosen:
+        parts.append(_differences(compared, compared.chosen))
+    if rest:
+        told = el("summary", f"Defaults that not all algorithms share ({len(rest)})")
+        parts.append(el("details", told, _differences(compared, rest)))
     differ = {row.name for row in compared.differ} | {"seed"}
     first = compared.groups[0].runs[0]
     algo = str(first.worker_config.get("algo"))
@@ -62,6 +50,26 @@ def settings_section(compared: Comparison, defaults: Defaults) -> Markup:
     title = "What all of them share" if len(compared.groups) > 1 else "All settings"
     parts.append(el("details", el("summary", f"{title} ({len(facts)})"), el("dl", facts, cls="facts")))
     return el("section", parts)
+
+
+def _differences(compared: Comparison, wanted: Sequence[Difference]) -> Markup:
+    methods = methods_of(compared)
+    heads = [
+        el("th", "what differs"),
+        *(el("th", key(methods[group.label].number), group.label) for group in compared.groups),
+    ]
+    rows = [
+        el(
+            "tr",
+            el("td", el("code", row.name)),
+            [
+                el("td", value, cls="usual" if usual else None)
+                for value, usual in zip(row.values, row.defaults, strict=True)
+            ],
+        )
+        for row in wanted
+    ]
+    return el("table", el("thead", el("tr", heads)), el("tbody", rows))
 
 
 def origin_section(runs: Sequence[RunRecord]) -> Markup:

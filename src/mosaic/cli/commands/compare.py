@@ -136,7 +136,7 @@ def _states(group: MeasuredGroup) -> Text:
 
 
 def _differences(compared: Comparison) -> Table | None:
-    if not compared.differ:
+    if not compared.chosen:
         return None
     if len(compared.groups) > _MOST_BESIDE:
         made = table("what differs", "values", fold=("values",))
@@ -147,7 +147,7 @@ def _differences(compared: Comparison) -> Table | None:
     for number, column in enumerate(made.columns[1:]):
         column.header = Text(letter(number), style=f"bold {_style(number)}")
         column.no_wrap, column.overflow = True, "ellipsis"
-    for row in compared.differ:
+    for row in compared.chosen:
         values = zip(row.values, row.defaults, strict=True)
         made.add_row(row.name, *(Text(value, style="dim" if usual else "") for value, usual in values))
     return made
