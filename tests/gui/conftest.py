@@ -14,10 +14,13 @@ from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from gym_gui.app import Desktop
+from gym_gui.services.web import VARIABLE
 from gym_gui.theme import theme
 from support.window import Driver
 
 os.environ["QT_QPA_PLATFORM"] = "offscreen"
+# Chromium's threads stay as long as the process: pages are tested in windows of their own.
+os.environ[VARIABLE] = "0"
 
 
 @pytest.fixture(scope="session", autouse=True)

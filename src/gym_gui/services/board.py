@@ -42,8 +42,8 @@ class Board(QObject):
             self._start()
         elif wish == self._wish:
             return
-        else:
-            # What is listed now is of other runs, until it says so itself.
+        elif wish.runs != self._wish.runs:
+            # What is listed now is of other runs.
             self.status = Status(self.status.address)
         self._wish = wish
         self._write()

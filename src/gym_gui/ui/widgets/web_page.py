@@ -20,7 +20,6 @@ from PySide6.QtWebEngineCore import (
     QWebEngineDownloadRequest,
     QWebEngineNewWindowRequest,
     QWebEnginePage,
-    QWebEnginePermission,
     QWebEngineProfile,
     QWebEngineScript,
     QWebEngineSettings,
@@ -85,7 +84,7 @@ class _Page(QWebEnginePage):
         super().__init__(profile, parent)
         self._stays = stays
         self.newWindowRequested.connect(self._open_outside)
-        self.permissionRequested.connect(QWebEnginePermission.deny)
+        self.permissionRequested.connect(lambda asked: asked.deny())
 
     def acceptNavigationRequest(
         self, url: QUrl | str, kind: QWebEnginePage.NavigationType, main: bool
@@ -125,7 +124,7 @@ class WebPage(QWidget):
         QQuickWindow.setGraphicsApi(QSGRendererInterface.GraphicsApi.Software)
         with _started_with(sandboxed):
             self._profile = QWebEngineProfile(self)
-            self._view = QWebEngineView(self)
+            self.view = QWebEngineView(self)
         self._profile.setUrlRequestInterceptor(_OnlyOurs(self._allowed, self))
         self._profile.downloadRequested.connect(self._download)
         self._page = _Page(self._profile, self._allowed, self)
@@ -134,9 +133,9 @@ class WebPage(QWidget):
         self._page.left.connect(self.left)
         self._page.loadFinished.connect(self.loaded)
         self._page.renderProcessTerminated.connect(lambda *_: self.crashed.emit())
-        self._view.setPage(self._page)
-        self._view.setContextMenuPolicy(self._view.contextMenuPolicy().NoContextMenu)
-        vbox(self._view, on=self)
+        self.view.setPage(self._page)
+        self.view.setContextMenuPolicy(self.view.contextMenuPolicy().NoContextMenu)
+        vbox(self.view, on=self)
 
     def prepare(self, source: str) -> None:
         """What every page runs before its own scripts."""
@@ -165,7 +164,7 @@ class WebPage(QWidget):
     def end(self) -> None:
         """Let go of the page before its profile: QtWebEngine wants it so."""
         if shiboken6.isValid(self._page):
-            self._view.setPage(None)  # type: ignore[arg-type]
+            self.view.setPage(None)  # type: ignore[arg-type]
             shiboken6.delete(self._page)
 
     def _allowed(self, url: QUrl) -> bool:
