@@ -252,7 +252,7 @@ def _axes(env: Any, env_id: str) -> list[Axis]:
     known = _CONTINUOUS.get(type(env.unwrapped).__name__, ())
     shape = (max((index for _, index, _, _ in known), default=-1) + 1,)
     if isinstance(space, spaces.Box) and shape == space.shape:
-        return [_axis(key, index, value, word) for key, index, value, word in known]
+        return [_axis(key, index, value, f"{word} {_signed(value)}") for key, index, value, word in known]
     made = list(_box_axes(space) if isinstance(space, spaces.Box) else _choice_axes(space))
     room = 2 * len(PAIRS) if isinstance(space, spaces.Box) else len(FREE)
     if not made or len(made) > room:
@@ -268,13 +268,17 @@ def _axis(key: str, index: int, value: float, word: str) -> Axis:
     return {"key": key, "index": index, "value": value, "word": word}
 
 
+def _signed(value: float) -> str:
+    return f"{value:+.3g}".replace("-", "−")
+
+
 def _box_axes(space: spaces.Box) -> Iterator[tuple[int, float, str]]:
     """Each number to its two ends; one without ends by 1."""
     low, high = space.low.ravel().tolist(), space.high.ravel().tolist()
     for index, ends in enumerate(zip(low, high, strict=True)):
         for sign, end in zip((-1.0, 1.0), ends, strict=True):
             value = end if abs(end) < 1e30 else sign
-            yield index, value, f"action {index} {value:+.3g}".replace("-", "−")
+            yield index, value, f"action {index} {_signed(value)}"
 
 
 def _choice_axes(space: Any) -> Iterator[tuple[int, float, str]]:
