@@ -13,7 +13,7 @@ from typing import Any
 import gymnasium
 import numpy as np
 
-from cleanrl_worker.evaluation.interactive.keys import controls_of, frame_rate
+from cleanrl_worker.evaluation.interactive.keys import controls_of, frame_rate, step_limit
 from cleanrl_worker.evaluation.interactive.messages import Refusal, Request
 from cleanrl_worker.evaluation.interactive.recording import EpisodeRecording
 from cleanrl_worker.evaluation.interactive.session import (
@@ -65,8 +65,7 @@ class HandSession(EnvSession):
         self._idle = idle if isinstance(idle, int) else np.array(idle, dtype)
 
     def _about(self) -> Message:
-        limit = self._env.spec.max_episode_steps if self._env.spec else None
-        shortest = min(filter(None, (limit, self._limit)))
+        shortest = min(filter(None, (step_limit(self._env), self._limit)))
         return {
             "algo": None,
             "env_id": self._env_id,

@@ -138,6 +138,18 @@ def frame_rate(env: Any) -> float:
     return USUAL_FPS
 
 
+def step_limit(env: Any) -> int | None:
+    """The step at which an episode is truncated; None where nothing is known of one."""
+    base = env.unwrapped
+    told = env.spec.max_episode_steps if env.spec else None
+    if told is None:
+        # MiniGrid counts by itself.
+        told = getattr(base, "max_steps", None)
+    if told is None and hasattr(base, "ale"):
+        told = base.ale.getInt("max_num_frames_per_episode") // int(getattr(base, "_frameskip", 0) or 1)
+    return told if isinstance(told, int) and told > 0 else None
+
+
 def _discrete(env: Any, env_id: str, meanings: Sequence[str]) -> dict[str, Any]:
     first, count = int(env.action_space.start), int(env.action_space.n)
     words = [str(word) for word in meanings] or [f"action {first + number}" for number in range(count)]
