@@ -33,7 +33,7 @@ class Args(CommonArgs):
 
     exp_name: str = "qr_dqn"
     """the name of this experiment, part of the results folder's name"""
-    learning_rate: NonNegative = 5e-4
+    learning_rate: NonNegative = 2.5e-4
     """the learning rate of Adam"""
     num_envs: PositiveInt = 1
     """how many environments are stepped together"""
