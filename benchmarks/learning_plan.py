@@ -221,7 +221,7 @@ PLAN = [
     Row("ddpg_continuous_action_jax", "Pendulum-v1", 50_000, least=-200.0),
     Row("td3_continuous_action_jax", "Pendulum-v1", 50_000, least=-200.0),
     Row("sac_continuous_action", "Pendulum-v1", 40_000, least=-200.0),
-    Row("tqc", "Pendulum-v1", 40_000, least=-200.0),
-    Row("crossq", "Pendulum-v1", 40_000, least=-200.0),
+    Row("tqc", "Pendulum-v1", 20_000, least=-200.0),
+    Row("crossq", "Pendulum-v1", 20_000, least=-200.0),
     Row("sac_continuous_action", "HalfCheetah-v5", 40_000, peer="sac", seeds=(1,)),
 ]
