@@ -181,7 +181,7 @@ def policy_row(facts: PolicyFacts) -> ListRow:
     return ListRow(
         key=facts.path,
         title=" · ".join(known) or os.path.basename(facts.path),
-        about=" · ".join(parts),
+        about=" · ".join([*([facts.repo] if facts.repo else []), *parts]),
         aside="" if facts.mean_return is None else words.number(facts.mean_return),
         faint=facts.algo is None,
     )

@@ -19,6 +19,7 @@ from mosaic.contract.capabilities import PolicyFacts
 from mosaic.contract.errors import MosaicError, StorageError
 from mosaic.contract.paths import RunPaths
 from mosaic.fastlane.layout import segment_path
+from mosaic.hub.uploads import FAILED, read_upload
 from mosaic.tracking import OFFLINE, ONLINE, TrackerLink, links
 from mosaic.tracking.wandb import sync_command
 
@@ -220,3 +221,12 @@ def computed_by(run: RunRecord) -> str:
     """What computes the losses of a run, a kernel or torch, and why; empty where it does not say."""
     losses = read_losses(Path(run.run_dir)).values()
     return "; ".join(dict.fromkeys(f"{loss['by']}: {loss['why']}" for loss in losses))
+
+
+def hub_text(run: RunRecord) -> str:
+    """Where the model of a run is on Hugging Face, or why it is not; empty when nobody has asked for it."""
+    upload = read_upload(Path(run.run_dir))
+    if upload is None:
+        return ""
+    again = " Its menu (⋯) has the upload again." if upload.state == FAILED else ""
+    return f"Hugging Face: {upload.told()}{again}"

@@ -19,10 +19,13 @@ from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import timer
 from gym_gui.ui.presenters.window import Labels, changes_for, machine_words
 from gym_gui.ui.widgets.basics import open_path
+from gym_gui.ui.widgets.hub_cards import PushCard
 from mosaic.client import Client, RunRecord, train_config
 from mosaic.client.configs import again_config
 from mosaic.contract.errors import ConflictError, MosaicError
 from mosaic.contract.outside import bytes_text
+from mosaic.hub.account import require_account
+from mosaic.hub.uploads import read_upload, start_upload
 
 FIRST_RUN = {"algo": "ppo", "env_id": "CartPole-v1", "total_timesteps": 250_000}
 _LAST = "last_configs"
@@ -113,6 +116,22 @@ class RunActions(QObject):
                 link.client().label(run_id, one.name, one.tags, one.notes)
 
         self._context.tasks.run(work, lambda _: None, owner=self)
+
+    def ask_push(self, run: RunRecord, card: PushCard) -> None:
+        """Ask where the model of a run is to go, with the name that it had the last time."""
+        self._context.tasks.run(
+            lambda: read_upload(Path(run.run_dir)), lambda before: card.ask(run, before), owner=card
+        )
+
+    def push(self, run: RunRecord, to: str, private: bool) -> None:
+        """Upload the model of a run, beside the window; its overview tells how that stands."""
+
+        def work() -> None:
+            require_account()
+            start_upload(Path(run.run_dir), to, private)
+
+        text = f"The model of {words.title_of(run)} is on its way to Hugging Face."
+        self._context.tasks.run(work, lambda _: self._context.notifications.tell(text), owner=self)
 
     def again(self, runs: Sequence[RunRecord]) -> None:
         """Submit the same configurations as new runs."""

@@ -77,6 +77,7 @@ class RunPage(QWidget):
         self.header.label_card.saved.connect(
             lambda before, after: self._actions.label(self._meant(), before, after)
         )
+        self.header.push_card.wanted.connect(self._push)
 
     def _make_bar(self) -> None:
         self.bar = QTabBar()
@@ -133,6 +134,7 @@ class RunPage(QWidget):
     def _hide_questions(self) -> None:
         self.header.confirm.hide()
         self.header.label_card.hide()
+        self.header.push_card.hide()
 
     def prefill(self, purpose: str) -> dict[str, Any]:
         """What a form for a purpose is to know of the run that is shown; nothing where it cannot use it."""
@@ -280,5 +282,11 @@ class RunPage(QWidget):
             return
         if name == "label":
             self.header.label_card.ask(self._meant())
+        elif name == "push":
+            self._actions.ask_push(self.run, self.header.push_card)
         else:
             self._actions.do(name, self.run, self._meant())
+
+    def _push(self, to: str, private: bool) -> None:
+        if self.run is not None:
+            self._actions.push(self.run, to, private)

@@ -24,11 +24,14 @@ from gym_gui.ui.run_page import RunPage
 from gym_gui.ui.views.table import TableView
 from gym_gui.ui.widgets.bars import STATUS_HEIGHT, EmptyState, Finder, StatusBar, Toolbar
 from gym_gui.ui.widgets.basics import open_path, stacked, vbox
+from gym_gui.ui.widgets.hub_cards import PullCard
 from gym_gui.ui.widgets.notification_area import NotificationArea, NotificationHistory
 from gym_gui.ui.widgets.run_header import run_menu
 from gym_gui.ui.widgets.run_panel import PANEL_WIDTH, RunPanel
+from gym_gui.ui.widgets.saved_filters import SavedFilterMenu
 from mosaic.client import RunRecord
 from mosaic.client.groups import defaults_for
+from mosaic.client.saved_filters import SavedFilters
 
 SIZE = (1440, 900)
 LEAST = (960, 620)
@@ -66,6 +69,11 @@ class Window(QMainWindow):
         self._lay_out()
         self.finder = Finder(self._whole, self.context.runs, self._run_commands)
         margin = STATUS_HEIGHT + SPACE[2]
+        filters = SavedFilters(link.var)
+        for bar in (self.panel.filtering, self.table.filtering):
+            SavedFilterMenu(bar, filters, tasks, notifications)
+        self.pulling = PullCard(self._whole, link.var)
+        self.pulling.evaluation_wanted.connect(lambda path: self.open_form("policy", {"policy": path}))
         self.notification_area = NotificationArea(notifications, self._whole, margin)
         self.history = NotificationHistory(notifications, self._whole, margin)
         self._connect()
@@ -338,6 +346,7 @@ class Window(QMainWindow):
             "filter": self._filter,
             "messages": self.history.open,
             "table": self.open_table,
+            "pull": self.pulling.open,
             "theme": lambda: self._choose_theme("dark" if theme.name == "light" else "light"),
             "theme_system": lambda: self._choose_theme(None),
             "log": lambda: open_path(log, self.context.notifications),
@@ -394,6 +403,7 @@ class Window(QMainWindow):
 
     def shut_down(self) -> None:
         """End every timer and thread of the window, once. No run is stopped."""
+        self.pulling.leave()
         self.news.close()
         self.more.close()
         self.cover.close_views()

@@ -347,8 +347,8 @@ PAGES = {
         option(
             "--to",
             "USER/MODEL",
-            "what it is called there; without it as CleanRL calls its models, ENV-NAME-seedN, and with USER/ "
-            "the same of another user or organization",
+            "what it is called there, or MODEL alone; without it as CleanRL calls its models, ENV-NAME-seedN, "
+            "and with USER/ the same of another user or organization",
         ),
         flag("--private", "nobody else may see it; of a model that is there already nothing changes"),
         json="an object with the run's id, the model's name and its address",

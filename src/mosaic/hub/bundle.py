@@ -10,11 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 from typing import Any
 
+import numpy as np
+
 from mosaic.analytics.artifacts import Artifact, list_artifacts
 from mosaic.analytics.eval_summary import FILE_NAME, EvalScores, EvalSummary, read_eval_summary
 from mosaic.analytics.statistics import interval, iqm
 from mosaic.analytics.store import RunMetrics
-from mosaic.contract.errors import NotFoundError, StorageError
+from mosaic.contract.capabilities import EVALUATES
+from mosaic.contract.errors import NotFoundError, StorageError, UserError
 from mosaic.contract.outside import read_json
 from mosaic.contract.paths import RunPaths
 from mosaic.hub import ABOUT, ALGORITHM, BEST, CARD_SUFFIX, MODEL_SUFFIX, REPLAY
@@ -52,10 +55,13 @@ class Bundle:
 
 def collect(run_dir: Path, best: bool = False) -> Bundle:
     """What there is to upload of a run: its newest model, or the best that it has kept."""
-    artifacts = list_artifacts(run_dir)
+    artifacts, manifest = list_artifacts(run_dir), _object(RunPaths(run_dir).manifest)
+    if manifest.get("mode") == EVALUATES:
+        # It has a copy of the model, and nothing of how that came about.
+        raise UserError(f"Run {run_dir.name} is an evaluation: push the run that has trained the model.")
     model = _choose_model(run_dir, artifacts, best)
     exp_name = model.name.removesuffix(MODEL_SUFFIX).removesuffix(BEST)
-    manifest, card = _object(RunPaths(run_dir).manifest), _object(_card_beside(model))
+    card = _object(_card_beside(model))
     args = {**(card.get("args") or {})}
     known = {**{name: manifest.get(name) for name in ("algo", "env_id", "seed", "total_timesteps")}, **args}
     headline = manifest.get("headline") or {}
@@ -174,7 +180,7 @@ def _evaluation(
 
 def _scores_at_end(run_dir: Path) -> EvalScores | None:
     values = RunMetrics.open(run_dir).series(_END_SCORES).values
-    if not len(values):
+    if not len(values) or not np.isfinite(values).all():
         return None
     mean, middle = interval([values]), interval([values], iqm)
     nothing: Any = math.nan
@@ -182,7 +188,7 @@ def _scores_at_end(run_dir: Path) -> EvalScores | None:
         batch=1,
         episodes=len(values),
         mean=mean.value,
-        median=float(sorted(values)[len(values) // 2]),
+        median=float(np.median(values)),
         min=float(values.min()),
         max=float(values.max()),
         std=float(values.std()),

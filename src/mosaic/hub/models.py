@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -15,7 +16,7 @@ from typing import Any
 
 from mosaic.analytics.eval_summary import FILE_NAME as SCORES
 from mosaic.contract.atomic import sync_folder, write_json
-from mosaic.contract.errors import StorageError, UserError
+from mosaic.contract.errors import MosaicError, StorageError, UserError
 from mosaic.contract.outside import bytes_text, read_json
 from mosaic.contract.paths import VarPaths, make_folder
 from mosaic.hub import ABOUT, ALGORITHM, BEST, CARD_SUFFIX, MODEL_SUFFIX, REPLAY
@@ -27,7 +28,7 @@ MOST_BYTES = 4_000_000_000
 _MOST_FILES = 10_000
 _MOST_CURVES = 4
 _LARGEST_CURVE = 200_000_000
-_NAME = re.compile(r"[A-Za-z0-9_][\w.+-]{0,150}")
+_NAME = re.compile(r"\w(?:[\w .+-]{0,150}\w)?")
 _REPO_NAME = re.compile(r"(?P<env>.+)-(?P<exp>\w+)-seed(?P<seed>\d+)")
 _ENV = re.compile(r"[\w./:-]{1,200}")
 
@@ -118,6 +119,18 @@ def pull(named: str, var: Path, revision: str | None = None) -> PulledModel:
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     return told
+
+
+def main(named: str, var: str, revision: str = "") -> int:
+    """Pull for another process, which gets one JSON line: the model with its `path`, or an `error`."""
+    told: dict[str, Any]
+    try:
+        found = pull(named, Path(var), revision or None)
+        told = {**asdict(found), "path": str(found.path(Path(var)))}
+    except MosaicError as error:
+        told = {"error": str(error)}
+    print(json.dumps(told))
+    return 0
 
 
 def _choose_model(repo: str, sizes: Mapping[str, int]) -> str:
@@ -246,3 +259,7 @@ def _put(staging: Path, place: Path) -> None:
     sync_folder(place.parent)
     if old is not None:
         shutil.rmtree(old, ignore_errors=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,7 +1,7 @@
 """Uploads of runs: done, told of in the run's folder while they go on, and started when a run has completed.
 
-`python -m mosaic.hub.uploads RUN_FOLDER [ENTITY]` uploads a run that asked for it, in a process of its own
-that no run waits for: `hub.json` in the run's folder tells how it stands.
+`python -m mosaic.hub.uploads RUN_FOLDER [USER/MODEL [private]]` does one, in a process of its own that nobody
+waits for: `hub.json` in the run's folder tells how it stands.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from mosaic.contract.errors import ConflictError, MosaicError, UserError
 from mosaic.contract.outside import read_json
 from mosaic.contract.process import ProcessIdentity, boot_id, wear_mark
 from mosaic.contract.secrets import HIDDEN_VARIABLE
-from mosaic.hub.account import NO_TOKEN, Hub, endpoint, find_token, parse_repo, usual_name
+from mosaic.hub.account import NO_TOKEN, Hub, check_entity, endpoint, find_token, parse_repo, usual_name
 
 FILE_NAME = "hub.json"
 UPLOADING, UPLOADED, FAILED = "uploading", "uploaded", "failed"
@@ -94,17 +94,22 @@ def _process(pid: int) -> dict[str, Any] | None:
     return None if found is None else {"pid": found.pid, "start": found.start, "boot": boot_id()}
 
 
-def start_upload(run_dir: Path, entity: str | None) -> None:
-    """Upload a run that has completed, by a process that outlives this one, its run's supervisor.
+_started: list[subprocess.Popen[bytes]] = []
+"""Those of this process: what was started last ends whoever of them has ended."""
 
-    Nothing raises: that the run has completed stays true.
+
+def start_upload(run_dir: Path, to: str | None = None, private: bool = False) -> None:
+    """Upload an ended run by a process that outlives this one, its run's supervisor or a window.
+
+    Nothing raises: how a run has ended stays true, whatever becomes of its upload. `to` is as for `push`.
     """
     environment = {name: value for name, value in os.environ.items() if name not in _NOT_FOR_UPLOADS}
-    command = [sys.executable, "-P", "-m", "mosaic.hub.uploads", str(run_dir), *([entity] if entity else [])]
+    command = [sys.executable, "-P", "-m", "mosaic.hub.uploads", str(run_dir), to or "", "private" * private]
+    _started[:] = [one for one in _started if one.poll() is None]
     try:
         # By this mark the daemon ends whatever of the run is left.
         wear_mark(None)
-        pid = subprocess.Popen(
+        uploader = subprocess.Popen(
             command,
             cwd=run_dir,
             env=environment,
@@ -112,8 +117,9 @@ def start_upload(run_dir: Path, entity: str | None) -> None:
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             start_new_session=True,
-        ).pid
-        first = Upload(UPLOADING, "", time.time(), process=_process(pid))
+        )
+        _started.append(uploader)
+        first = Upload(UPLOADING, "", time.time(), private=private, process=_process(uploader.pid))
     except OSError as error:
         first = Upload(FAILED, "", time.time(), problem=f"it could not be started: {error.strerror}.")
     with contextlib.suppress(OSError):
@@ -123,15 +129,16 @@ def start_upload(run_dir: Path, entity: str | None) -> None:
 def push(run_dir: Path, to: str | None = None, private: bool = False, best: bool = False) -> Upload:
     """Upload a run's policy; gives where it is. A MosaicError says what went wrong, and `hub.json` too.
 
-    `to` is USER/MODEL, or USER/ for CleanRL's usual name with that user or organization; without it that name
-    with the token's own user. `private` concerns a model that is not there yet.
+    `to` is USER/MODEL, MODEL for the token's own user, or USER/ for CleanRL's usual name with that user or
+    organization; without it that name with the token's own user. `private` concerns a model that is not there
+    yet.
     """
     before = read_upload(run_dir)
     if before is not None and before.state == UPLOADING and (before.process or {}).get("pid") != os.getpid():
         raise ConflictError(
             f"Run {run_dir.name} is being uploaded already: `mosaic show` tells when it is there."
         )
-    wanted = _wanted(to)
+    wanted = check_target(to)
     repo = "" if wanted is None or wanted.endswith("/") else wanted
     now = Upload(UPLOADING, repo, time.time(), private=private, process=_process(os.getpid()))
     _write(run_dir, now)
@@ -147,11 +154,14 @@ def push(run_dir: Path, to: str | None = None, private: bool = False, best: bool
     return done
 
 
-def _wanted(to: str | None) -> str | None:
-    """What `to` says, once it is known to be a name."""
-    if to is None or to.endswith("/"):
+def check_target(to: str | None) -> str | None:
+    """What `push` is told as `to`, once it is known to be a name."""
+    if not to:
+        return None
+    if to.endswith("/"):
+        check_entity(to[:-1])
         return to
-    return parse_repo(to)
+    return parse_repo(to) if "/" in to else parse_repo(f"me/{to}").removeprefix("me/")
 
 
 def _push(run_dir: Path, wanted: str | None, best: bool, now: Upload) -> Upload:
@@ -193,10 +203,10 @@ def _is_ours(name: str) -> bool:
     return "tfevents" in name or name.endswith(".mp4") or name == "eval_summary.json"
 
 
-def main(run_dir: str, entity: str | None = None) -> int:
-    """Upload a run as its config asks; what goes wrong stands in its folder."""
+def main(run_dir: str, to: str = "", private: str = "") -> int:
+    """Upload a run; what goes wrong stands in its folder."""
     with contextlib.suppress(MosaicError):
-        push(Path(run_dir), f"{entity}/" if entity else None)
+        push(Path(run_dir), to, bool(private))
         return 0
     return 1
 

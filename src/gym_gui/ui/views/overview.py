@@ -6,13 +6,13 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models.hud import shows_frames
-from gym_gui.models.run_files import RunFacts, computed_by, summary_of
+from gym_gui.models.run_files import RunFacts, computed_by, hub_text, summary_of
 from gym_gui.models.words import is_evaluation, state_of
 from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.overview import headlines, notice
 from gym_gui.ui.views.base import RunView
-from gym_gui.ui.widgets.basics import PAGE, Card, hbox, label, restyle, scrolled, vbox
+from gym_gui.ui.widgets.basics import PAGE, Card, column_of, hbox, label, restyle, scrolled, vbox
 from gym_gui.ui.widgets.chart import LargeChart
 from gym_gui.ui.widgets.live_panel import LivePanel
 from gym_gui.ui.widgets.overview_charts import HeadlineCards, OverviewCharts
@@ -20,6 +20,8 @@ from mosaic.analytics.eval_summary import EvalSummary
 from mosaic.client import RunRecord
 
 _CLOCK_MS = 1000
+_SAID_ELSEWHERE = ("environment", "pictures")
+"""Of what a check has found."""
 
 
 class LiveView(RunView):
@@ -82,12 +84,15 @@ class OverviewView(RunView):
         self.notice = Card(self._notice_title, self.notice_text, role="raised")
         self.computed = label("", "label", selectable=True, wraps=True)
         self.computed.hide()
+        self.checked = label("", "label", selectable=True, wraps=True)
+        self.hub = label("", "label", selectable=True, wraps=True)
+        self.about = column_of(self.computed, self.checked, self.hub, spacing=SPACE[0])
         self.live_card = Card(self.live)
         for half in (self.live_card, self.charts.main):
             # Both take half of the room, whatever is in them.
             half.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         halves = hbox((self.live_card, 1), (self.charts.main, 1), spacing=SPACE[2])
-        parts = (self.notice, self.cards, self.computed, (halves, 3), (self.charts.below, 2))
+        parts = (self.notice, self.cards, self.about, (halves, 3), (self.charts.below, 2))
         page = _Page()
         vbox(*parts, on=page, margins=PAGE, spacing=SPACE[2])
         area = scrolled(page)
@@ -98,6 +103,10 @@ class OverviewView(RunView):
         super().show_run(run)
         self._summary, self._asked_how = None, False
         self._show_computed("")
+        self._show_hub("")
+        checked = " · ".join(f"{name} {told}" for name, told in run.checked if name not in _SAID_ELSEWHERE)
+        self.checked.setText(f"Checked before it was queued: {checked}" if checked else "")
+        self.checked.setVisible(bool(checked))
         self.live.show_run(run)
         self.charts.show_run(run)
         self._tick()
@@ -131,11 +140,18 @@ class OverviewView(RunView):
         self._watch(run)
         self._show_numbers()
         self._show_notice(run)
+        if run.ended and not is_evaluation(run):
+            # It may be uploaded at any time, also from elsewhere.
+            self.read(hub_text, self._show_hub)
         if is_evaluation(run) and (self._summary is None or not run.ended):
             self.read(summary_of, self._take_summary)
         elif run.started_at and not self.computed.text() and not self._asked_how:
             self._asked_how = run.ended
             self.read(computed_by, self._show_computed)
+
+    def _show_hub(self, text: str) -> None:
+        self.hub.setText(text)
+        self.hub.setVisible(bool(text))
 
     def _show_computed(self, text: str) -> None:
         self.computed.setText(f"Losses computed by {text}" if text else "")

@@ -17,6 +17,7 @@ from gym_gui.ui.presenters.window import doable_with, for_all
 from gym_gui.ui.run_actions import RunActions
 from gym_gui.ui.views.base import View
 from gym_gui.ui.widgets.basics import Button, hbox, label, line, stacked, vbox
+from gym_gui.ui.widgets.hub_cards import PushCard
 from gym_gui.ui.widgets.run_header import Confirm, LabelCard, run_menu
 from gym_gui.ui.widgets.run_panel import RunFilterBar
 from gym_gui.ui.widgets.run_table import RunTableModel, RunTableView
@@ -52,7 +53,7 @@ class TableView(View):
         self.model = RunTableModel(self.table)
         self.view = RunTableView(self.model)
         self.filtering = RunFilterBar(in_a_row=True)
-        self.confirm, self.label_card = Confirm(), LabelCard()
+        self.confirm, self.label_card, self.push_card = Confirm(), LabelCard(), PushCard()
         self._asked: list[str] = []
         """The runs that the question or the card is about."""
         self.info = label("", "dim")
@@ -73,7 +74,7 @@ class TableView(View):
         first = hbox((self.filtering, 1), self.columns, self.back, margins=edge, spacing=SPACE[2])
         edge = (SPACE[3], SPACE[1], SPACE[3], SPACE[1] + 2)
         second = hbox((self.info, 1), self.label, self.pausing, self.cancel, self.remove, margins=edge)
-        asking = vbox(self.confirm, self.label_card, margins=(SPACE[3], 0, SPACE[3], 0))
+        asking = vbox(self.confirm, self.label_card, self.push_card, margins=(SPACE[3], 0, SPACE[3], 0))
         self._none.setContentsMargins(SPACE[3], SPACE[3], SPACE[3], SPACE[3])
         self._none.setAlignment(Qt.AlignmentFlag.AlignTop | Qt.AlignmentFlag.AlignLeft)
         vbox(first, second, asking, line(), (self._pages, 1), on=self, spacing=0)
@@ -94,6 +95,7 @@ class TableView(View):
         self.label_card.saved.connect(
             lambda before, after: self._actions.label(self._known(self._asked), before, after)
         )
+        self.push_card.wanted.connect(self._push)
 
     def enter(self) -> None:
         """Show the runs as they are now."""
@@ -107,6 +109,7 @@ class TableView(View):
         super().leave()
         self.confirm.hide()
         self.label_card.hide()
+        self.push_card.hide()
         chosen = {"columns": list(self.table.chosen), "differing": self.table.with_differing}
         sorting = {"sorted_by": self.table.sorted_by, "descending": self.table.descending}
         self.context.settings.set(_KEPT, {**chosen, **sorting})
@@ -147,6 +150,8 @@ class TableView(View):
         elif name == "label":
             self.confirm.hide()
             self.label_card.ask(runs)
+        elif name == "push":
+            self._actions.ask_push(runs[0], self.push_card)
         elif name in ("cancel", "remove"):
             self.label_card.hide()
             count = can.cancels if name == "cancel" else can.removes
@@ -163,6 +168,10 @@ class TableView(View):
     def _do(self, name: str, runs: list[RunRecord]) -> None:
         if runs:
             self._actions.do(name, runs[0], runs)
+
+    def _push(self, to: str, private: bool) -> None:
+        for run in self._known(self._asked):
+            self._actions.push(run, to, private)
 
     def _filter(self) -> None:
         self.filter_changed.emit(self.filtering.filter)

@@ -8,6 +8,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import QLineEdit, QMenu, QSizePolicy, QWidget
 
+from gym_gui.models.words import is_evaluation
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.window import HeaderWords, Labels, doable_with, for_all, shared_labels
 from gym_gui.ui.widgets.basics import (
@@ -21,6 +22,7 @@ from gym_gui.ui.widgets.basics import (
     restyle,
     vbox,
 )
+from gym_gui.ui.widgets.hub_cards import PushCard
 from mosaic.client import RunRecord
 
 MENU = (
@@ -30,6 +32,7 @@ MENU = (
     ("label", "Name, tags and notes…", "F2"),
     ("folder", "Open its folder", "Ctrl+O"),
     ("copy_id", "Copy its id", "Ctrl+Shift+C"),
+    ("push", "Upload to Hugging Face…", ""),
     ("remove", "Remove…", "Ctrl+Delete"),
 )
 """Name, words and shortcut of each entry behind the three dots."""
@@ -56,6 +59,7 @@ def run_menu(parent: QWidget, runs: Sequence[RunRecord], rows: int, ask: Callabl
         None,
         ("copy_id", "Copy its id" if len(runs) == 1 else f"Copy {len(runs)} ids", True),
         ("folder", "Open its folder", rows == 1),
+        ("push", "Upload to Hugging Face…", rows == 1 and runs[0].ended and not is_evaluation(runs[0])),
         None,
         ("remove", f"{for_all('Remove', can.removes)}…", can.removes > 0),
     )
@@ -198,13 +202,15 @@ class RunHeader(QWidget):
         self.confirm = Confirm()
         self.confirm.confirmed.connect(self.asked)
         self.labels = ElidedLabel("", "dim")
-        self.label_card = LabelCard()
+        self.label_card, self.push_card = LabelCard(), PushCard()
         self._about, spacing = QWidget(), SPACE[1] + 2
         state = (self.state, 0, Qt.AlignmentFlag.AlignVCenter)
         hbox(state, self._seeds, (self.meta, 1), on=self._about, spacing=spacing)
         self._buttons = (self.pausing, self.cancel, self.evaluate, self.more)
         self._first = hbox(self.title, (self._about, 1), *self._buttons, spacing=spacing)
-        self._column = vbox(self._first, self.labels, self.reason, self.confirm, self.label_card, on=self)
+        self._column = vbox(
+            self._first, self.labels, self.reason, self.confirm, self.label_card, self.push_card, on=self
+        )
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -245,7 +251,8 @@ class RunHeader(QWidget):
         self.evaluate.setEnabled(told.can_evaluate)
         self.evaluate.setToolTip("" if told.can_evaluate else "It has saved no policy yet.")
         self.entries["again"].setText("Run again" if told.count == 1 else f"Run all {told.count} again")
-        self.entries["resume_training"].setEnabled(told.can_resume_training)
+        for name in ("resume_training", "push"):
+            self.entries[name].setEnabled(told.can_resume_training)
         self.entries["remove"].setEnabled(told.can.removes > 0)
         self.entries["remove"].setText(f"{for_all('Remove', told.can.removes)}…")
         self._show_seeds(told.seeds, "" if told.count > 1 else run_id)

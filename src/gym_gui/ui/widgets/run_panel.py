@@ -19,6 +19,7 @@ from gym_gui.ui.widgets.basics import (
     hbox,
     label,
     line,
+    named,
     restyle,
     search_field,
     stacked,
@@ -54,12 +55,16 @@ class RunFilterBar(QWidget):
             chip.setChecked(state == "all")
             group.addButton(chip)
             self.chips[state] = chip
-        self.row = hbox((self.field, 1))
+        self.star = named(Button("★"), "Saved filters")
+        self.star.setToolTip("Saved filters")
+        self.row = hbox((self.field, 1), self.star)
         chips = hbox(*self.chips.values(), 1, spacing=SPACE[0])
-        if in_a_row:
-            hbox((self.row, 1), chips, on=self, spacing=SPACE[2])
-        else:
-            vbox((self.row, 1), chips, on=self, spacing=SPACE[1] + 2)
+        lines = (hbox((self.row, 1), chips, spacing=SPACE[2]),) if in_a_row else (self.row, chips)
+        self._column = vbox(*lines, on=self, spacing=SPACE[1] + 2)
+
+    def put_below(self, card: QWidget) -> None:
+        """Let something that is asked about the filter stand under it."""
+        self._column.addWidget(card)
 
     @property
     def filter(self) -> RunFilter:
