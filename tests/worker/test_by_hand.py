@@ -212,6 +212,18 @@ def test_pictures_are_not_told_in_numbers_too(tmp_path: Path) -> None:
         assert np.shape(seen["observation"]["image"]) == (7, 7, 3)
 
 
+def test_a_game_of_procgen_is_played_in_envpool(tmp_path: Path) -> None:
+    with PlaySession.start(env_id="StarpilotEasy-v0", folder=tmp_path, frames=True) as session:
+        keys = keys_of(session.init["controls"])
+        assert keys["left+down"] == 0 and keys["right"] == 7 and keys["q"] == 13 and "" not in keys
+        assert (session.init["controls"]["idle"], session.init["fps"]) == (4, 15)
+        first = session.reset(seed=5)["frame"]
+        assert decode_png(base64.b64decode(first)).shape == (64, 64, 3)
+        pictures = [session.step(7)["frame"] for _ in range(5)]
+        assert session.reset(seed=5)["frame"] == first
+        assert [session.step(7)["frame"] for _ in range(5)] == pictures
+
+
 def test_the_session_needs_no_torch(tmp_path: Path) -> None:
     code = (
         "import sys\n"

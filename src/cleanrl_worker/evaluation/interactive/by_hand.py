@@ -15,6 +15,7 @@ import numpy as np
 
 from cleanrl_worker.evaluation.interactive.keys import controls_of, frame_rate, step_limit
 from cleanrl_worker.evaluation.interactive.messages import Refusal, Request
+from cleanrl_worker.evaluation.interactive.pool_game import PoolGame
 from cleanrl_worker.evaluation.interactive.recording import EpisodeRecording
 from cleanrl_worker.evaluation.interactive.session import (
     EnvSession,
@@ -26,7 +27,7 @@ from cleanrl_worker.evaluation.interactive.session import (
     plain,
 )
 from cleanrl_worker.portable import probe
-from cleanrl_worker.schemas.environments import find_environment, load_environments
+from cleanrl_worker.schemas.environments import PROCGEN, find_environment, load_environments
 from mosaic.contract.errors import StorageError, UserError, closest
 from mosaic.contract.extras import require_extra
 
@@ -161,7 +162,10 @@ def _make(env_id: str, env_kwargs: str) -> Any:
     if known is not None and known.extra:
         require_extra(known.extra, env_id)
     try:
-        return make_drawable(env_id, probe.parse_kwargs(env_kwargs))
+        kwargs = probe.parse_kwargs(env_kwargs)
+        if known is not None and known.family == PROCGEN:
+            return PoolGame(env_id, kwargs)
+        return make_drawable(env_id, kwargs)
     except probe.ProbeError as error:
         named = known is not None or ":" in env_id or env_id in gymnasium.registry
         near = "" if named else closest(env_id, [*gymnasium.registry, *load_environments()])
