@@ -83,7 +83,7 @@ _GROUPS = {
         ("watch", "follow runs live", "show"),
         ("snapshot", "save a picture of the environments of a run, as they are now", "pictures"),
         ("record", "save a video of the environments of a run", "pictures"),
-        ("play", "step through a trained policy by key, and take over its actions", "play"),
+        ("play", "step through a trained policy by key, or play an environment by hand", "play"),
         ("envs", "list the environments: what installs them, and what trains on them", "envs"),
         ("policies", "list every trained model and checkpoint", "lists"),
         ("pull", "get a trained model from the Hugging Face hub, to play it or to train on", "hub"),
