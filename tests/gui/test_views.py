@@ -208,3 +208,18 @@ def test_a_run_that_ends_without_a_point_says_so(driver: Driver, client: Client)
     driver.until(lambda: "first points come" in overview.charts.main.empty_text)
     driver.until_state("Failed")
     driver.until(lambda: overview.charts.main.empty_text == "It has written no curve")
+
+
+def test_a_damaged_event_file_is_told_where_its_curves_would_be(driver: Driver, client: Client) -> None:
+    run = trained(client, steps=2000)
+    (file,) = Path(run.run_dir).glob("runs/*/events.*")
+    file.write_bytes(file.read_bytes() + b"what no writer has ever written")
+    for kind in (OverviewView, ChartsView):
+        view = open_tab(driver, run, kind)
+        assert isinstance(view, OverviewView | ChartsView)
+        driver.until(view.problems.isVisible)
+        assert "is damaged at byte" in view.problems.text() and file.name in view.problems.text()
+    other = trained(client, steps=2000, seed=2)
+    charts = open_tab(driver, other, ChartsView)
+    assert isinstance(charts, ChartsView)
+    driver.until(lambda: charts.grid.tags() != [] and not charts.problems.isVisible())

@@ -28,8 +28,8 @@ _FIRST_MS = 30
 """Whoever opens a run waits for its curves."""
 _Mark = tuple[MetricSeries, ChartOptions]
 """What a line was made of, and how it is drawn: another mark means another line."""
-Made = tuple[list[str], dict[str, Any]]
-"""The names of all metrics, and the lines that were made, by metric."""
+Made = tuple[list[str], list[str], dict[str, Any]]
+"""The names of all metrics, what is wrong with event files, and the lines that were made, by metric."""
 _PAUSE_MS = 300
 _RETRY_MS = 2000
 
@@ -88,6 +88,8 @@ class LineMaker(QObject):
 
     tags_changed = Signal(object)
     """list[str], the names of all metrics."""
+    problems_changed = Signal(object)
+    """list[str], a sentence for each event file that cannot be read to its end."""
     ready = Signal(object)
     """What was made new, by metric."""
 
@@ -95,6 +97,7 @@ class LineMaker(QObject):
         super().__init__(parent)
         self._link, self._tasks = link, tasks
         self.tags: list[str] = []
+        self.problems: list[str] = []
         self._wanted: tuple[str, ...] = ()
         self._options = ChartOptions()
         self._busy = self._again = False
@@ -127,8 +130,11 @@ class LineMaker(QObject):
 
     def _made(self, source: object, made: Made) -> None:
         self._busy = False
-        tags, lines = made
+        tags, problems, lines = made
         if source is self._source:
+            if problems != self.problems:
+                self.problems = problems
+                self.problems_changed.emit(problems)
             if tags != self.tags:
                 self.tags = tags
                 self.tags_changed.emit(tags)
@@ -156,6 +162,8 @@ class ChartFeed(LineMaker):
         self.close()
         if run_id != self._run_id:
             self._run_id, self.tags = run_id, []
+            self.problems = []
+            self.problems_changed.emit([])
         self._source = LiveMetrics(self._link, run_id)
         self._source.changed.connect(self._make)
 
@@ -174,7 +182,7 @@ class ChartFeed(LineMaker):
 def _fresh_lines(live: LiveMetrics, wanted: Sequence[str], options: ChartOptions) -> Made:
     metrics = live.metrics
     if metrics is None:
-        return [], {}
+        return [], [], {}
     lines = {}
     for tag in wanted:
         series = metrics.series(tag)
@@ -182,7 +190,7 @@ def _fresh_lines(live: LiveMetrics, wanted: Sequence[str], options: ChartOptions
         if not len(series) or live.marks.get(tag) == mark:
             continue
         lines[tag], live.marks[tag] = line_of(curve_of(series), options), mark
-    return metrics.names, lines
+    return metrics.names, metrics.problems, lines
 
 
 @dataclass
@@ -201,6 +209,10 @@ class _Source:
     def tags(self) -> list[str]:
         metrics = self._known()
         return metrics.names if metrics is not None else []
+
+    def problems(self) -> list[str]:
+        metrics = self._known()
+        return metrics.problems if metrics is not None else []
 
     def curve(self, tag: str) -> Curve:
         """A metric; it is the same object until there is more of it."""
@@ -322,7 +334,9 @@ class ComparedRuns(LineMaker):
 
         def work() -> Made:
             tags = sorted({tag for source in sources.values() for tag in source.tags()})
-            return tags, {tag: _lines_of(sources, groups, averaged, tag, options) for tag in wanted}
+            problems = [text for source in sources.values() for text in source.problems()]
+            lines = {tag: _lines_of(sources, groups, averaged, tag, options) for tag in wanted}
+            return tags, problems, lines
 
         return work
 

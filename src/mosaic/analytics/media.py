@@ -205,5 +205,7 @@ def as_table(histograms: list[Histogram], bins: int) -> tuple[Floats, NDArray[An
         places = np.concatenate([one.left[:1], one.right])
         sums = np.concatenate([[0.0], np.cumsum(one.counts)])
         steady = np.maximum.accumulate(places + np.arange(len(places)) * (high - low) * 1e-12)
-        rows.append(np.diff(np.interp(edges, steady, sums, left=0.0, right=sums[-1])))
+        below = np.interp(edges, steady, sums, left=0.0, right=sums[-1])
+        below[-1] = sums[-1]
+        rows.append(np.diff(below))
     return edges, np.stack(rows)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QFileDialog
+from PySide6.QtWidgets import QFileDialog, QLabel
 
 from gym_gui.context import Context
 from gym_gui.models import words
@@ -28,6 +29,23 @@ from mosaic.contract.atomic import write_atomic
 
 BATCHES = "Return of each batch"
 _BATCH_MS = 1000
+_MOST_PROBLEMS = 3
+
+
+class Problems(QLabel):
+    """What is wrong with the event files that are read, in plain text: their names are not ours."""
+
+    def __init__(self, maker: LineMaker) -> None:
+        super().__init__(textFormat=Qt.TextFormat.PlainText, wordWrap=True)
+        self.setProperty("role", "warn")
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.hide()
+        maker.problems_changed.connect(self.show_problems)
+
+    def show_problems(self, problems: Sequence[str]) -> None:
+        more = f"\nand {len(problems) - _MOST_PROBLEMS} more" if len(problems) > _MOST_PROBLEMS else ""
+        self.setText("\n".join(problems[:_MOST_PROBLEMS]) + more)
+        self.setVisible(bool(problems))
 
 
 class CurvesView(View):
@@ -40,6 +58,7 @@ class CurvesView(View):
         self._lines: dict[str, Any] = {}
         """What the maker has made of each metric."""
         self.bar = ChartOptionsBar(context.settings)
+        self.problems = Problems(maker)
         maker.tags_changed.connect(self._lay_out)
         maker.ready.connect(self._show_lines)
         self.bar.changed.connect(self._lay_out)
@@ -123,7 +142,7 @@ class ChartsView(CurvesView, RunView):
         self._timer = timer(self, _BATCH_MS, self._read_summary)
         self.bar.row.addWidget(self.export)
         # The charts scroll up to the edge of the window; only what does not scroll is set in.
-        inset = vbox(self.bar, margins=(SPACE[4], 0, SPACE[4], 0))
+        inset = vbox(self.bar, self.problems, margins=(SPACE[4], 0, SPACE[4], 0))
         vbox(inset, (self.grid, 1), on=self, margins=(0, SPACE[3], 0, 0), spacing=SPACE[2])
 
     @staticmethod

@@ -128,7 +128,7 @@ class CompareView(CurvesView):
         below = Card(label("Differences", "strong"), (self.table, 1))
         self.split = split = gap_splitter(Qt.Orientation.Vertical, self.grid, below)
         edge = (SPACE[4], SPACE[3], SPACE[4], SPACE[2])
-        vbox(head, self.bar, (split, 1), on=self, margins=edge, spacing=SPACE[2])
+        vbox(head, self.bar, self.problems, (split, 1), on=self, margins=edge, spacing=SPACE[2])
         self.large = LargeChart(context, self, split)
         self.back.clicked.connect(self.closed)
         self.average.toggled.connect(lambda _: self._regroup())

@@ -12,6 +12,7 @@ from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.overview import headlines, notice
 from gym_gui.ui.views.base import RunView
+from gym_gui.ui.views.charts import Problems
 from gym_gui.ui.widgets.basics import PAGE, Card, column_of, hbox, label, restyle, scrolled, vbox
 from gym_gui.ui.widgets.chart import LargeChart
 from gym_gui.ui.widgets.live_panel import LivePanel
@@ -91,8 +92,9 @@ class OverviewView(RunView):
         for half in (self.live_card, self.charts.main):
             # Both take half of the room, whatever is in them.
             half.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
+        self.problems = Problems(self.charts.feed)
         halves = hbox((self.live_card, 1), (self.charts.main, 1), spacing=SPACE[2])
-        parts = (self.notice, self.cards, self.about, (halves, 3), (self.charts.below, 2))
+        parts = (self.notice, self.problems, self.cards, self.about, (halves, 3), (self.charts.below, 2))
         page = _Page()
         vbox(*parts, on=page, margins=PAGE, spacing=SPACE[2])
         area = scrolled(page)

@@ -53,7 +53,7 @@ class BoardPicture(CurvesView):
         self.empty = label(NOT_YET, "dim", wraps=True)
         self.empty.hide()
         self.compared.progress.connect(self._tell)
-        inset = vbox(self.bar, self.empty, margins=(SPACE[4], 0, SPACE[4], 0))
+        inset = vbox(self.bar, self.problems, self.empty, margins=(SPACE[4], 0, SPACE[4], 0))
         vbox(inset, (self.grid, 1), on=self, spacing=SPACE[2])
 
     def show_runs(self, runs: Sequence[RunRecord]) -> None:
