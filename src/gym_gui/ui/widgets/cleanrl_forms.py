@@ -44,7 +44,7 @@ class CleanRLTrainForm(FormFrame[TrainForm]):
         self.algorithm_box = FieldBox("Algorithm", self.algorithm)
         environment = EnvironmentField(presenter.run, "env_id", lambda: self.presenter.environments)
         self.environment = self.listen(environment)
-        self.by_hand = Button("Play it by hand", role="quiet", do=self._play_by_hand)
+        self.by_hand = Button("Play it by hand", role="quiet-link", do=self._play_by_hand)
         self.steps, self.seeds = self.field("total_timesteps"), self.field("seeds")
         self.curriculum = ChoiceBox()
         self.curriculum.addItems(presenter.stages.choices)
