@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.table import Column, Table
 from rich.text import Text
@@ -40,6 +40,9 @@ from mosaic.contract.paths import VarPaths
 from mosaic.hub.uploads import FAILED, read_upload
 from mosaic.tracking import links
 
+if TYPE_CHECKING:
+    from mosaic.analytics.store import RunMetrics
+
 _MOST_FILES = 30
 
 
@@ -47,15 +50,17 @@ def run_show(args: argparse.Namespace) -> int:
     with connect(args) as client:
         found = find_run(client, args.run)
         files = client.artifacts(found.run_id)
+        metrics = client.metrics(found.run_id)
     if args.json:
-        print_json(full_run_json(found, files))
+        print_json(full_run_json(found, files, metrics))
     else:
-        for part in (_facts(found), _history(found), _files(files)):
-            console().print(part)
+        for part in (_facts(found, metrics.problems), _history(found), _media(metrics), _files(files)):
+            if part is not None:
+                console().print(part)
     return 0
 
 
-def full_run_json(run: RunRecord, files: Sequence[Artifact]) -> dict[str, Any]:
+def full_run_json(run: RunRecord, files: Sequence[Artifact], metrics: RunMetrics) -> dict[str, Any]:
     """Everything about one run."""
     entries = ("seq", "status", "outcome", "at", "reason")
     return {
@@ -69,10 +74,15 @@ def full_run_json(run: RunRecord, files: Sequence[Artifact]) -> dict[str, Any]:
         "trackers": [link.as_json() for link in links(Path(run.run_dir))],
         "hub": asdict(upload) if (upload := read_upload(Path(run.run_dir))) is not None else None,
         "files": [asdict(file) for file in files],
+        "media": [
+            {"name": track.name, "kind": track.kind, "steps": [one.step for one in track.items]}
+            for track in metrics.media()
+        ],
+        "problems": metrics.problems,
     }
 
 
-def _facts(run: RunRecord) -> Table:
+def _facts(run: RunRecord, problems: Sequence[str]) -> Table:
     row, extras, head = Row(run), run.worker_config.get("extras") or {}, run.headline
     elapsed = row.elapsed()
     shown = words.waiting(run.reason) if row.state == "waiting" else row.starting
@@ -107,6 +117,7 @@ def _facts(run: RunRecord) -> Table:
         ("exit code", str(run.exit_code) if run.exit_code else None),
         ("processes", ", ".join(f"{name} {pid}" for name, pid in processes.items() if pid)),
         ("folder", place_text(run.run_dir)),
+        ("damaged", Text("\n".join(problems), style="yellow") if problems else None),
     ]
     return facts(rows)
 
@@ -158,6 +169,25 @@ def _history(run: RunRecord) -> Table:
             Text(entry.reason or ""),
         )
         before = entry.at
+    return table
+
+
+def _media(metrics: RunMetrics) -> Table | None:
+    """What the event files hold besides numbers; the window shows it."""
+    from mosaic.analytics.media import shown_name
+
+    tracks = metrics.media()
+    if not tracks:
+        return None
+    number = Column(justify="right", no_wrap=True)
+    columns = (Column("\nMedia", overflow="fold"), Column(no_wrap=True), number, Column(no_wrap=True))
+    table = Table(*columns, box=None, padding=(0, 2, 0, 0), header_style="bold", show_edge=False)
+    for track in tracks[:_MOST_FILES]:
+        first, last = track.items[0].step, track.items[-1].step
+        steps = f"step {first:,}" if first == last else f"steps {first:,} to {last:,}"
+        table.add_row(Text(shown_name(track.items[0])), track.kind, f"{len(track.items):,}", steps)
+    if rest := tracks[_MOST_FILES:]:
+        table.add_row(f"and {len(rest)} more", "", f"{sum(len(one.items) for one in rest):,}")
     return table
 
 
