@@ -192,11 +192,12 @@ def test_what_cannot_be_played_gets_one_line_and_exit_code_2(
 def test_a_terminal_that_is_too_small_is_told_so(var: Path) -> None:
     with at_terminal("play", "CartPole-v1", may_change=True) as terminal:
         terminal.read_until(r"q quit")
+        # Nothing is pressed: the new size alone is drawn for.
         terminal.resize(30)
-        terminal.type("p")
+        terminal.process.send_signal(signal.SIGWINCH)
         terminal.read_until(r"make it\s+larger")
         terminal.resize(80)
-        terminal.type("p")
+        terminal.process.send_signal(signal.SIGWINCH)
         terminal.read_until(r"by hand")
         terminal.type("q")
         assert terminal.wait() == 0

@@ -300,10 +300,10 @@ def render(player: HandPlayer, width: int, height: int) -> RenderableType:
         return Text(_too_small(width, height), style="yellow")
     legend = _legend(player, width)
     told = _numbers(player)
-    news = Text(_news(player), style="yellow")
-    below = len(told) + len(legend) + len(news.wrap(console(), width)) + 1
+    news, commands = Text(_news(player), style="yellow"), Text(_commands(player), style="reverse")
+    below = len(told) + len(legend) + sum(len(text.wrap(console(), width)) for text in (news, commands))
     rows = max(_LEAST_ROWS, height - below - 1)
-    return Group(picture_of(player.seen, rows), *told, *legend, news, cut(_commands(player), "reverse"))
+    return Group(picture_of(player.seen, rows), *told, *legend, news, commands)
 
 
 def _numbers(player: HandPlayer) -> list[Text]:
@@ -381,4 +381,4 @@ def _commands(player: HandPlayer) -> str:
     speed = "" if player.by_turns else f"p {'pause' if player.running else 'go on'}  + - {player.factor:g}×  "
     record = "r stop recording" if player.recording else "r record"
     time_passes = "t real time" if player.by_turns else "t turns"
-    return f" {speed}. one step  n new episode  b again  {time_passes}  {record}  q quit "
+    return f" {speed}. step  n new episode  b again  {time_passes}  {record}  q quit "

@@ -246,6 +246,8 @@ class Keyboard:
         self._signals, self._signalled = socket.socketpair()
         self._signalled.setblocking(False)
         self._wakeup = signal.set_wakeup_fd(self._signalled.fileno(), warn_on_full_buffer=False)
+        # A terminal that changes its size ends the wait too, so that what it shows is drawn anew.
+        self._resized = signal.signal(signal.SIGWINCH, lambda *_: None)
         self._before = termios.tcgetattr(self._terminal)
         tty.setcbreak(self._terminal)
         now = termios.tcgetattr(self._terminal)
@@ -256,6 +258,7 @@ class Keyboard:
 
     def __exit__(self, *error: object) -> None:
         termios.tcsetattr(self._terminal, termios.TCSADRAIN, self._before)
+        signal.signal(signal.SIGWINCH, self._resized)
         signal.set_wakeup_fd(self._wakeup)
         self._signals.close()
         self._signalled.close()
