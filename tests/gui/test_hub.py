@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QMenu
 
 from gym_gui.models.filters import RunFilter
 from mosaic.client import Client, train_config
+from mosaic.client.command_line import command_for
 from mosaic.client.saved_filters import SavedFilter, SavedFilters
 from support.hub import StandInHub, stand_in_hub
 from support.runs import script_config
@@ -153,3 +154,20 @@ def test_what_a_check_has_found_stands_in_the_overview(driver: Driver, client: C
     assert "spaces 4 numbers in, 2 actions, up to 500 steps" in told and "mind <b>hostile</b>" in told
     assert overview.checked.textFormat() == Qt.TextFormat.PlainText  # type: ignore[attr-defined]
     driver.until_state("Completed", "Failed")
+
+
+def test_the_form_asks_for_the_upload(driver: Driver, hub: StandInHub) -> None:
+    window = driver.window
+    window.open_form("train", {"algo": "ppo", "env_id": "CartPole-v1"})
+    driver.until(lambda: hasattr(window.cover.form, "tracking"))
+    presenter = window.cover.form.presenter  # type: ignore[union-attr, attr-defined]
+    tracking = window.cover.form.tracking  # type: ignore[union-attr, attr-defined]
+    assert not tracking.entity.isVisibleTo(tracking)
+    presenter.run.put("upload_model", True)
+    presenter.run.put("hf_entity", "team")
+    tracking.refresh()
+    assert tracking.entity.isVisibleTo(tracking)
+    (config,) = presenter.order().configs()
+    extras = config["metadata"]["worker"]["config"]["extras"]
+    assert (extras["upload_model"], extras["hf_entity"]) == (True, "team")
+    assert command_for(config).count("--extra") == 2

@@ -244,7 +244,7 @@ def test_a_hostile_run_cannot_write_the_card(
     (card,) = run_dir.glob("runs/*/ppo.policy.json")
     content: dict[str, Any] = json.loads(card.read_text())
     hostile = "x\n```\n# <script>alert(1)</script>\n---\ntags: [evil]"
-    content["args"] |= {"env_id": hostile, "env_kwargs": hostile, "home": "/home/me/teacher.npz"}
+    content["args"] |= {"env_id": hostile, "env_kwargs": hostile, "home": "/data/me/teacher.npz"}
     card.write_text(json.dumps(content))
     run_mosaic("push", "last", "--to", "tester/x")
     text = hub.repos["tester/x"].files["README.md"].decode()
@@ -252,7 +252,7 @@ def test_a_hostile_run_cannot_write_the_card(
     assert lines.count("```") == 3 and not [line for line in lines if line.startswith("# <")]
     assert "<script>" not in text.partition("## Parameters")[0].partition("---\n")[2].partition("---\n")[2]
     assert ModelCard(text).data.tags[0] == hostile
-    assert "home = 'teacher.npz'" in lines and "/home/me" not in text
+    assert "home = 'teacher.npz'" in lines and "/data/me" not in text
 
 
 def test_help_and_start_import_no_client() -> None:

@@ -19,7 +19,7 @@ yaml: Any = import_module("yaml")
 
 TOKEN = "hf_stand1nT0kenOfTh1sTest0nly99"
 READ_TOKEN = "hf_r3adT0kenOfTh1sTest0nly4242"
-USER = "tester"
+USER, TEAM = "tester", "team"
 _LARGE = 4_000
 """Files from this size on go by LFS, as do those that are binary."""
 
@@ -167,7 +167,8 @@ class _Handler(BaseHTTPRequestHandler):
     def _repo(self, name: str, write: bool = False) -> Repo:
         user = self._user(needed=write)
         repo = self.hub.repos.get(name)
-        if repo is None or (repo.private and user != name.partition("/")[0]):
+        sees = user == USER and name.partition("/")[0] in (USER, TEAM)
+        if repo is None or (repo.private and not sees):
             raise _Refused(404 if user else 401, "RepoNotFound" if user else "", "Repository not found")
         if write and user == "reader":
             raise _Refused(403, message="You don't have the rights to do this")

@@ -24,6 +24,16 @@ KEEP = (
     Field("tensorboard", "bool", True, label="TensorBoard", help="a link to the event files in one folder"),
     Field("wandb", "bool", False, label="Weights & Biases"),
 )
+HUB = (
+    Field(
+        "upload_model",
+        "bool",
+        False,
+        "the model goes there once the run has completed",
+        "Hugging Face upload",
+    ),
+    Field.maybe("hf_entity", label="User or organization", placeholder="the token's own"),
+)
 WANDB = (
     Field.maybe("wandb_project_name", label="Project", placeholder="cleanRL"),
     Field.maybe("wandb_entity", label="Team or user", placeholder="your own"),
@@ -70,7 +80,7 @@ NAMING = (
 )
 TRUST = "trust"
 """Modules that the file of a policy or a checkpoint names, and that the person has said yes to."""
-ALL = (*WATCH, *KEEP, *WANDB, *RESOURCES, *NAMING, Field(TRUST))
+ALL = (*WATCH, *KEEP, *HUB, *WANDB, *RESOURCES, *NAMING, Field(TRUST))
 
 
 @dataclass(frozen=True)
@@ -130,7 +140,7 @@ def load_settings(state: FormState, config: Mapping[str, Any]) -> None:
         "live_slot": extras.get("fastlane_slot"),
         "tensorboard": ((config.get("artifacts") or {}).get("tensorboard") or {}).get("enabled"),
         "wandb": extras.get("track_wandb"),
-        **{one.name: extras.get(one.name) for one in WANDB},
+        **{one.name: extras.get(one.name) for one in (*WANDB, *HUB)},
         "cpus": resources.get("cpus"),
         "memory_mb": resources.get("memory_mb"),
         "gpu": bool(gpus.get("requested")) or None,
@@ -189,6 +199,8 @@ def _extras(values: Mapping[str, Any]) -> dict[str, Any]:
         extras["trust_modules"] = list(_words(values[TRUST]))
     if values["notes"]:
         extras["notes"] = values["notes"]
+    if values["upload_model"]:
+        extras |= {one.name: values[one.name] for one in HUB if values[one.name]}
     if values["wandb"]:
         extras["track_wandb"] = True
         proxies = ("wandb_http_proxy", "wandb_https_proxy")

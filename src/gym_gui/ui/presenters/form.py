@@ -154,6 +154,8 @@ class FormPresenter(ABC):
             yield "video", "Recording a video"
         if self.is_on("wandb"):
             yield "wandb", "Tracking with Weights & Biases"
+        if self.is_on("upload_model"):
+            yield "hub", "Uploading the model"
 
     def is_on(self, name: str) -> bool:
         """Whether there is a switch of this name, and it is on."""

@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 
 from gym_gui.models.form_state import Field, FormState, show
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import hbox, label, restyle, tip, vbox
+from gym_gui.ui.widgets.basics import fill, hbox, label, restyle, tip, vbox
 from gym_gui.ui.widgets.fields.layouts import ChoiceBox, PairGrid, Section, side_by_side
 
 KEY = QKeySequence("Ctrl+0")
@@ -252,7 +252,7 @@ class WatchFields(QWidget):
 
 
 class TrackingFields(QWidget):
-    """TensorBoard, and Weights & Biases with what it asks for once it is on."""
+    """TensorBoard, and Weights & Biases with what it asks for once it is on; and the hub."""
 
     edited = Signal(str)
 
@@ -265,7 +265,11 @@ class TrackingFields(QWidget):
         """What Weights & Biases asks for; nothing before it was on."""
         self._box = QWidget()
         self._box.hide()
-        vbox(self.tensorboard, self.wandb, self._box, on=self, spacing=SPACE[2])
+        column = vbox(self.tensorboard, self.wandb, self._box, on=self, spacing=SPACE[2])
+        upload, self.entity = StateSwitch(state, "upload_model"), StateField(state, "hf_entity")
+        self._switches.append(upload)
+        fill(column, upload, self.entity)
+        self.entity.edited.connect(self.edited)
         for switch in self._switches:
             switch.edited.connect(self.edited)
         self.refresh()
@@ -290,6 +294,8 @@ class TrackingFields(QWidget):
         for name, field in self.fields.items():
             field.refresh()
             field.setVisible(name in _WANDB or self._state.is_on("wandb_use_vpn_proxy"))
+        self.entity.refresh()
+        self.entity.setVisible(self._state.is_on("upload_model"))
 
 
 class SettingsSection(Section):
