@@ -22,6 +22,7 @@ from gym_gui.ui.widgets.basics import (
     Card,
     ElidedLabel,
     column_of,
+    drop,
     empty,
     fill,
     hbox,
@@ -119,6 +120,7 @@ class TrackersView(RunView):
         """Whether a page of this run was shown already; the person may have put it away since."""
         self.cards: dict[str, TrackerCard] = {}
         self.page: WebPage | None = None
+        self._proxy = ""
         self._rows = vbox(spacing=SPACE[2])
         below = QWidget()
         self._below = vbox(on=below)
@@ -222,30 +224,30 @@ class TrackersView(RunView):
         if link is None or self._web is None:
             self._hide_page()
             return
-        run = self.run
-        self.read(lambda run: proxy_for(run, link), lambda proxy: self._open(run, link, proxy))
+        self.read(lambda run: proxy_for(run, link), lambda proxy: self._open(link, proxy))
 
-    def _open(self, run: RunRecord, link: TrackerLink, proxy: str) -> None:
+    def _open(self, link: TrackerLink, proxy: str) -> None:
         if not self._visible or self._shown != link.name:
             return
-        page = self.page or self._make_page()
-        page.use_proxy(proxy)
+        if self.page is not None and self._proxy != proxy:
+            self.page.end()
+            drop(self.page)
+            self.page = None
+        page = self.page or self._make_page(proxy)
         page.open(link.url, theme.palette.colour("background"))
         page.show()
 
-    def _make_page(self) -> WebPage:
+    def _make_page(self, proxy: str) -> WebPage:
         from gym_gui.ui.widgets.web_page import WebPage
 
         assert self._web is not None
-        page = self.page = WebPage(self._web.sandboxed, local=False)
+        page = self.page = WebPage(self._web.sandboxed, local=False, proxy=proxy)
+        self._proxy = proxy
         page.left.connect(lambda address: open_url(address, self.context.notifications))
-        page.crashed.connect(self._hide_page)
+        page.crashed.connect(lambda: self._show_page(""))
         self._below.addWidget(page, 1)
         return page
 
     def _hide_page(self) -> None:
-        """Nothing goes on in a page that nobody sees; the proxy of this run is for no other page."""
         if self.page is not None:
             self.page.hide()
-            self.page.open("about:blank", theme.palette.colour("background"))
-            self.page.use_proxy("")

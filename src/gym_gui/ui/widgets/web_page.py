@@ -10,11 +10,12 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import shiboken6
 from PySide6.QtCore import Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import QColor
-from PySide6.QtNetwork import QNetworkProxy
+from PySide6.QtNetwork import QNetworkProxy, QNetworkProxyFactory
 from PySide6.QtQuick import QQuickWindow, QSGRendererInterface
 from PySide6.QtWebEngineCore import (
     QWebEngineDownloadRequest,
@@ -44,6 +45,7 @@ _DENIED = (
     QWebEngineSettings.WebAttribute.ScreenCaptureEnabled,
     QWebEngineSettings.WebAttribute.WebRTCPublicInterfacesOnly,
 )
+_Check = Callable[[QUrl], bool]
 _OWN_SCHEMES = ("http", "https", "ws", "wss")
 
 
@@ -63,10 +65,16 @@ def _started_with(sandboxed: bool) -> Iterator[None]:
                 os.environ[name] = value
 
 
+@cache
+def _draw_in_software() -> None:
+    """Qt's part of a page as well; it wants to know before the first."""
+    QQuickWindow.setGraphicsApi(QSGRendererInterface.GraphicsApi.Software)
+
+
 class _OnlyOurs(QWebEngineUrlRequestInterceptor):
     """Blocks every request of a page that leaves what it may reach."""
 
-    def __init__(self, allowed: Callable[[QUrl], bool], parent: QWidget) -> None:
+    def __init__(self, allowed: _Check, parent: QWidget) -> None:
         super().__init__(parent)
         self._allowed = allowed
 
@@ -76,13 +84,13 @@ class _OnlyOurs(QWebEngineUrlRequestInterceptor):
 
 
 class _Page(QWebEnginePage):
-    """Stays on its server; other addresses that somebody clicks are `left`."""
+    """Stays where it may be; other places that somebody clicks are `left`."""
 
     left = Signal(str)
 
-    def __init__(self, profile: QWebEngineProfile, stays: Callable[[QUrl], bool], parent: QWidget) -> None:
+    def __init__(self, profile: QWebEngineProfile, allowed: _Check, is_own: _Check, parent: QWidget) -> None:
         super().__init__(profile, parent)
-        self._stays = stays
+        self._allowed, self._is_own = allowed, is_own
         self.newWindowRequested.connect(self._open_outside)
         self.permissionRequested.connect(lambda asked: asked.deny())
 
@@ -90,11 +98,11 @@ class _Page(QWebEnginePage):
         self, url: QUrl | str, kind: QWebEnginePage.NavigationType, main: bool
     ) -> bool:
         url = QUrl(url)
-        if self._stays(url):
-            return True
-        if main and kind == QWebEnginePage.NavigationType.NavigationTypeLinkClicked:
+        clicked = main and kind == QWebEnginePage.NavigationType.NavigationTypeLinkClicked
+        if clicked and not self._is_own(url):
             self._leave(url)
-        return False
+            return False
+        return self._allowed(url)
 
     def javaScriptConsoleMessage(self, *_: object) -> None:
         """What a page says to its developers is nothing for the window's log."""
@@ -107,6 +115,20 @@ class _Page(QWebEnginePage):
             self.left.emit(url.toString())
 
 
+def _site(url: QUrl) -> str:
+    """The end of a name by which its owner is known; all of a number."""
+    host = url.host()
+    return host if host.replace(".", "").isdigit() else ".".join(host.split(".")[-2:])
+
+
+def _proxy_at(address: str) -> QNetworkProxy:
+    url = QUrl(address)
+    if not url.host():
+        return QNetworkProxy(QNetworkProxy.ProxyType.NoProxy)
+    kind = QNetworkProxy.ProxyType.HttpProxy
+    return QNetworkProxy(kind, url.host(), url.port(8080), url.userName(), url.password())
+
+
 class WebPage(QWidget):
     """One page, with a profile of its own that writes nothing to disk and knows nothing of the window."""
 
@@ -116,18 +138,26 @@ class WebPage(QWidget):
     crashed = Signal()
     """The process that shows the page has ended."""
 
-    def __init__(self, sandboxed: bool, local: bool = True) -> None:
-        """With `local` the page is of a server on loopback, and reaches nothing else."""
+    def __init__(self, sandboxed: bool, local: bool = True, proxy: str = "") -> None:
+        """With `local` the page is of a server on loopback, and reaches nothing else.
+
+        Another one is read through `proxy`, where that is given. There may be one such page at a time: Qt has
+        one proxy for all of a process, which a page takes up when it is made.
+        """
         super().__init__()
         self._local = local
+        if not local:
+            QNetworkProxy.setApplicationProxy(_proxy_at(proxy))
         self._origin = QUrl()
-        QQuickWindow.setGraphicsApi(QSGRendererInterface.GraphicsApi.Software)
+        _draw_in_software()
+        # Those of the environment are for programs that were asked to use them.
+        QNetworkProxyFactory.setUseSystemConfiguration(False)
         with _started_with(sandboxed):
             self._profile = QWebEngineProfile(self)
             self.view = QWebEngineView(self)
         self._profile.setUrlRequestInterceptor(_OnlyOurs(self._allowed, self))
         self._profile.downloadRequested.connect(self._download)
-        self._page = _Page(self._profile, self._allowed, self)
+        self._page = _Page(self._profile, self._allowed, self._is_own, self)
         for attribute in _DENIED:
             self._page.settings().setAttribute(attribute, False)
         self._page.left.connect(self.left)
@@ -152,15 +182,6 @@ class WebPage(QWidget):
         self._page.setBackgroundColor(background)
         self._page.load(self._origin)
 
-    def use_proxy(self, address: str) -> None:
-        """Read pages through a proxy from now on; empty for none. Nothing else in the window reads any."""
-        proxy, url = QNetworkProxy(QNetworkProxy.ProxyType.NoProxy), QUrl(address)
-        if address:
-            proxy = QNetworkProxy(QNetworkProxy.ProxyType.HttpProxy, url.host(), url.port(8080))
-            proxy.setUser(url.userName())
-            proxy.setPassword(url.password())
-        QNetworkProxy.setApplicationProxy(proxy)
-
     def end(self) -> None:
         """Let go of the page before its profile: QtWebEngine wants it so."""
         if shiboken6.isValid(self._page):
@@ -170,10 +191,16 @@ class WebPage(QWidget):
     def _allowed(self, url: QUrl) -> bool:
         if url.scheme() in ("about", "data", "blob"):
             return True
+        # Who is logged in somewhere comes by way of other servers.
+        return (not self._local and url.scheme() in ("https", "wss")) or self._is_own(url)
+
+    def _is_own(self, url: QUrl) -> bool:
+        """Whether an address is of the server of the page; a tracker's may have several names."""
+        if url.scheme() not in _OWN_SCHEMES:
+            return False
         if not self._local and url.scheme() in ("https", "wss"):
-            return True
-        own = (self._origin.host(), self._origin.port())
-        return url.scheme() in _OWN_SCHEMES and (url.host(), url.port()) == own
+            return _site(url) == _site(self._origin)
+        return (url.host(), url.port()) == (self._origin.host(), self._origin.port())
 
     def _download(self, request: QWebEngineDownloadRequest) -> None:
         asked, _ = QFileDialog.getSaveFileName(self.window(), "Save", request.downloadFileName())
