@@ -1,17 +1,17 @@
 """A stand-in for the HTTP interface of Weights & Biases, on loopback: it keeps what the real client sends.
 
-It answers the questions that `wandb` 0.31 asks, and stores runs as the service does: the lines of a run's
-history by their numbers, so that a line that is sent twice is seen, files, and artifacts with their manifests.
+It answers what `wandb` 0.31 asks, and keeps runs as the service does: the lines of a run's history by their
+numbers, so that a line that is sent twice is seen, files, and artifacts with their files.
 """
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import gzip
 import json
 import re
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -32,7 +32,6 @@ class ServiceRun:
     """What its last upsert said, by the names of the variables; null values are left out."""
     streams: dict[str, list[str]] = field(default_factory=dict)
     """The lines of its history, events and summary."""
-    files: dict[str, bytes] = field(default_factory=dict)
     exit_code: int | None = None
     overwritten: int = 0
     """Lines of the history that were sent a second time."""
@@ -50,6 +49,12 @@ class ServiceRun:
     def config(self) -> dict[str, Any]:
         told = json.loads(self.said.get("config") or "{}")
         return {name: entry["value"] for name, entry in told.items() if name != "_wandb"}
+
+    @property
+    def telemetry(self) -> dict[str, Any]:
+        """By this the client tells a run that was begun by another from an empty one."""
+        told = json.loads(self.said.get("config") or "{}").get("_wandb", {}).get("value", {})
+        return {"t": told["t"]} if "t" in told else {}
 
     def points(self, tag: str, step: str = "global_step") -> list[tuple[int, float]]:
         """A curve, in the order in which it came."""
@@ -87,7 +92,9 @@ class WandbService:
         """Seconds before each answer."""
         self._lock = threading.Lock()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
-        self._server.daemon_threads = True
+        # Each answer comes to its end before a test does.
+        self._server.daemon_threads = False
+        self._closing = threading.Event()
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
 
     @property
@@ -103,6 +110,7 @@ class WandbService:
         return self
 
     def __exit__(self, *error: object) -> None:
+        self._closing.set()
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -112,8 +120,14 @@ class WandbService:
 
         class Handler(BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
+            timeout = 3.0
 
             def log_message(self, format: str, *args: Any) -> None: ...
+
+            def handle(self) -> None:
+                # A client that is killed, or has all it wants, hangs up.
+                with contextlib.suppress(ConnectionError):
+                    super().handle()
 
             def _body(self) -> bytes:
                 data = self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -129,7 +143,7 @@ class WandbService:
 
             def _serve(self) -> None:
                 body = self._body()
-                time.sleep(service.delay)
+                service._closing.wait(service.delay)
                 with service._lock:
                     code, value = service._take(self.command, self.path, self.headers, body)
                 self._answer(value, code)
@@ -184,7 +198,11 @@ class WandbService:
     def _Viewer(self, said: dict[str, Any]) -> Any:
         return {
             "viewer": {
-                **{"id": "u1", "entity": ENTITY, "username": ENTITY, "email": "", "flags": "{}"},
+                "id": "u1",
+                "entity": ENTITY,
+                "username": ENTITY,
+                "email": "",
+                "flags": "{}",
                 "teams": {"edges": [{"node": {"name": ENTITY}}]},
             }
         }
@@ -202,11 +220,19 @@ class WandbService:
         history = run.streams.get("wandb-history.jsonl", [])
         events = run.streams.get("wandb-events.jsonl", [])
         bucket = {
-            **{"id": f"b-{run.name}", "name": run.name, "displayName": run.said.get("displayName")},
-            **{"summaryMetrics": json.dumps(run.summary), "config": run.said.get("config") or "{}"},
-            **{"historyLineCount": len(history), "eventsLineCount": len(events), "logLineCount": 0},
-            **{"historyTail": json.dumps(history[-1:]), "eventsTail": json.dumps(events[-1:])},
-            **{"tags": run.said.get("tags") or [], "notes": run.said.get("notes"), "wandbConfig": "{}"},
+            "id": f"b-{run.name}",
+            "name": run.name,
+            "displayName": run.said.get("displayName"),
+            "summaryMetrics": json.dumps(run.summary),
+            "config": run.said.get("config") or "{}",
+            "historyLineCount": len(history),
+            "eventsLineCount": len(events),
+            "logLineCount": 0,
+            "historyTail": json.dumps(history[-1:]),
+            "eventsTail": json.dumps(events[-1:]),
+            "tags": run.said.get("tags") or [],
+            "notes": run.said.get("notes"),
+            "wandbConfig": json.dumps(run.telemetry),
         }
         entity = {"id": "e1", "name": run.entity}
         return {"model": {"id": "p1", "name": run.project, "entity": entity, "bucket": bucket}}
@@ -218,8 +244,12 @@ class WandbService:
         run = self.runs.setdefault(name, ServiceRun(name, project, entity))
         run.said |= {key: value for key, value in said.items() if value is not None}
         bucket = {
-            **{"id": f"b-{name}", "name": name, "displayName": run.said.get("displayName") or name},
-            **{"description": None, "config": run.said.get("config") or "{}", "sweepName": None},
+            "id": f"b-{name}",
+            "name": name,
+            "displayName": run.said.get("displayName") or name,
+            "description": None,
+            "config": run.said.get("config") or "{}",
+            "sweepName": None,
             "project": {"id": "p1", "name": run.project, "entity": {"id": "e1", "name": run.entity}},
             "historyLineCount": len(run.history),
         }
@@ -229,10 +259,19 @@ class WandbService:
         files = [{"name": name, "uploadUrl": self._blob(f"{said['run']}/{name}")} for name in said["files"]]
         return {"createRunFiles": {"runID": said["run"], "uploadHeaders": [], "files": files}}
 
+    def files_of(self, run: str) -> dict[str, bytes]:
+        """The files of a run that have arrived, by their names."""
+        return self._below(f"/blobs/{run}/")
+
+    def _below(self, prefix: str) -> dict[str, bytes]:
+        found = [path for path in self.blobs if path.startswith(prefix)]
+        return {path.removeprefix(prefix): self.blobs[path] for path in found}
+
     def _MarkRunFilesUploaded(self, said: dict[str, Any]) -> Any:
-        run = self.runs[said["run"]]
-        run.files |= {name: self.blobs[f"/blobs/{run.name}/{name}"] for name in said["files"]}
         return {"markRunFilesUploaded": {"success": True}}
+
+    def _ArtifactType(self, said: dict[str, Any]) -> Any:
+        return {"project": None}
 
     def _blob(self, name: str) -> str:
         return f"{self.url}/blobs/{name}"
@@ -249,7 +288,12 @@ class WandbService:
         name = (given.get("artifactCollectionNames") or [given.get("artifactCollectionName")])[0]
         self.artifacts[number] = ServiceArtifact(str(name), given["artifactTypeName"], given["runName"])
         sequence = {"id": "s1", "latestArtifact": None}
-        artifact = {"id": number, "state": "PENDING", "digest": given.get("digest"), "artifactSequence": sequence}
+        artifact = {
+            "id": number,
+            "state": "PENDING",
+            "digest": given.get("digest"),
+            "artifactSequence": sequence,
+        }
         return {"createArtifact": {"artifact": artifact}}
 
     def _manifest(self, artifact: str) -> Any:
@@ -271,17 +315,17 @@ class WandbService:
             url = self._blob(place)
             nodes.append(
                 {
-                    **{"storagePath": place, "uploadUrl": url, "uploadHeaders": []},
-                    **{"uploadMultipartUrls": None, "artifact": {"id": artifact}},
+                    "storagePath": place,
+                    "uploadUrl": url,
+                    "uploadHeaders": [],
+                    "uploadMultipartUrls": None,
+                    "artifact": {"id": artifact},
                 }
             )
         return {"createArtifactFiles": {"files": {"edges": [{"node": node} for node in nodes]}}}
 
     def _CommitArtifact(self, said: dict[str, Any]) -> Any:
         artifact = self.artifacts[said["artifactID"]]
-        prefix = f"/blobs/artifacts/{said['artifactID']}/"
-        artifact.files = {
-            path.removeprefix(prefix): data for path, data in self.blobs.items() if path.startswith(prefix)
-        }
+        artifact.files = self._below(f"/blobs/artifacts/{said['artifactID']}/")
         artifact.committed = True
         return {"commitArtifact": {"artifact": {"id": said["artifactID"], "digest": "d"}}}

@@ -34,6 +34,8 @@ from mosaic.worker.training_process import Watch
 
 _SECRETS = frozenset({"api_key", "http_proxy", "https_proxy"})
 """Settings that a tracker's process has in its environment only."""
+_TALKATIVE = ("WANDB_DEBUG", "WANDB_CORE_DEBUG", "WANDB__LOG_LEVEL", "WANDB_X_LOG_LEVEL")
+"""With these the client writes its settings to its log, and the API key with them."""
 _LOOK_SECONDS = 20.0
 _LAST_SECONDS = 2.0
 """Of the time in which a cancelled run must end, what is kept for the last word."""
@@ -128,7 +130,7 @@ def tracking_environment(config: CleanRLWorkerConfig, paths: RunPaths) -> dict[s
     """The variables of a tracker's process: those of the user, with the key and the proxies of this run."""
     own = settings_of("wandb", config.extras, os.environ)
     found = {**os.environ, "WANDB_DIR": str(paths.run_dir)}
-    for name in (SECRET_VARIABLE, HIDDEN_VARIABLE):
+    for name in (SECRET_VARIABLE, HIDDEN_VARIABLE, *_TALKATIVE):
         found.pop(name, None)
     for name in ("api_key", "base_url"):
         if own.get(name):

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.contract.errors import MosaicError
-from mosaic.tracking import FAILED, TITLES, TrackerLink, read_progress, write_link
+from mosaic.tracking import FAILED, TITLES, TrackerLink, read_link, read_progress, write_link
 from mosaic.tracking.feed import Feed, Point, model_files, new_videos, rows, without_rows
 from mosaic.tracking.request import Request, Tracker, TrackerProblem, first_line
 
@@ -258,7 +258,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         problem = f"{TITLES[request.tracker]} has failed: {first_line(error)}"
     with contextlib.suppress(OSError):
         progress = read_progress(request.folder, request.tracker)
-        write_link(request.folder, TrackerLink(request.tracker, FAILED, problem=problem), progress)
+        link = read_link(request.folder, request.tracker) or TrackerLink(request.tracker)
+        write_link(request.folder, replace(link, state=FAILED, problem=problem), progress)
     return 1
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import logging
 import os
 import shlex
 from collections.abc import Mapping, Sequence
@@ -139,6 +140,8 @@ class WandbTracker:
     def open(self, kept: dict[str, Any]) -> TrackerLink:
         import wandb
 
+        self._kept = kept
+        kept.setdefault("rows", 0)
         request = self._request
         wished = request.setting("mode") or os.environ.get("WANDB_MODE") or "online"
         problem = "" if wished == "offline" else look().problem
@@ -152,6 +155,7 @@ class WandbTracker:
             disable_job_creation=True,
             save_code=False,
             x_save_requirements=False,
+            x_log_level=logging.INFO,
             x_transaction_log_flush_interval=_FLUSH_SECONDS,
             # What is measured of the machine shall be about who trains.
             x_stats_pid=request.training_pid or os.getpid(),

@@ -50,7 +50,9 @@ def without_secrets(text: str) -> str:
 
 def mask_logs(paths: RunPaths) -> None:
     """Put stars over the run's secrets in what its script has printed."""
-    for log in (paths.stdout, paths.stderr, *paths.logs.glob("tracking-*.log")):
+    # Clients of trackers have logs of their own, in which a user may have asked for everything.
+    trackers = (*paths.logs.glob("tracking-*.log"), *paths.run_dir.glob("wandb/*run-*/logs/*.log"))
+    for log in (paths.stdout, paths.stderr, *trackers):
         mask(log, _secrets())
 
 
