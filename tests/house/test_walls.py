@@ -73,8 +73,15 @@ ROOMS = (
         (*QT, "torch", "gymnasium", DAEMON, "mosaic.client", "cleanrl_worker"),
     ),
     Room("hub", ("mosaic.hub",), (*QT, "torch", "gymnasium", DAEMON, "mosaic.client", "cleanrl_worker")),
-    Room("trainer", (DAEMON,), (*QT, "torch", "gymnasium", "cleanrl_worker")),
-    Room("client", ("mosaic.client",), (*QT, "torch", DAEMON, "cleanrl_worker")),
+    Room("trainer", (DAEMON,), (*QT, "torch", "gymnasium", "cleanrl_worker", "mosaic.sweeps", "optuna")),
+    Room("client", ("mosaic.client",), (*QT, "torch", DAEMON, "cleanrl_worker", "mosaic.sweeps", "optuna")),
+    Room("sweeps", ("mosaic.sweeps",), (*QT, "torch", "gymnasium", DAEMON, "mosaic.cli", "cleanrl_worker")),
+    # What reads a sweep, or checks one, imports no Optuna; the daemon checks the configs of sweeps.
+    Room(
+        "sweeps, what is light",
+        tuple(f"mosaic.sweeps.{name}" for name in ("catalog", "configs", "study", "sweep_file", "example")),
+        ("optuna",),
+    ),
     # What opens the window is the only command that may reach Qt.
     Room(
         "cli",
