@@ -3,26 +3,31 @@
 nice -n 10 python benchmarks/atari_update.py [--rounds 10]
 
 One minibatch of 256 observations, from bytes to the step of Adam: by the code of `ppo_atari`, and with the
-same layers and loss in torch's default memory layout. Processor time, the best of all rounds, in which both
-and the matrix product take turns.
+same layers and loss in torch's default memory layout. Then the networks of the other image algorithms,
+forwards and backwards, in both layouts. Processor time, the best of all rounds, in which all take turns.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
 import functools
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
-from tables import Row, write_table
+from tables import Row, Table, write_tables
 from torch import Tensor, nn
 
-from cleanrl_worker.agents.nature import NatureAgent
+from cleanrl_worker.agents.impala import ImpalaAgent, ImpalaCNN
+from cleanrl_worker.agents.nature import NatureAgent, NatureCNN, NormedNatureQNetwork
+from cleanrl_worker.agents.noisy import RainbowNetwork
+from cleanrl_worker.agents.q_networks import DistributionalQNetwork, NatureQNetwork
 from cleanrl_worker.algorithms.ppo_atari import Args, Batch, ppo_loss
+from cleanrl_worker.algorithms.sac_atari import QNetwork as SacQNetwork
 from cleanrl_worker.kit.accelerate import Gradient, take
 from cleanrl_worker.kit.torch_backend import Adam, keep_freed_memory
 
@@ -32,18 +37,33 @@ PRODUCT = 1024
 LEAST_SPEEDUP, LEAST_SHARE = 1.5, 0.6
 
 
-class DefaultLayout(NatureAgent):
+NETWORKS: dict[str, tuple[Callable[[], nn.Module], tuple[int, int, int], int]] = {
+    "dqn_atari": (lambda: NatureQNetwork(SHAPE, ACTIONS), SHAPE, 32),
+    "c51_atari": (lambda: DistributionalQNetwork(SHAPE, ACTIONS, 51, -10.0, 10.0), SHAPE, 32),
+    "rainbow_atari": (lambda: RainbowNetwork(SHAPE, ACTIONS, 51, -10.0, 10.0), SHAPE, 32),
+    "sac_atari": (lambda: SacQNetwork(SHAPE, ACTIONS), SHAPE, 64),
+    "pqn_atari_envpool": (lambda: NormedNatureQNetwork(SHAPE, ACTIONS), SHAPE, 256),
+    "ppo_procgen, ppg_procgen": (lambda: ImpalaAgent((64, 64, 3), 15), (64, 64, 3), 256),
+    "qdagger_dqn_atari_impalacnn": (lambda: ImpalaAgent(SHAPE, ACTIONS), SHAPE, 32),
+}
+"""Networks of algorithms: how one is made, the pictures that it sees, and how many at a time."""
+
+
+def in_default_layout(network: nn.Module) -> nn.Module:
     """The network with channels first in memory, as torch has it when nobody says otherwise."""
+    found = copy.deepcopy(network).to(memory_format=torch.contiguous_format)
+    for part in found.modules():
+        if isinstance(part, NatureCNN | ImpalaCNN):
+            part.forward = functools.partial(as_torch_has_it, part)  # type: ignore[method-assign]
+    return found
 
-    def __init__(self) -> None:
-        super().__init__((SHAPE[2], *SHAPE[:2]), ACTIONS)
-        self.to(memory_format=torch.contiguous_format)
 
-    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        found: Any = obs.float() / 255.0
-        for layer in self.network:
-            found = nn.functional.relu(found) if isinstance(layer, nn.ReLU) else layer(found)
-        return self.actor(found), torch.squeeze(self.critic(found), -1)
+def as_torch_has_it(network: nn.Sequential, pictures: Tensor) -> Tensor:
+    """What the layers give for pictures with the channels first, one after the other."""
+    found: Any = pictures.float() / 255.0
+    for layer in network:
+        found = nn.functional.relu(found) if isinstance(layer, nn.ReLU) else layer(found)
+    return found
 
 
 def flops() -> float:
@@ -82,6 +102,32 @@ def updater(agent: NatureAgent, channels_first: bool) -> Callable[[], None]:
     return update
 
 
+def passes(network: nn.Module, pictures: Tensor) -> Callable[[], None]:
+    """Forwards, and backwards to all weights."""
+    weights = list(network.parameters())
+
+    def act() -> None:
+        found = network(pictures)
+        outputs = found if isinstance(found, tuple) else (found,)
+        loss = torch.stack([output.square().mean() for output in outputs]).sum()
+        torch.autograd.grad(loss, weights, allow_unused=True)
+
+    return act
+
+
+def compare_networks(rounds: int) -> list[list[str]]:
+    """A row for each of the other networks."""
+    lines = []
+    for name, (make, shape, rows) in NETWORKS.items():
+        ours = make()
+        pictures = torch.randint(0, 256, (rows, *shape), dtype=torch.uint8)
+        first = pictures.permute(0, 3, 1, 2).contiguous()
+        seconds = best_times([passes(ours, pictures), passes(in_default_layout(ours), first)], rounds)
+        took, default = (f"{one * 1e3:.1f} ms" for one in seconds)
+        lines.append([name, str(rows), default, took, f"{seconds[1] / seconds[0]:.2f}"])
+    return lines
+
+
 def best_times(actions: list[Callable[[], Any]], rounds: int) -> list[float]:
     """Seconds of processor time of each, the best of all rounds, in which they take turns."""
     best = [float("inf")] * len(actions)
@@ -103,8 +149,8 @@ def main() -> int:
     torch.manual_seed(0)
     keep_freed_memory()
     left, right = torch.randn(2, PRODUCT, PRODUCT)
-    ours, default = NatureAgent(SHAPE, ACTIONS), DefaultLayout()
-    default.load_state_dict(ours.state_dict())
+    ours = NatureAgent(SHAPE, ACTIONS)
+    default = cast(NatureAgent, in_default_layout(ours))
     obs = torch.from_numpy(make_batch(False).obs[:MINIBATCH])
     with torch.no_grad():
         differs = float((ours.value(obs) - default(obs.permute(0, 3, 1, 2))[1]).abs().max())
@@ -121,15 +167,21 @@ def main() -> int:
         Row("share", f"{share:.0%}", f"at least {LEAST_SHARE:.0%}", share >= LEAST_SHARE),
         Row("greatest difference of a value", f"{differs:.1e}", "1e-5", differs < 1e-5),
     ]
-    write_table(
+    write_tables(
         "atari_update",
         "An update of Atari's PPO",
         f"One minibatch of {MINIBATCH} observations of 84 × 84 × 4 bytes on one core, from bytes to the step "
         f"of Adam: {flops() / 1e9:.1f} GFLOP forwards and backwards in the layers, all else is uncounted. "
         "Both layouts keep the memory that they free. Processor time, the best of all rounds, in which both "
         "layouts and the product take turns.",
-        ["what", "measured", "limit", "held"],
-        [row.cells() for row in rows],
+        [
+            Table(["what", "measured", "limit", "held"], [row.cells() for row in rows]),
+            Table(
+                ["network of", "pictures", "default layout", "ours", "times as fast"],
+                compare_networks(rounds),
+                "The networks of the other image algorithms, forwards and backwards",
+            ),
+        ],
     )
     return 0 if all(row.held for row in rows) else 1
 

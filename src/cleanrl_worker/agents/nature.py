@@ -17,6 +17,8 @@ _STRIDE = 4
 """Of the first convolution."""
 _SHORTEST = 36
 """The least height and width of a picture that the three convolutions leave something of."""
+_MANY = 96
+"""From so many pictures on the wide layer learns faster as a convolution."""
 
 
 class NatureCNN(nn.Sequential):
@@ -68,13 +70,32 @@ class NatureCNN(nn.Sequential):
         seen = pictures.to(torch.float32, memory_format=torch.channels_last)
         found = nn.functional.conv2d(seen, filters, convolution.bias, stride=_STRIDE)
         for layer in layers:
-            if found.dim() == 4 and found.requires_grad and isinstance(layer, nn.Linear):
+            if found.dim() == 2 or not isinstance(layer, nn.Flatten | nn.Linear | nn.LayerNorm):
+                found = cast(Tensor, layer(found))
+            elif isinstance(layer, nn.LayerNorm):
+                found = _normalise(layer, found)
+            elif isinstance(layer, nn.Linear):
                 # As a convolution with filters of the whole picture it learns in half of the time.
                 filters = layer.weight.view(-1, *found.shape[1:])
                 found = nn.functional.conv2d(found, filters, layer.bias).flatten(1)
-            elif not isinstance(layer, nn.Flatten) or not found.requires_grad:
-                found = cast(Tensor, layer(found))
+            elif not found.requires_grad:
+                found = found.flatten(1)
+            elif len(found) < _MANY:
+                # Its gradient comes with the channels first; the relu before it would take it so, slowly.
+                found.register_hook(_channels_last)
+                found = found.flatten(1)
         return found.flatten(1)
+
+
+def _normalise(layer: nn.LayerNorm, found: Tensor) -> Tensor:
+    """What a layer that normalises (channels, height, width) gives, without moving the channels in memory."""
+    weight, bias = layer.weight.permute(1, 2, 0).contiguous(), layer.bias.permute(1, 2, 0).contiguous()
+    seen = found.permute(0, 2, 3, 1)
+    return nn.functional.layer_norm(seen, seen.shape[1:], weight, bias, layer.eps).permute(0, 3, 1, 2)
+
+
+def _channels_last(grad: Tensor) -> Tensor:
+    return grad.contiguous(memory_format=torch.channels_last)
 
 
 def _as_drawn(layer: nn.Module) -> nn.Module:
