@@ -99,7 +99,7 @@ def export_runs(
     Every file is read twice, first for its sum; one that changes meanwhile is noticed. The archive appears
     when it is whole.
     """
-    compressed = _compression(path)
+    compressed = check_archive_path(path)
     runs = [client.get(run_id) for run_id in dict.fromkeys(run_ids)]
     for run in runs:
         if not run.ended:
@@ -138,7 +138,11 @@ def _to_disk(path: Path) -> Iterator[None]:
         raise StorageError(f"{path} cannot be written: {error.strerror or error}.") from error
 
 
-def _compression(path: Path) -> str:
+def check_archive_path(path: Path) -> str:
+    """How an archive of this name is compressed; UserError when none can be written there."""
+    if not path.parent.is_dir() or path.is_dir():
+        why = "it is a folder" if path.is_dir() else f"there is no folder {path.parent}"
+        raise UserError(f"{path} cannot be written: {why}.")
     for ending, kind in sorted(ENDINGS.items(), key=lambda one: -len(one[0])):
         if path.name.lower().endswith(ending) and len(path.name) > len(ending):
             return kind

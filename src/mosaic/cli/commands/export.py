@@ -12,7 +12,7 @@ from typing import TextIO, cast
 
 from mosaic.cli.output import place_text, print_json, program, say
 from mosaic.cli.runs import choose_runs, connect
-from mosaic.client.archive import Imported, export_runs, import_archive
+from mosaic.client.archive import Imported, check_archive_path, export_runs, import_archive
 from mosaic.contract import words
 from mosaic.contract.outside import bytes_text
 
@@ -20,6 +20,7 @@ _REDRAW_SECONDS = 0.2
 
 
 def run_export(args: argparse.Namespace) -> int:
+    check_archive_path(args.output)
     with connect(args) as client, shown_progress() as progress:
         runs = [run.run_id for run in choose_runs(client, args.wanted, args)]
         made = export_runs(client, runs, args.output, not args.without_checkpoints, progress)
