@@ -58,6 +58,8 @@ class RunActions(QObject):
 
     queued = Signal(str)
     """The first of the runs that were queued just now."""
+    written = Signal(str, object)
+    """A `report`, a `plot` or an `export` is wanted of these runs."""
 
     def __init__(self, context: Context) -> None:
         super().__init__()
@@ -78,6 +80,7 @@ class RunActions(QObject):
             "change": lambda: self._context.open_form("train", {"config": run.config}),
             "folder": lambda: open_path(Path(run.run_dir), self._context.notifications),
             "copy_id": lambda: self.copy_ids(meant),
+            **dict.fromkeys(("report", "plot", "export"), lambda: self.written.emit(name, meant)),
         }
         doing[name]()
 

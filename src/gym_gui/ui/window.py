@@ -26,6 +26,7 @@ from gym_gui.ui.widgets.bars import STATUS_HEIGHT, EmptyState, Finder, StatusBar
 from gym_gui.ui.widgets.basics import open_path, stacked, vbox
 from gym_gui.ui.widgets.hub_cards import PullCard
 from gym_gui.ui.widgets.notification_area import NotificationArea, NotificationHistory
+from gym_gui.ui.widgets.run_exports import RunExports
 from gym_gui.ui.widgets.run_header import run_menu
 from gym_gui.ui.widgets.run_panel import PANEL_WIDTH, RunPanel
 from gym_gui.ui.widgets.saved_filters import SavedFilterMenu
@@ -72,6 +73,7 @@ class Window(QMainWindow):
         filters = SavedFilters(link.var)
         for bar in (self.panel.filtering, self.table.filtering):
             SavedFilterMenu(bar, filters, tasks, notifications)
+        self.exports = RunExports(self.context, self._whole)
         self.pulling = PullCard(self._whole, link.var)
         self.pulling.evaluation_wanted.connect(lambda path: self.open_form("policy", {"policy": path}))
         self.notification_area = NotificationArea(notifications, self._whole, margin)
@@ -127,6 +129,8 @@ class Window(QMainWindow):
         self.empty.go.clicked.connect(self._train_first)
         self.empty.choose.clicked.connect(lambda: self.open_form("train", {}))
         self.actions_on_runs.queued.connect(self._show_queued)
+        self.actions_on_runs.written.connect(self.exports.ask)
+        self.exports.imported.connect(self.select_run)
         self.cover.submitted.connect(self.actions_on_runs.submitted)
         self.finder.chosen.connect(self._found)
         self.context.notifications.posted.connect(lambda _: self.status.count_message())
@@ -346,6 +350,7 @@ class Window(QMainWindow):
             "filter": self._filter,
             "messages": self.history.open,
             "table": self.open_table,
+            "import": self.exports.ask_import,
             "pull": self.pulling.open,
             "theme": lambda: self._choose_theme("dark" if theme.name == "light" else "light"),
             "theme_system": lambda: self._choose_theme(None),
@@ -404,6 +409,7 @@ class Window(QMainWindow):
     def shut_down(self) -> None:
         """End every timer and thread of the window, once. No run is stopped."""
         self.pulling.leave()
+        self.exports.close()
         self.news.close()
         self.more.close()
         self.cover.close_views()

@@ -266,6 +266,7 @@ COMMANDS = (
     Found("script", "Run a script…", "Ctrl+J"),
     Found("hand", "Play an environment by hand…", "Ctrl+H"),
     Found("pull", "Get a model from Hugging Face…", ""),
+    Found("import", "Import runs…", ""),
     Found("compare", "Compare the chosen runs", "Ctrl+D"),
     Found("filter", "Filter the runs", "Ctrl+F"),
     Found("table", "Show all runs in a table", "Ctrl+L"),

@@ -32,6 +32,9 @@ MENU = (
     ("label", "Name, tags and notes…", "F2"),
     ("folder", "Open its folder", "Ctrl+O"),
     ("copy_id", "Copy its id", "Ctrl+Shift+C"),
+    ("report", "Report…", ""),
+    ("plot", "Plot…", ""),
+    ("export", "Export…", ""),
     ("push", "Upload to Hugging Face…", ""),
     ("remove", "Remove…", "Ctrl+Delete"),
 )
@@ -59,6 +62,9 @@ def run_menu(parent: QWidget, runs: Sequence[RunRecord], rows: int, ask: Callabl
         None,
         ("copy_id", "Copy its id" if len(runs) == 1 else f"Copy {len(runs)} ids", True),
         ("folder", "Open its folder", rows == 1),
+        ("report", "Report…", True),
+        ("plot", "Plot…", True),
+        ("export", "Export…", all(run.ended for run in runs)),
         ("push", "Upload to Hugging Face…", rows == 1 and runs[0].ended and not is_evaluation(runs[0])),
         None,
         ("remove", f"{for_all('Remove', can.removes)}…", can.removes > 0),
@@ -254,6 +260,7 @@ class RunHeader(QWidget):
         for name in ("resume_training", "push"):
             self.entries[name].setEnabled(told.can_resume_training)
         self.entries["remove"].setEnabled(told.can.removes > 0)
+        self.entries["export"].setEnabled(told.can.removes == told.count)
         self.entries["remove"].setText(f"{for_all('Remove', told.can.removes)}…")
         self._show_seeds(told.seeds, "" if told.count > 1 else run_id)
         self._arrange()
