@@ -159,6 +159,9 @@ def test_a_new_pull_replaces_the_old_one_and_a_failed_one_does_not(
     refused = run_mosaic("pull", "me/x", check=False)
     assert refused.returncode != 0 and (folder / "dqn.cleanrl_model").read_bytes() == b"PK first"
     hub.fails = {}
+    left = folder.parent / ".x.killed"
+    left.mkdir()
+    os.utime(left, (1, 1))
     run_mosaic("pull", "me/x")
     assert (folder / "dqn.cleanrl_model").read_bytes() == b"PK second"
     assert [path.name for path in folder.parent.iterdir()] == ["x"], "nothing unfinished stays"

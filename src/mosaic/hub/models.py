@@ -7,8 +7,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import sys
 import tempfile
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -28,6 +30,7 @@ MOST_BYTES = 4_000_000_000
 _MOST_FILES = 10_000
 _MOST_CURVES = 4
 _LARGEST_CURVE = 200_000_000
+_LEFT_SECONDS = 86_400.0
 _NAME = re.compile(r"\w(?:[\w .+-]{0,150}\w)?")
 _REPO_NAME = re.compile(r"(?P<env>.+)-(?P<exp>\w+)-seed(?P<seed>\d+)")
 _ENV = re.compile(r"[\w./:-]{1,200}")
@@ -72,7 +75,7 @@ def find_model(named: str, var: Path) -> Path | None:
 
 def each_model(var: Path) -> Iterator[tuple[PulledModel, Path]]:
     """All pulled models with their files, by name."""
-    for folder in sorted(VarPaths(var).models.glob("*/*/")):
+    for folder in sorted(VarPaths(var).models.glob("[!.]*/[!.]*/")):
         told = read_pulled(folder)
         if told is not None and (folder / told.model).is_file():
             yield told, folder / told.model
@@ -105,6 +108,7 @@ def pull(named: str, var: Path, revision: str | None = None) -> PulledModel:
     place = folder_of(repo, var)
     make_folder(place.parent)
     _check_room(place.parent, repo, sum(sizes[name] for name in wanted))
+    _remove_leftovers(place.parent)
     staging = Path(tempfile.mkdtemp(dir=place.parent, prefix=f".{place.name[:60]}."))
     try:
         for name in wanted:
@@ -123,6 +127,8 @@ def pull(named: str, var: Path, revision: str | None = None) -> PulledModel:
 
 def main(named: str, var: str, revision: str = "") -> int:
     """Pull for another process, which gets one JSON line: the model with its `path`, or an `error`."""
+    # Who is told to end leaves nothing unfinished.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     told: dict[str, Any]
     try:
         found = pull(named, Path(var), revision or None)
@@ -131,6 +137,14 @@ def main(named: str, var: str, revision: str = "") -> int:
         told = {"error": str(error)}
     print(json.dumps(told))
     return 0
+
+
+def _remove_leftovers(folder: Path) -> None:
+    """What pulls have left that were killed: no pull takes so long."""
+    for old in folder.glob(".*/"):
+        with contextlib.suppress(OSError):
+            if time.time() - old.stat().st_mtime > _LEFT_SECONDS:
+                shutil.rmtree(old)
 
 
 def _choose_model(repo: str, sizes: Mapping[str, int]) -> str:
