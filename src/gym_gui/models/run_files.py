@@ -7,12 +7,14 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from gym_gui.models import words
 from gym_gui.models.words import is_evaluation
 from mosaic.analytics.artifacts import Artifact, list_artifacts, read_losses
 from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary
+from mosaic.analytics.store import RunMetrics
 from mosaic.client import RunRecord
 from mosaic.client.configs import evaluating_worker
 from mosaic.contract.capabilities import PolicyFacts
@@ -114,7 +116,16 @@ class RunFacts:
     has_policy: bool = False
     has_files: bool = False
     is_evaluation: bool = False
+    has_media: bool = False
+    """Whether its event files hold more than numbers."""
     trackers: tuple[TrackerLink, ...] = ()
+
+
+@lru_cache(maxsize=4)
+def metrics_of(folder: Path) -> RunMetrics:
+    """What the runs that were looked at last have measured; `refresh` it. It is shared, so that all who ask
+    read it once."""
+    return RunMetrics(folder)
 
 
 def read_facts(run: RunRecord) -> RunFacts:
@@ -122,7 +133,10 @@ def read_facts(run: RunRecord) -> RunFacts:
     folder = Path(run.run_dir)
     files = list_artifacts(folder)
     kinds = {file.kind for file in files}
+    metrics = metrics_of(folder)
+    metrics.refresh()
     return RunFacts(
+        has_media=bool(metrics.media()),
         has_scalars="events" in kinds,
         has_frames=not run.ended and segment_path(run.run_id).exists(),
         has_policy="model" in kinds or "checkpoint" in kinds,

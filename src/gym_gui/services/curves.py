@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject, Qt, Signal, Slot
 from gym_gui import log
 from gym_gui.models import words
 from gym_gui.models.charting import ChartOptions, Line, common_window, line_of, mean_line
+from gym_gui.models.run_files import metrics_of
 from gym_gui.models.series import Curve, curve_of
 from gym_gui.services.daemon_link import DaemonLink
 from gym_gui.services.tasks import Follower, Tasks, timer
@@ -53,15 +54,16 @@ class LiveMetrics(QObject):
         self._follower.start()
 
     def _follow(self, client: Client) -> None:
-        changed = True
+        told = -1
         while not self._follower.closing:
             # Asked first: what was written before the end is found after it.
             run = client.get(self.run_id)
             if self.metrics is None:
-                self.metrics = RunMetrics.open(Path(run.run_dir))
-            else:
-                changed = self.metrics.refresh()
-            if changed:
+                self.metrics = metrics_of(Path(run.run_dir))
+            self.metrics.refresh()
+            # Others who have the same metrics may have taken in what is new.
+            if self.metrics.version != told:
+                told = self.metrics.version
                 self._follower.tell(self._news.emit)
             if run.ended:
                 return

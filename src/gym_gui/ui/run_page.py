@@ -19,6 +19,7 @@ from gym_gui.ui.views.artifacts import ArtifactsView
 from gym_gui.ui.views.base import RunView
 from gym_gui.ui.views.charts import ChartsView
 from gym_gui.ui.views.logs import ConfigView, LogsView
+from gym_gui.ui.views.media import MediaView
 from gym_gui.ui.views.overview import LiveView, OverviewView
 from gym_gui.ui.views.play import PlayView
 from gym_gui.ui.views.tensorboard import TensorBoardView
@@ -28,7 +29,7 @@ from gym_gui.ui.widgets.run_header import RunHeader
 from mosaic.client import RunRecord
 
 RUN_VIEWS = (
-    *(OverviewView, LiveView, ChartsView, TensorBoardView, TrackersView),
+    *(OverviewView, LiveView, ChartsView, MediaView, TensorBoardView, TrackersView),
     *(LogsView, ConfigView, ArtifactsView, PlayView),
 )
 """The tabs of a run, in their order."""

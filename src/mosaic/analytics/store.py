@@ -76,6 +76,8 @@ class RunMetrics:
         self._media: dict[str, list[Medium]] = {}
         self._made: dict[str, MetricSeries] = {}
         self._begins: dict[str, int] = {}
+        self.version = 0
+        """It grows with every change."""
         self._unsaved = self._saved = 0
         """Points that were read since the cache was written, and those in it."""
         self._saved_at = -inf
@@ -106,7 +108,9 @@ class RunMetrics:
                 and time.monotonic() >= self._saved_at + _SAVE_SECONDS
             ):
                 self._save()
-            return changed or problems != self._reader.problems
+            changed = changed or problems != self._reader.problems
+            self.version += changed
+            return changed
 
     @property
     def problems(self) -> list[str]:
