@@ -48,7 +48,8 @@ class NatureCNN(nn.Sequential):
             height, width = (height - kernel) // stride + 1, (width - kernel) // stride + 1
             layers.append(begin(nn.Conv2d(channels, filters, kernel, stride=stride)))
             layers += [nn.LayerNorm((filters, height, width))] if normed else []
-            layers.append(nn.ReLU(inplace=True))
+            # What is normalised is a view, in which nothing is changed in place without copies.
+            layers.append(nn.ReLU(inplace=not normed))
             channels = filters
         layers.append(nn.Flatten())
         for inputs, outputs in itertools.pairwise((channels * height * width, *hidden)):
