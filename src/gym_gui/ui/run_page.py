@@ -86,7 +86,7 @@ class RunPage(QWidget):
         self.bar.setExpanding(False)
         self.bar.setAccessibleName("Tabs of the run")
         self.bar.currentChanged.connect(self._choose_tab)
-        for at in range(len(RUN_VIEWS)):
+        for at in range(min(9, len(RUN_VIEWS))):
             shortcut = QShortcut(QKeySequence(f"Ctrl+{at + 1}"), self.bar)
             shortcut.activated.connect(lambda at=at: self.bar.setCurrentIndex(at))
 
@@ -217,7 +217,7 @@ class RunPage(QWidget):
                     self.bar.removeTab(at)
                 for at, kind in enumerate(wanted):
                     self.bar.addTab(kind.title)
-                    self.bar.setTabToolTip(at, f"Ctrl+{at + 1}")
+                    self.bar.setTabToolTip(at, f"Ctrl+{at + 1}" if at < 9 else "")
                 self._tabs = wanted
                 self.bar.setCurrentIndex(wanted.index(self._preferred) if self._preferred in wanted else 0)
         for at, kind in enumerate(self._tabs):
