@@ -8,18 +8,14 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from mosaic import __version__
 from mosaic.analytics import statistics
 from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary
-from mosaic.analytics.headline import EVALUATION_RETURN, TRAINING_RETURN
+from mosaic.analytics.report_aggregates import aggregates_section
 from mosaic.analytics.report_data import (
-    Axis,
     Comparison,
-    GroupCurve,
     MeasuredGroup,
     Method,
     Progress,
@@ -38,12 +34,13 @@ from mosaic.analytics.report_facts import (
 )
 from mosaic.analytics.report_frames import Film, films_of
 from mosaic.analytics.report_page import (
+    EVALUATED,
     STYLE,
     Line,
     Markup,
     el,
+    figure,
     key,
-    line_chart,
     number_cell,
     strip,
     strip_axis,
@@ -60,16 +57,7 @@ if TYPE_CHECKING:
 
 _LEAST_FOR_IQM = 4
 """Seeds from which the interquartile mean is another one than the mean."""
-_MOST_PROFILE = 6
 _MOST_NAMED = 4
-_EVALUATED = "eval/mean_return"
-_NAMES = {TRAINING_RETURN: "episodic return", EVALUATION_RETURN: "episodic return", _EVALUATED: "mean return"}
-_METRICS = (
-    ("IQM", statistics.iqm),
-    ("mean", statistics.mean),
-    ("median", statistics.median),
-    ("optimality gap", statistics.optimality_gap),
-)
 
 
 def evaluations_of(client: Client, runs: Sequence[RunRecord]) -> list[RunRecord]:
@@ -141,7 +129,7 @@ def report_html(
     body = (
         _head(title, trained, compared),
         _results(compared, defaults),
-        _aggregates(compared),
+        aggregates_section(compared),
         settings_section(compared, defaults),
         _evaluations(judged),
         _frames(films),
@@ -213,12 +201,12 @@ def _results(compared: Comparison, defaults: Defaults) -> Markup:
         lines = [line for group in part.groups if (line := _line(group, methods[group.label])) is not None]
         most = max([most, *(line.curve.runs for line in lines)])
         if lines:
-            sections.append(_figure(lines, f"{compared.metric} on {task}", compared.metric, "steps"))
+            sections.append(figure(lines, f"{compared.metric} on {task}", compared.metric, "steps"))
         else:
             sections.append(el("p", f"No run has measured {compared.metric} yet.", cls="note"))
         sections.append(_finals(part, methods))
     sections.append(el("p", _how_made(compared, most), cls="note"))
-    if _EVALUATED in compared.names and compared.metric != _EVALUATED:
+    if EVALUATED in compared.names and compared.metric != EVALUATED:
         sections.append(_while_training(compared, defaults))
     return el("section", sections)
 
@@ -229,23 +217,6 @@ def _line(group: MeasuredGroup, method: Method) -> Line | None:
         return None
     beside = group.curve(statistic="iqm", bands=False) if curve.runs >= _LEAST_FOR_IQM else None
     return Line(method.number, method.label, curve, beside)
-
-
-def _figure(lines: Sequence[Line], title: str, y_name: str, axis: Axis | str) -> Markup:
-    legend = el(
-        "ul",
-        [
-            el(
-                "li",
-                key(line.number),
-                line.label,
-                f" ({words.count(line.curve.runs, 'seed')})" if axis == "steps" else "",
-            )
-            for line in lines
-        ],
-        cls="legend",
-    )
-    return el("figure", legend, line_chart(lines, title, _NAMES.get(y_name, y_name), axis))
 
 
 def _how_made(compared: Comparison, most: int) -> str:
@@ -307,7 +278,7 @@ def _interval(found: statistics.Interval | None) -> str:
 def _while_training(compared: Comparison, defaults: Defaults) -> Markup | None:
     """Evaluations that runs made of themselves while they trained; the one at the end makes no curve."""
     runs = list({run.run_id: run for group in compared.groups for run in group.runs}.values())
-    judged = compare_runs(runs, _EVALUATED, compared.by, defaults)
+    judged = compare_runs(runs, EVALUATED, compared.by, defaults)
     methods = methods_of(judged)
     parts: list[Markup] = [el("h3", "Evaluations while training")]
     for task, part in by_task(judged).items():
@@ -318,105 +289,8 @@ def _while_training(compared: Comparison, defaults: Defaults) -> Markup | None:
             if (line := _line(group, methods[group.label])) is not None
         ]
         if lines:
-            parts.append(_figure(lines, f"{_EVALUATED} on {task}", _EVALUATED, "steps"))
+            parts.append(figure(lines, f"{EVALUATED} on {task}", EVALUATED, "steps"))
     return el("section", parts) if len(parts) > 1 else None
-
-
-@dataclass(frozen=True)
-class _Method:
-    """A configuration on all environments: the scores of its runs, task by task."""
-
-    number: int
-    label: str
-    scores: list[np.ndarray[Any, np.dtype[np.float64]]]
-
-
-def _methods(compared: Comparison) -> tuple[list[str], list[_Method]]:
-    """The scores of each method that has been tried on every environment, of which there are several."""
-    tasks, known = by_task(compared), methods_of(compared)
-    found: dict[Method, dict[str, list[float]]] = {}
-    for task, part in tasks.items():
-        for group in part.groups:
-            found.setdefault(known[group.label], {}).setdefault(task, []).extend(group.finals)
-    made = [
-        _Method(one.number, one.label, [np.array(scores[task], np.float64) for task in tasks])
-        for one, scores in found.items()
-        if all(scores.get(task) for task in tasks)
-    ]
-    return list(tasks), made
-
-
-def _aggregates(compared: Comparison) -> Markup | None:
-    tasks, methods = _methods(compared)
-    if len(tasks) < 2 or len(methods) < 2:
-        return None
-    normal = [_Method(one.number, one.label, []) for one in methods]
-    for number in range(len(tasks)):
-        every = np.concatenate([method.scores[number] for method in methods])
-        low, span = every.min(), float(np.ptp(every)) or 1.0
-        for method, made in zip(methods, normal, strict=True):
-            made.scores.append((method.scores[number] - low) / span)
-    parts = [
-        el("h2", "Over all environments"),
-        el(
-            "p",
-            f"Scores are normalised in each of the {len(tasks)} environments: 0 is the worst run of all "
-            "configurations there, 1 the best. Intervals are 95 % bootstrap intervals, stratified by "
-            "environment, as rliable computes them. A lower optimality gap is better.",
-            cls="note",
-        ),
-        _aggregate_table(normal),
-    ]
-    thresholds = np.linspace(0, 1, 101)
-    lines = []
-    for method in normal:
-        made_band = statistics.performance_profile(method.scores, thresholds)
-        curve = GroupCurve(thresholds, made_band.value, made_band.low, made_band.high, 2)
-        lines.append(Line(method.number, method.label, curve))
-    parts += [
-        el("h3", "Performance profiles: the share of runs with a higher score"),
-        _figure(lines, "Performance profiles", "share of runs", "normalised score"),
-    ]
-    if len(methods) <= _MOST_PROFILE:
-        parts += [el("h3", "Probability of improvement"), _improvements(methods)]
-    return el("section", parts)
-
-
-def _aggregate_table(methods: Sequence[_Method]) -> Markup:
-    rows = []
-    for method in methods:
-        cells = [el("td", key(method.number), method.label)]
-        for _, statistic in _METRICS:
-            found = statistics.interval(method.scores, statistic)
-            told = f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"
-            cells.append(el("td", strip([], found, (0.0, 1.0), method.number, 2), told))
-        rows.append(el("tr", cells))
-    heads = [el("th", "configuration"), *(el("th", name) for name, _ in _METRICS)]
-    return el("table", el("thead", el("tr", heads)), el("tbody", rows))
-
-
-def _improvements(methods: Sequence[_Method]) -> Markup:
-    rows = []
-    for one in methods:
-        for other in methods:
-            if one is other:
-                continue
-            found = statistics.probability_of_improvement(one.scores, other.scores)
-            rows.append(
-                el(
-                    "tr",
-                    el("td", key(one.number), one.label),
-                    el("td", key(other.number), other.label),
-                    el("td", strip([], found, (0.0, 1.0), one.number, 2), cls="wide"),
-                    number_cell(f"{found.value:.2f} ({found.low:.2f} to {found.high:.2f})"),
-                )
-            )
-    heads = [
-        el("th", "a run of"),
-        el("th", "is better than one of"),
-        el("th", "with the probability", colspan=2),
-    ]
-    return el("table", el("thead", el("tr", heads)), el("tbody", rows))
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,17 @@ from html import escape
 from typing import Any
 
 from mosaic.analytics import scales
+from mosaic.analytics.headline import EVALUATION_RETURN, TRAINING_RETURN
 from mosaic.analytics.report_data import Axis, Floats, GroupCurve
 from mosaic.analytics.statistics import Interval
+from mosaic.contract import words
 from mosaic.contract.plain import plain
 
+EVALUATED = "eval/mean_return"
+"""What evaluations earn that a run makes while it trains."""
 COLOURS = 8
 """Lines after these have the same colours again, dashed."""
+_NAMES = {TRAINING_RETURN: "episodic return", EVALUATION_RETURN: "episodic return", EVALUATED: "mean return"}
 _EMPTY = frozenset({"img", "line", "path", "circle", "rect", "meta"})
 
 
@@ -175,6 +180,24 @@ def _across_ticks(x: tuple[float, float], axis: Axis | str) -> tuple[list[float]
         return marks, scales.time_ticks(marks, spacing)
     spacing, marks = scales.nice_ticks(*x, 7)
     return marks, scales.value_ticks(marks, spacing)
+
+
+def figure(lines: Sequence[Line], title: str, y_name: str, axis: Axis | str) -> Markup:
+    """A chart under its legend."""
+    legend = el(
+        "ul",
+        [
+            el(
+                "li",
+                key(line.number),
+                line.label,
+                f" ({words.count(line.curve.runs, 'seed')})" if axis == "steps" else "",
+            )
+            for line in lines
+        ],
+        cls="legend",
+    )
+    return el("figure", legend, line_chart(lines, title, _NAMES.get(y_name, y_name), axis))
 
 
 _STRIP = (260, 26)

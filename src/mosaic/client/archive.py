@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import filecmp
 import gzip
 import hashlib
-import json
 import os
-import re
 import shutil
 import stat
 import tarfile
@@ -25,6 +22,7 @@ from ulid import ULID
 
 from mosaic import __version__
 from mosaic.analytics.artifacts import kind_of, list_artifacts
+from mosaic.client.archive_files import json_bytes, same_run, translate, translator
 from mosaic.client.archive_reader import (
     ENDINGS,
     FOLDER,
@@ -40,7 +38,7 @@ from mosaic.client.client import Client
 from mosaic.client.records import RunRecord
 from mosaic.contract.atomic import sync_folder, write_json
 from mosaic.contract.errors import ConflictError, NotFoundError, StorageError, UserError
-from mosaic.contract.outside import parse_json, read_json, sound
+from mosaic.contract.outside import read_json, sound
 from mosaic.contract.paths import StagedRun, VarPaths, make_folder
 from mosaic.contract.run_config import validate_train_run_config
 
@@ -54,7 +52,6 @@ _ROW = (
 )
 """Of a run's row what is true on every machine."""
 _CHANGE = ("status", "outcome", "reason", "at")
-_IN_VAR = ("trainer", "tensorboard", "logs", "models")
 
 
 @dataclass(frozen=True)
@@ -153,8 +150,8 @@ def _parts_of(run: RunRecord, paths: VarPaths, checkpoints: bool) -> Iterator[_P
     """The files of a run. The config has no secrets in it: they were set apart when it was submitted."""
     row = {name: getattr(run, name) for name in _ROW}
     changes = [{name: getattr(entry, name) for name in _CHANGE} for entry in run.history]
-    yield _Part(f"{run.run_id}/config.json", _json(run.config))
-    yield _Part(f"{run.run_id}/record.json", _json({"row": row, "history": changes}))
+    yield _Part(f"{run.run_id}/config.json", json_bytes(run.config))
+    yield _Part(f"{run.run_id}/record.json", json_bytes({"row": row, "history": changes}))
     if paths.worker_config(run.run_id).is_file():
         yield _Part(f"{run.run_id}/worker.json", paths.worker_config(run.run_id))
     folder, logs = Path(run.run_dir), paths.kept_logs(run.run_id)
@@ -180,10 +177,6 @@ def _told_of(run: RunRecord, paths: VarPaths) -> dict[str, Any]:
     return {"run_id": run.run_id, "run_name": run.run_name, "var": str(paths.root), "links": links}
 
 
-def _json(value: Any) -> bytes:
-    return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
-
-
 def _write(
     raw: IO[bytes],
     compressed: str,
@@ -203,7 +196,7 @@ def _write(
                 progress(done + size, 2 * total, "reads")
         done += size
         files.append({"name": part.name, "size": size, "sha256": summed.hexdigest()})
-    listed = _json({"format": FORMAT, "mosaic": __version__, "runs": list(runs), "files": files})
+    listed = json_bytes({"format": FORMAT, "mosaic": __version__, "runs": list(runs), "files": files})
     with ExitStack() as stack:
         stream = _compressing(raw, compressed, stack)
         tar = stack.enter_context(tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT))
@@ -293,7 +286,7 @@ def import_archive(
             _settle_in(run, staged[run.run_id], client.paths, ids, path)
         known = {old: _known(client, new) for old, new in ids.items()}
         for old, there in known.items():
-            if there is not None and not _same(staged[old], there):
+            if there is not None and not same_run(staged[old], there):
                 raise ConflictError(
                     f"Run {old} is there already with other files than in {path.name}: "
                     "import it with --as-new, which gives it a new id."
@@ -341,12 +334,12 @@ def _settle_in(
     run: ArchivedRun, staged: StagedRun, paths: VarPaths, ids: Mapping[str, str], archive: Path
 ) -> None:
     """Make the files of a run those of this place: paths, ids, and a row that an ended run can have."""
-    change = _translator(run, paths, ids)
+    change = translator(run, paths, ids)
     folder = staged.folder / FOLDER
     folder.mkdir(exist_ok=True)
     for place, _, names in os.walk(staged.folder):
         for name in names:
-            _translate(Path(place, name), change)
+            translate(Path(place, name), change)
     try:
         config = validate_train_run_config(read_json(staged.folder / "config.json"))
         record = _record(read_json(staged.folder / "record.json"), staged.folder.name)
@@ -374,85 +367,3 @@ def _record(told: Mapping[str, Any], run_id: str) -> dict[str, Any]:
         {"seq": 0, "run_id": run_id, **{name: change[name] for name in _CHANGE}} for change in told["history"]
     ]
     return {"format": 1, "row": row, "history": history}
-
-
-def _translator(run: ArchivedRun, paths: VarPaths, ids: Mapping[str, str]) -> Callable[[str], str]:
-    """What changes a text so that paths in the old var folder lead into this one, and old ids are new."""
-    renamed = {old: new for old, new in ids.items() if old != new}
-    moves = run.var.rstrip("/") and run.var != str(paths.root)
-    inside = re.compile(rf"(?<![\w./-]){re.escape(run.var)}(?=/(?:{'|'.join(_IN_VAR)})(?:/|\W|$))")
-
-    def change(text: str) -> str:
-        if moves:
-            text = inside.sub(lambda _: str(paths.root), text)
-        for old, new in renamed.items():
-            text = text.replace(old, new)
-        return text
-
-    return change
-
-
-def _translate(file: Path, change: Callable[[str], str]) -> None:
-    """Change the texts in a file of JSON, or of JSON lines; any other file stays as it is."""
-    if file.suffix == ".json":
-        with contextlib.suppress(OSError, ValueError):
-            value = read_json(file)
-            changed = _changed_texts(value, change)
-            if changed != value:
-                file.write_bytes(_json(changed))
-    elif file.suffix == ".jsonl":
-        other, differs = file.with_name(f".{file.name}.new"), False
-        with file.open("rb") as old, other.open("wb") as new:
-            for line in old:
-                kept = line
-                with contextlib.suppress(ValueError):
-                    value = parse_json(line)
-                    changed = _changed_texts(value, change)
-                    if changed != value:
-                        kept = json.dumps(changed, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-                        differs = True
-                new.write(kept)
-        other.replace(file) if differs else other.unlink()
-
-
-def _changed_texts(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {change(key): _changed_texts(item, change) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_changed_texts(item, change) for item in value]
-    return value
-
-
-def _same(staged: StagedRun, there: RunRecord) -> bool:
-    """Whether a run that is known has every file of the archive, and was asked for the same."""
-    config = read_json(staged.folder / "config.json")
-    if config["metadata"]["worker"] != there.config["metadata"]["worker"]:
-        return False
-    folder, own = staged.folder / FOLDER, Path(there.run_dir)
-    for place, _, names in os.walk(folder):
-        for name in names:
-            file = Path(place, name)
-            other = own / file.relative_to(folder)
-            if not file.is_symlink() and not _same_file(file, other):
-                return False
-    return True
-
-
-def _same_file(file: Path, other: Path) -> bool:
-    with contextlib.suppress(OSError):
-        if filecmp.cmp(file, other, shallow=False):
-            return True
-        if file.suffix in (".json", ".jsonl"):
-            # The same said with other blanks, as in what was translated on its way.
-            with contextlib.suppress(ValueError):
-                return bool(_values(file) == _values(other))
-    return False
-
-
-def _values(file: Path) -> list[Any]:
-    if file.suffix == ".json":
-        return [read_json(file)]
-    with file.open("rb") as lines:
-        return [parse_json(line) for line in lines]
