@@ -56,7 +56,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-@pytest.mark.parametrize("ending", ["tar", "tar.gz", "tgz"])
+@pytest.mark.parametrize("ending", ["tar", "tar.gz", "tar.zst"])
 def test_a_run_is_the_same_elsewhere(var: Path, elsewhere: Path, ending: str) -> None:
     made = EndedRun(tags=("paper", "ünïcode"), notes="as they were", params={"gamma": 0.9})
     run = made.write(VarPaths(var))

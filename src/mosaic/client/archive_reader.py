@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import hashlib
 import shutil
-import sys
 import tarfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from typing import IO, Any, cast
 from ulid import ULID
 
 from mosaic.contract.errors import StorageError, UserError, is_text
+from mosaic.contract.extras import install_advice
 from mosaic.contract.outside import bytes_text, check_plain, parse_json
 
 MANIFEST = "mosaic-runs.json"
@@ -226,7 +226,7 @@ def zstandard(purpose: str) -> Any:
         import zstandard as library
     except ImportError as error:
         raise UserError(
-            f"The package 'zstandard' is needed {purpose}: run `{sys.executable} -m pip install zstandard`, "
+            f"The package 'zstandard' is needed {purpose}: {install_advice('zstandard')}, "
             "or take an archive that ends in .tar.gz."
         ) from error
     return library

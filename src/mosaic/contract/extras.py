@@ -24,6 +24,7 @@ _PINNED = "torch"
 """Kept as it is by every installation: another build of it is gigabytes."""
 
 PURPOSES = {
+    "archives": "archives of runs that end in .tar.zst (`mosaic export`)",
     "atari": "Atari games (ALE/…, …NoFrameskip-v4)",
     "benchmarks": "the pictures and the other libraries of the scripts in benchmarks/",
     "box2d": "LunarLander and BipedalWalker",
@@ -55,6 +56,7 @@ SET_WITH = {
     **dict.fromkeys(("flax", "optax"), "jax"),
     "Box2D": "box2d",
     "av": "video",
+    "zstandard": "archives",
     "imageio": "mujoco",
     "multi_agent_ale_py": "pettingzoo",
     "pygame": "classic",
