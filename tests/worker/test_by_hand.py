@@ -38,7 +38,6 @@ class Room(gym.Env):
         self.action_space = {
             None: spaces.Discrete(3),
             "dict": spaces.Dict({"a": spaces.Discrete(2)}),
-            "many": spaces.Discrete(100),
             "wide": spaces.Box(-1.0, 1.0, (40,)),
         }[actions]
         self.observation_space = spaces.Dict(
@@ -143,7 +142,13 @@ def test_numbers_of_continuous_actions_have_two_keys_each_and_say_by_how_much() 
     ]
     humanoid = controls("Humanoid-v5")
     assert len({axis["key"] for axis in humanoid["axes"]}) == 34
-    assert humanoid["idle"] == [0.0] * 17 and "0.4" in humanoid["axes"][0]["word"]
+    assert humanoid["idle"] == [0.0] * 17 and humanoid["axes"][0]["word"] == "abdomen y −0.4"
+    with pytest.raises(UserError, match="has 100 actions, and there are 30 keys"):
+        controls_of(Bare(spaces.Discrete(100)), "Bare-v0", None)
+    far = controls_of(Bare(spaces.Box(-1e10, 1e10, (1,))), "Bare-v0", None)
+    assert [axis["value"] for axis in far["axes"]] == [-1.0, 1.0]
+    with pytest.raises(UserError, match="has 34 choices in an action, and there are 30 keys"):
+        controls_of(Bare(spaces.MultiDiscrete([18, 18])), "Bare-v0", None)
 
 
 class Bare(gym.Env[Any, Any]):
@@ -381,8 +386,7 @@ def test_an_environments_own_keys_come_first_and_its_faults_are_told(room: Path)
         assert session.reset()["type"] == "ready"
     for actions, said in (
         ("dict", "actions of the kind Dict, which keys cannot choose"),
-        ("many", "has 100 actions, and there are 30 keys"),
-        ("wide", "has 40 numbers in an action"),
+        ("wide", "has 40 numbers in an action, and there are keys for 17"),
     ):
         with pytest.raises(UserError, match=said):
             PlaySession.start(**start, env_kwargs={"actions": actions})  # type: ignore[arg-type]

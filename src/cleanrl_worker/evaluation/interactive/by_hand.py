@@ -39,6 +39,7 @@ class HandSession(EnvSession):
     """A step without an action takes the one that does nothing, or the first."""
 
     by = "idle"
+    begin_anew = "begin a new episode"
 
     def __init__(
         self,

@@ -17,6 +17,8 @@ Axis = dict[str, Any]
 
 USUAL_FPS = 30.0
 _FASTEST_FPS = 240.0
+_FAR = 1e3
+"""An end of a number that is further away is no amount to move it by."""
 _ATARI_FPS = 60.0
 """Frames a second of the console itself; a step of the environment is several of them."""
 RUNS, HELD, TURNS = "runs", "held", "turns"
@@ -265,14 +267,14 @@ def _axes(env: Any, env_id: str) -> list[Axis]:
     shape = (max((index for _, index, _, _ in known), default=-1) + 1,)
     if isinstance(space, spaces.Box) and shape == space.shape:
         return [_axis(key, index, value, f"{word} {_signed(value)}") for key, index, value, word in known]
-    made = list(_box_axes(space) if isinstance(space, spaces.Box) else _choice_axes(space))
-    room = 2 * len(PAIRS) if isinstance(space, spaces.Box) else len(FREE)
-    if not made or len(made) > room:
-        numbers = int(np.prod(space.shape))
-        raise UserError(
-            f"{env_id} has {numbers:,} numbers in an action, more than keys: play one that has fewer."
-        )
-    keys = [key for pair in PAIRS for key in pair] if isinstance(space, spaces.Box) else list(FREE)
+    if isinstance(space, spaces.Box):
+        made, keys = list(_box_axes(env)), [key for pair in PAIRS for key in pair]
+        what = f"{len(made) // 2:,} numbers in an action, and there are keys for {len(PAIRS)}"
+    else:
+        made, keys = list(_choice_axes(space)), list(FREE)
+        what = f"{len(made):,} choices in an action, and there are {len(FREE)} keys"
+    if not 0 < len(made) <= len(keys):
+        raise UserError(f"{env_id} has {what}: play one that has fewer.")
     return [_axis(key, *rest) for key, rest in zip(keys, made, strict=False)]
 
 
@@ -284,13 +286,22 @@ def _signed(value: float) -> str:
     return f"{value:+.3g}".replace("-", "−")
 
 
-def _box_axes(space: spaces.Box) -> Iterator[tuple[int, float, str]]:
-    """Each number to its two ends; one without ends by 1."""
-    low, high = space.low.ravel().tolist(), space.high.ravel().tolist()
+def _box_axes(env: Any) -> Iterator[tuple[int, float, str]]:
+    """Each number to its two ends; one without ends, or with very far ones, by 1."""
+    low, high = env.action_space.low.ravel().tolist(), env.action_space.high.ravel().tolist()
+    names = _actuators(env, len(low))
     for index, ends in enumerate(zip(low, high, strict=True)):
         for sign, end in zip((-1.0, 1.0), ends, strict=True):
-            value = end if abs(end) < 1e30 else sign
-            yield index, value, f"action {index} {_signed(value)}"
+            value = end if abs(end) <= _FAR else sign
+            yield index, value, f"{names[index]} {_signed(value)}"
+
+
+def _actuators(env: Any, count: int) -> list[str]:
+    """What a robot of MuJoCo's calls the numbers of its actions; elsewhere they have only their places."""
+    model: Any = getattr(env.unwrapped, "model", None)
+    names = [model.actuator(at).name for at in range(model.nu)] if hasattr(model, "actuator") else []
+    told = names if len(names) == count else [""] * count
+    return [name.replace("_", " ") or f"action {at}" for at, name in enumerate(told)]
 
 
 def _choice_axes(space: Any) -> Iterator[tuple[int, float, str]]:

@@ -180,6 +180,8 @@ class EnvSession(ABC):
 
     by: ClassVar[str]
     """Who chose the action of a step that named none."""
+    begin_anew: ClassVar[str] = "send a reset"
+    """What is to be done when no episode goes on."""
 
     def __init__(self, env: Any, seed: int | None, frames: bool, max_episode_steps: int | None) -> None:
         self._env = env
@@ -253,7 +255,7 @@ class EnvSession(ABC):
     def step(self, request: Request) -> list[Message]:
         """One step, and what the episode came to when that was its last."""
         if not self._playing:
-            raise Refusal("No episode is going on: send a reset first.")
+            raise Refusal(f"No episode is going on: {self.begin_anew} first.")
         own = request.action is None
         action = self._own_action() if own else read_action(self._env.action_space, request.action)
         self._require_allowed(action)
@@ -263,7 +265,9 @@ class EnvSession(ABC):
             self._see(obs, None if terminated or truncated else info)
         except Exception as error:
             self._playing = False
-            raise Refusal(f"The environment cannot take this step: {named(error)}; send a reset.") from error
+            raise Refusal(
+                f"The environment cannot take this step: {named(error)}; {self.begin_anew}."
+            ) from error
         self._return += reward
         self._length += 1
         truncated = truncated or self._length >= self._limit
