@@ -378,3 +378,24 @@ def test_an_import_that_is_killed_leaves_nothing_that_counts(var: Path, elsewher
     with Client.connect(elsewhere) as client:
         assert list(paths.imports.iterdir()) == []
         assert [one.new for one in import_archive(client, path)] == [True]
+
+
+def test_a_trained_run_is_evaluated_and_goes_on_elsewhere(
+    var: Path, elsewhere: Path, run_mosaic: RunMosaic
+) -> None:
+    run_mosaic("train", "ppo", "CartPole-v1", "--total-timesteps", "2k", "--set", "checkpoint_every=1000")
+    archive = var.parent / "run.tar.gz"
+    run_mosaic("export", "last", "-o", str(archive))
+    # Whatever still led to the old place would find nothing there.
+    stop_daemon(VarPaths(var))
+    var.rename(var.parent / "gone")
+    there = {"MOSAIC_VAR": str(elsewhere)}
+    run_mosaic("import", str(archive), env=there)
+    shown = json.loads(run_mosaic("show", "last", "--json", env=there).stdout)
+    assert shown["outcome"] == "completed" and shown["run_dir"].startswith(str(elsewhere))
+    told = json.loads(run_mosaic("eval", shown["run_id"], "--episodes", "2", "--json", env=there).stdout)
+    assert str(elsewhere) in json.dumps(told)
+    run_mosaic("train", "--resume", shown["run_id"], "--extend", "1k", env=there)
+    states = [one["outcome"] for one in json.loads(run_mosaic("runs", "--json", env=there).stdout)]
+    assert states == ["completed"] * 3
+    var.mkdir()
