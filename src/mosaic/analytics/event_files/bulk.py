@@ -11,7 +11,15 @@ from numpy.typing import NDArray
 
 from mosaic.analytics.event_files.format import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, record_header
 from mosaic.analytics.event_files.layouts import LONGEST, Indices, Layout, Points, rows_of
-from mosaic.analytics.event_files.parser import CorruptRecord, Event, Scalars, Series, check, decode
+from mosaic.analytics.event_files.parser import (
+    WRONG_CONTENT,
+    CorruptRecord,
+    Event,
+    Scalars,
+    Series,
+    check,
+    decode,
+)
 
 if TYPE_CHECKING:
     from mosaic.analytics.event_files.parser import EventParser
@@ -168,7 +176,7 @@ class BulkParser:
             its, of = (rows, records) if whole else (rows[fits], records[fits])
             sound = layout.sound(its)
             if not sound.all():
-                damage = CorruptRecord("the checksum of a record's content is wrong")
+                damage = CorruptRecord(WRONG_CONTENT)
                 found.end_before(int(of[~sound].min()), damage)
             found.points += layout.points(its, of)
             rest = slice(0, 0) if whole else ~fits

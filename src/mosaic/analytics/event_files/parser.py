@@ -237,6 +237,7 @@ def _is_session_start(session_log: bytes) -> bool:
 _KEPT = 4096
 """So many patterns are remembered, and lengths of records."""
 _BULK_BYTES = 256 * 1024
+WRONG_CONTENT = "the checksum of a record's content is wrong"
 MOST_CHECKED = 4096
 """Bytes of a record; the checksum of a longer one is looked at when somebody asks for what is in it."""
 
@@ -271,7 +272,10 @@ class Scalars:
 
 @dataclass(slots=True)
 class _Pattern:
-    """Events of one length with number, time and step at the same places; `tags` by all their other bytes."""
+    """Events of one length with number, time and step at the same places.
+
+    `tags` has each name by all the other bytes, and the state of the checksum after those that come first.
+    """
 
     fixed: list[slice]
     number: struct.Struct
@@ -280,7 +284,7 @@ class _Pattern:
     step: int
     end: int
     """Of the step."""
-    tags: dict[bytes, str] = field(default_factory=dict)
+    tags: dict[bytes, tuple[str, int]] = field(default_factory=dict)
 
     def around(self, data: bytes) -> bytes:
         return b"".join([data[one] for one in self.fixed])
@@ -336,8 +340,7 @@ class EventParser:
         return length
 
     def _take(self, data: bytes, checksum: bytes, into: Scalars, path: str, offset: int) -> None:
-        check(data, checksum)
-        known = self._known_scalar(data)
+        known = self._known_scalar(data, checksum)
         if known is not None:
             tag, step, wall_time, value = known
             points = into.chunk().series.get(tag)
@@ -345,6 +348,7 @@ class EventParser:
                 points = into.chunk().series[tag] = Series()
             points.append(step, wall_time, value)
             return
+        check(data, checksum)
         event = decode(data)
         if event.restarts:
             into.purge(event.step)
@@ -355,16 +359,19 @@ class EventParser:
             chunk.media += event.media_at(path, offset, len(data))
         self._learn(data, event)
 
-    def _known_scalar(self, data: bytes) -> tuple[str, int, float, float] | None:
+    def _known_scalar(self, data: bytes, checksum: bytes) -> tuple[str, int, float, float] | None:
         """(tag, step, wall time, value) of a record that is one number under a known tag."""
         for pattern in self._patterns.get(len(data), ()):
-            tag = pattern.tags.get(pattern.around(data))
-            if tag is not None:
+            known = pattern.tags.get(pattern.around(data))
+            if known is not None:
                 try:
                     step, end = read_varint(data, pattern.step)
                 except WireError:
                     continue
                 if end == pattern.end:
+                    tag, state = known
+                    if finish_crc(extend_crc(state, data[pattern.fixed[0].stop :])) != checksum:
+                        raise CorruptRecord(WRONG_CONTENT)
                     value = pattern.number.unpack_from(data, pattern.value)[0]
                     return tag, signed(step), _DOUBLE.unpack_from(data, pattern.time)[0], value
         return None
@@ -387,13 +394,13 @@ class EventParser:
         if len(found.tags) >= _KEPT or len(self._patterns) >= _KEPT:
             # What is in use is soon learnt again.
             self._patterns.clear()
-        found.tags[found.around(data)] = scalar.tag
+        found.tags[found.around(data)] = scalar.tag, extend_crc(CRC_START, data[fixed[0]])
 
 
 def check(data: bytes, checksum: bytes) -> None:
     """CorruptRecord when the data are not those of the checksum."""
     if len(data) <= MOST_CHECKED and finish_crc(extend_crc(CRC_START, data)) != checksum:
-        raise CorruptRecord("the checksum of a record's content is wrong")
+        raise CorruptRecord(WRONG_CONTENT)
 
 
 def decode(data: bytes) -> Event:
