@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 
@@ -10,11 +11,14 @@ from mosaic.cli.output import agreed, note, print_json, program, say
 from mosaic.cli.runs import connect, find_runs, holds_runs, run_json
 from mosaic.client import Client, RunQuery, RunRecord
 from mosaic.contract import words
+from mosaic.contract.capabilities import discover_workers
 from mosaic.contract.errors import ConflictError, UserError
 from mosaic.contract.fsm import LIVE, RunStatus
 from mosaic.contract.outside import bytes_text
 
 _UNASKED = "rm asks before it removes anything, and nobody can answer here: add --yes."
+_LIVE = sorted({*LIVE, RunStatus.FAULT})
+_FIELDS = ("run_id", "status", "worker_type")
 
 
 def run_pause(args: argparse.Namespace) -> int:
@@ -67,13 +71,26 @@ def run_cancel(args: argparse.Namespace) -> int:
         say("No run waits or lives.")
         return 0
     with connect(args) as client:
-        live = RunQuery(statuses=sorted({*LIVE, RunStatus.FAULT}), fields=("run_id", "status"))
-        found = list(client.each(live)) if args.all else _named(client, args.runs)
+        found = (
+            list(client.each(RunQuery(statuses=_LIVE, fields=_FIELDS)))
+            if args.all
+            else _named(client, args.runs)
+        )
+        # Sweeps first: they end their trials, and submit others in the place of those that end.
+        kinds = {name for name, worker in discover_workers().items() if worker.waits_for_others}
+        sweeps = [one for one in found if one.worker_type in kinds]
+        if not args.all and not _may_cancel(client, sweeps):
+            say("Nothing was cancelled.")
+            return 0
+        for one in sweeps:
+            _cancel(client, one)
+            client.wait(one.run_id)
+        known = {one.run_id for one in found}
+        found += [one for one in _trials_of(client, sweeps) if one.run_id not in known]
         # The waiting ones first: none may start in the place of one that ends.
         for one in sorted(found, key=lambda run: run.status != "INIT"):
-            # One that ends by itself meanwhile is as good.
-            with suppress(ConflictError):
-                client.cancel(one.run_id, "asked with `mosaic cancel`")
+            if one not in sweeps:
+                _cancel(client, one)
         for one in found:
             if args.no_wait:
                 say(f"{one.run_id} is being ended")
@@ -82,6 +99,26 @@ def run_cancel(args: argparse.Namespace) -> int:
     if not found:
         say("No run waits or lives.")
     return 0
+
+
+def _cancel(client: Client, run: RunRecord) -> None:
+    # One that ends by itself meanwhile is as good.
+    with suppress(ConflictError):
+        client.cancel(run.run_id, "asked with `mosaic cancel`")
+
+
+def _may_cancel(client: Client, sweeps: Sequence[RunRecord]) -> bool:
+    """Whether sweeps may end with their trials; where nobody can be asked, that is what was said."""
+    trials = _trials_of(client, sweeps)
+    if not trials or not sys.stdin.isatty():
+        return True
+    return agreed(f"Cancel it with its {words.count(len(trials), 'trial')} that wait or train?", "")
+
+
+def _trials_of(client: Client, sweeps: Sequence[RunRecord]) -> list[RunRecord]:
+    """The live trials of sweeps."""
+    queries = (RunQuery(statuses=_LIVE, filter=f"sweep={one.run_id}", fields=_FIELDS) for one in sweeps)
+    return [run for query in queries for run in client.each(query)]
 
 
 def _named(client: Client, names: Sequence[str]) -> list[RunRecord]:
