@@ -16,7 +16,12 @@ def example(algo: str, env_id: str) -> str:
     source = known.source if known else "nobody has tried one yet: write the parameters that matter"
     rows = [f"{name} = {_toml(told)}" for name, told in known.space.items()] if known else []
     return _EXAMPLE.format(
-        algo=algo, env_id=env_id, budget=f"{min(budget, 100_000):_}", source=source, space="\n".join(rows)
+        algo=algo,
+        env_id=env_id,
+        budget=f"{min(budget, 100_000):_}",
+        warmup=f"{min(budget, 100_000) // 5:_}",
+        source=source,
+        space="\n".join(rows),
     )
 
 
@@ -66,7 +71,7 @@ seed = 1
 [pruner]
 name = "median"  # or hyperband, successivehalving, percentile, threshold, … or none
 n_startup_trials = 5
-n_warmup_steps = 20_000  # of the run
+n_warmup_steps = {warmup}  # of the run; a fifth of it, if you leave this out
 
 # [run]  # of each run: cpus, memory_mb, max_minutes, max_restarts, env_kwargs
 # cpus = 1

@@ -96,7 +96,13 @@ def make_pruner(spec: SweepSpec) -> Any:
     if isinstance(wrapped, str | Mapping):
         inner = {"name": wrapped} if isinstance(wrapped, str) else dict(wrapped)
         options["wrapped_pruner"] = _made("pruner", Choice(inner.pop("name", "median"), inner), {})
-    return _made("pruner", Choice(spec.pruner.name, options), {})
+    # Optuna counts from the first step, where nothing can be told of a run yet.
+    usual = {
+        "n_warmup_steps": spec.budget // 5,
+        "min_resource": max(1, spec.budget // 10),
+        "max_resource": max(1, spec.budget),
+    }
+    return _made("pruner", Choice(spec.pruner.name, options), usual)
 
 
 def looks_ahead(spec: SweepSpec) -> bool:

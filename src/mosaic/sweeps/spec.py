@@ -70,6 +70,12 @@ class SweepSpec:
         return len(self.seeds) * len(self.env_ids)
 
     @property
+    def budget(self) -> int:
+        """Steps of a run; of several environments the fewest. 0 where only the script knows."""
+        asked = (one.config["metadata"]["worker"]["config"] for one in self.templates)
+        return min((int(one.get("total_timesteps") or 0) for one in asked), default=0)
+
+    @property
     def title(self) -> str:
         return self.name or f"Sweep of {', '.join(map(_leaf, self.algos))} · {', '.join(self.env_ids)}"
 

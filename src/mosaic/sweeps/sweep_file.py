@@ -110,7 +110,7 @@ class _Parser:
             objectives=objectives,
             search_seed=options.pop("seed", 1),
             sampler=Choice(sampler.name, options) if sampler else Choice("tpe"),
-            pruner=pruner or _usual_pruner(objectives, budget),
+            pruner=pruner or (Choice("median") if len(objectives) == 1 else None),
             report_every=self._whole("report_every", max(1, budget // REPORTS), 1, 10**12),
             scores=self._scores(env_ids),
             storage=self._storage(),
@@ -415,13 +415,6 @@ class _Parser:
                         f"'try_first' names '{name}', which is not searched{closest(name, known) or '.'}"
                     )
         return tuple(given)
-
-
-def _usual_pruner(objectives: Sequence[Objective], budget: int) -> Choice | None:
-    """The median of what others had at the same step, once a fifth of the budget is spent."""
-    if len(objectives) > 1:
-        return None
-    return Choice("median", {"n_startup_trials": 5, "n_warmup_steps": budget // 5})
 
 
 def _refusal(template: Template, params: Mapping[str, Any]) -> str:

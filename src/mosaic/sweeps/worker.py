@@ -12,20 +12,20 @@ import os
 import signal
 import sys
 import time
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mosaic.client import Client
-from mosaic.contract.atomic import write_json
-from mosaic.contract.connection import FOLDER_VARIABLE, RUN_VARIABLE, SECRET_VARIABLE
-from mosaic.contract.errors import MosaicError, UserError
+from mosaic.contract.atomic import is_full, write_json
+from mosaic.contract.errors import MosaicError, StorageError, UserError
 from mosaic.contract.events import EventKind
 from mosaic.contract.outside import read_json
 from mosaic.contract.paths import VarPaths, resolve_var
 from mosaic.sweeps.configs import check_config
 from mosaic.sweeps.spec import SweepSpec
-from mosaic.sweeps.study import StudyWriter
+from mosaic.sweeps.study import FILE, StudyWriter
 from mosaic.sweeps.wishes import Ending, Wishes
 from mosaic.worker.link import TrainerLink
 from mosaic.worker.telemetry import Introduction, LifecycleEmitter
@@ -34,6 +34,9 @@ _HEARTBEAT_SECONDS = 30.0
 _SOON_SECONDS = 1.0
 _MOST_CRASHES = 3
 """So often in a row a sweep may fail by itself before it has told of a trial."""
+_AWAY_SECONDS = 3600.0
+"""So long is a database waited for that was there before."""
+_RETRY_SECONDS = 5.0
 _CLOCK = "clock.json"
 
 
@@ -87,11 +90,13 @@ class SweepWorker:
         except MosaicError as error:
             return self._ended("failed", error.exit_code, str(error))
         except Exception as error:
-            crashes = self._clock.crashed()
-            code = 1 if crashes < _MOST_CRASHES else UserError.exit_code
-            import traceback
-
             traceback.print_exc()
+            if is_full(error):
+                # Whoever makes room lets us go on.
+                time.sleep(_RETRY_SECONDS)
+                code = 1
+            else:
+                code = 1 if self._clock.crashed() < _MOST_CRASHES else UserError.exit_code
             return self._ended("failed", code, f"{type(error).__name__}: {error}")
         finally:
             self._clock.stop()
@@ -106,12 +111,19 @@ class SweepWorker:
 
         gc.freeze()
         gc.enable()
-        environment = dict(os.environ)
         continues = (self._continues, self._var.run(self._continues).run_dir) if self._continues else None
-        # What we start, such as a daemon that was killed, is no part of this run.
-        for name in (RUN_VARIABLE, FOLDER_VARIABLE, SECRET_VARIABLE):
-            os.environ.pop(name, None)
-        search = Search(self._spec, self._run_id, self._paths.run_dir, environment, continues)
+        begun, deadline = (self._paths.run_dir / FILE).exists(), time.monotonic() + _AWAY_SECONDS
+        while True:
+            try:
+                search = Search(self._spec, self._run_id, self._paths.run_dir, os.environ, continues)
+                break
+            except StorageError:
+                # After a reboot a database may be there later than we are.
+                if not begun or wishes.cancelled or time.monotonic() > deadline:
+                    raise
+                self._emitter.heartbeat({"phase": "waiting for its database"})
+                self._nudge()
+                time.sleep(_RETRY_SECONDS)
         client = Client.connect(self._var.root, guest=True)
         engine = Engine(
             self._spec, self._run_id, client, search, StudyWriter(self._paths.run_dir), wishes, self._beat
@@ -130,7 +142,7 @@ class SweepWorker:
         """Tell that the sweep lives, at once when something has changed."""
         age = time.monotonic() - self._beat_at
         changed = paused != self._paused or (told != self._told and age > _SOON_SECONDS)
-        if told["trials"] != self._newest.get("trials"):
+        if self._newest and told["trials"] != self._newest["trials"]:
             self._clock.works()
         self._newest = told
         if changed or age > _HEARTBEAT_SECONDS:

@@ -1,0 +1,190 @@
+"""The sweep file: what is right is kept, and what is wrong is told at once, each problem in a sentence."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mosaic.contract.capabilities import find_worker
+from mosaic.contract.errors import UserError
+from mosaic.sweeps.example import example
+from mosaic.sweeps.objective import Objective
+from mosaic.sweeps.samplers import check_search
+from mosaic.sweeps.space import known_spaces
+from mosaic.sweeps.spec import SweepSpec
+from mosaic.sweeps.sweep_file import SpecError, parse_spec, read_table
+from sweeps.conftest import ppo_table
+
+ALGORITHMS = find_worker("cleanrl").load_catalog().algorithms()
+LR = {"learning_rate": {"low": 1e-4, "high": 1e-2, "log": True}}
+
+
+def problems(**changes: Any) -> list[str]:
+    with pytest.raises(SpecError) as caught:
+        parse_spec(ppo_table(**changes))
+    return caught.value.problems
+
+
+def test_a_short_file_is_a_whole_sweep() -> None:
+    spec = parse_spec({"algo": "ppo", "env": "CartPole-v1"})
+    assert (spec.trials, spec.seeds, spec.parallel) == (20, (1,), 0)
+    assert {one.name for one in spec.space} == set(known_spaces()["ppo"].space)
+    assert spec.objectives == (Objective(),)
+    assert spec.pruner is not None
+    assert spec.report_every == 25_000
+    check_search(spec)
+
+
+def test_a_spec_survives_the_run_config() -> None:
+    spec = parse_spec(
+        ppo_table(
+            space={
+                **LR,
+                "anneal_lr": [True, False],
+                "ent_coef": {"low": 0.0, "high": 0.1, "when": {"anneal_lr": True}},
+            },
+            seeds="1-3",
+            objective=[{"take": "best"}, {"metric": "charts/SPS", "take": "last"}],
+            sampler={"name": "nsgaii", "population_size": 8, "seed": 4},
+            try_first=[{"learning_rate": 1e-3}],
+        )
+    )
+    assert SweepSpec.from_json(json.loads(json.dumps(spec.as_json()))) == spec
+    assert spec.search_seed == 4
+    check_search(spec)
+
+
+@pytest.mark.parametrize("algo", ALGORITHMS)
+def test_every_algorithm_has_a_known_space_of_its_own_parameters(algo: str) -> None:
+    known = known_spaces()[algo]
+    assert known.source
+    parameters = {one.name: one for one in find_worker("cleanrl").load_catalog().parameters(algo)}
+    assert len(known.space) >= 4
+    for name, told in known.space.items():
+        default = parameters[name].default
+        if isinstance(told, list) and not isinstance(default, bool) and default is not None:
+            assert min(told) <= default <= max(told), f"{name}: the default {default} is not within {told}"
+
+
+@pytest.mark.parametrize(
+    ("algo", "env_id"),
+    [
+        ("ppo", "CartPole-v1"),
+        ("sac_continuous_action", "Pendulum-v1"),
+        ("dqn", "Acrobot-v1"),
+        ("tqc", "Pendulum-v1"),
+    ],
+)
+def test_the_file_that_init_writes_is_right(algo: str, env_id: str) -> None:
+    spec = parse_spec(tomllib.loads(example(algo, env_id)))
+    assert {one.name for one in spec.space} == set(known_spaces()[algo].space)
+    check_search(spec)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"space": {"learning_rat": [1e-3, 1e-4]}}, "did you mean 'learning_rate'"),
+        ({"space": {"learning_rate": {"low": 1e-3, "high": 1e-4}}}, "'space.learning_rate' is empty"),
+        ({"space": {"learning_rate": {"low": 0.0, "high": 1.0, "log": True}}}, "begin above 0"),
+        ({"space": {"gamma": {"low": 0.9, "high": 1.5}}}, "ppo parameter 'gamma' is 1.5"),
+        ({"space": {"num_steps": {"low": 1.5, "high": 4}}}, "must be of whole numbers"),
+        ({"space": {"anneal_lr": {"low": 0, "high": 1}}}, "list its choices"),
+        ({"space": {"gamma": []}}, "'space.gamma.choices' is empty"),
+        ({"space": {"gamma": [0.9, 0.9]}}, "names a value twice"),
+        ({"space": {"gamma": 0.9}}, "belongs to [set]"),
+        ({"space": {"gamma": {"low": 0.9}}}, "has no 'high'"),
+        ({"space": {"gamma": {"lo": 0.9, "high": 1.0}}}, "did you mean 'low'"),
+        ({"space": {"gamma": {"low": 0.9, "high": 1.0, "when": {"clip": 1}}}}, "which is not searched"),
+        ({"space": {**LR, "gamma": {"choices": [0.9], "when": {"gamma": 0.9}}}}, "depend on each other"),
+        ({"space": LR, "set": {"learning_rate": 1e-3}}, "searched and set"),
+        ({"space": LR, "set": {"gama": 0.9}}, "did you mean 'gamma'"),
+        ({"objective": {"take": "lst"}}, "did you mean 'last'"),
+        ({"objective": {"direction": "up"}}, "maximize, minimize"),
+        ({"objective": {"points": 0}}, "at least 1"),
+        ({"objective": {"metrc": "x"}}, "did you mean 'metric'"),
+        ({"trials": 0}, "'trials' is 0"),
+        ({"seeds": "1-x"}, "'seeds' is '1-x'"),
+        ({"max_minutes": -1}, "'max_minutes' is -1"),
+        ({"trails": 5}, "did you mean 'trials'"),
+        ({"run": {"cpu": 1}}, "did you mean 'cpus'"),
+        ({"run": {"cpus": 0.5}}, "resources.cpus"),
+        ({"storage": "jurnal"}, "did you mean 'journal'"),
+        ({"storage": "postgresql://me:hunter2secret@host/db"}, "@env:SWEEP_DB"),
+        ({"env": "CartPol-v1"}, "CartPol"),
+        ({"env": ["CartPole-v1", "Acrobot-v1"]}, "write under [scores]"),
+        ({"algo": "pppo"}, "did you mean 'ppo'"),
+        ({"algo": ["ppo", "dqn"], "space": LR}, "[space.ppo]"),
+        ({"try_first": [{"gama": 1}]}, "did you mean 'gamma'"),
+        ({"sampler": 3}, "'sampler' is 3"),
+    ],
+)
+def test_what_is_wrong_is_told_in_a_sentence(changes: dict[str, Any], words: str) -> None:
+    found = problems(**changes)
+    assert any(words in one for one in found), found
+    for one in found:
+        assert one.endswith((".", "?")), one
+        assert "\n" not in one
+        assert "hunter2" not in one
+
+
+def test_all_problems_come_at_once() -> None:
+    found = problems(
+        trials=0, space={"learning_rat": [1], "gamma": {"low": 2, "high": 1}}, objective={"take": "x"}
+    )
+    assert len(found) == 4
+
+
+def test_changes_of_the_command_line_come_on_top(tmp_path: Path) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text('algo = "ppo"\nenv = "CartPole-v1"\n[space]\ngamma = [0.9]\n')
+    table = read_table(file, [("space.gamma", [0.95, 0.99]), ("trials", 7)])
+    assert (table["space"], table["trials"]) == ({"gamma": [0.95, 0.99]}, 7)
+    with pytest.raises(UserError, match="is not a table"):
+        read_table(file, [("algo.x", 1)])
+    file.write_text("algo = ")
+    with pytest.raises(UserError, match="not valid TOML"):
+        read_table(file)
+    with pytest.raises(UserError, match="cannot be read"):
+        read_table(tmp_path / "none.toml")
+
+
+def test_several_algorithms_have_spaces_of_their_own() -> None:
+    spec = parse_spec(ppo_table(algo=["ppo", "dqn"]))
+    keys = {one.key for one in spec.space}
+    assert {"algo", "ppo.clip_coef", "dqn.buffer_size"} <= keys
+    ppo = {one.key for one in spec.space if one.is_wanted({"algo": "ppo"})}
+    assert "ppo.clip_coef" in ppo
+    assert not any(key.startswith("dqn.") for key in ppo)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"sampler": "tpee"}, "did you mean 'tpe'"),
+        ({"sampler": {"name": "tpe", "startup": 3}}, "no option 'startup'"),
+        ({"sampler": {"name": "tpe", "n_startup_trials": "x"}}, "tpe"),
+        ({"pruner": "medan"}, "did you mean 'median'"),
+        ({"pruner": {"name": "percentile", "percentile": 200.0}}, "refuses its options"),
+        ({"sampler": "grid"}, "needs a step or choices"),
+        ({"objective": [{}, {"metric": "charts/SPS"}], "pruner": "median"}, "one objective only"),
+        ({"objective": [{}, {"metric": "charts/SPS"}], "sampler": "cmaes"}, "cmaes"),
+    ],
+)
+def test_samplers_and_pruners_are_tried_before_anything_starts(changes: dict[str, Any], words: str) -> None:
+    spec = parse_spec(ppo_table(space=LR, **changes))
+    with pytest.raises(UserError) as caught:
+        check_search(spec)
+    assert words in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "random", "qmc", "nsgaii", "nsgaiii", "bruteforce", "TPESampler"])
+@pytest.mark.parametrize("pruner", ["median", "hyperband", "successivehalving", "MedianPruner", "none"])
+def test_samplers_and_pruners_work_by_their_names(sampler: str, pruner: str) -> None:
+    space = {"num_steps": [32, 64], "num_envs": {"low": 2, "high": 8, "step": 2}}
+    check_search(parse_spec(ppo_table(space=space, sampler=sampler, pruner=pruner)))
