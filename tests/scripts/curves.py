@@ -12,6 +12,7 @@ parser.add_argument("--seed", type=int, default=1)
 parser.add_argument("--total-timesteps", type=int, default=10)
 parser.add_argument("--pause", type=float, default=0.0)
 parser.add_argument("--fail-at", type=int, default=-1)
+parser.add_argument("--until", default="", help="end only when there is a file of this name")
 args = parser.parse_args()
 
 folder = pathlib.Path("runs/curves")
@@ -27,6 +28,8 @@ for step in range(begin, args.total_timesteps):
     if step == args.fail_at:
         raise SystemExit("it fails here")
     time.sleep(args.pause)
+while args.until and not pathlib.Path(args.until).exists():
+    time.sleep(0.1)
 writer.close()
 videos = pathlib.Path("videos")
 videos.mkdir(exist_ok=True)

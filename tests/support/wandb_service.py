@@ -308,7 +308,7 @@ class WandbService:
         return {"updateArtifactManifest": {"artifactManifest": self._manifest(artifact)}}
 
     def _CreateArtifactFiles(self, said: dict[str, Any]) -> Any:
-        nodes = []
+        nodes: list[dict[str, Any]] = []
         for file in said["input"]["artifactFiles"]:
             artifact, name = file["artifactID"], file["name"]
             place = f"artifacts/{artifact}/{name}"

@@ -16,8 +16,8 @@ import pytest
 
 from mosaic.client import Client
 from mosaic.tracking import FAILED, OFFLINE, ONLINE, TrackerLink, read_link
+from support.tracked import TrackedRun
 from support.wandb_service import ENTITY, KEY, WandbService
-from tracking.conftest import TrackedRun
 
 Everything = Callable[[Path], Iterator[tuple[Path, bytes]]]
 TRACK: dict[str, Any] = {"track_wandb": True}
@@ -31,7 +31,7 @@ def link_of(run: TrackedRun) -> TrackerLink:
 
 
 def test_curves_videos_model_and_names_arrive(tracked: TrackedRun, service: WandbService) -> None:
-    extras = {"wandb_project_name": "proj", "wandb_run_name": "mine", "wandb_group": "seeds"}
+    extras: dict[str, Any] = {"wandb_project_name": "proj", "wandb_run_name": "mine", "wandb_group": "seeds"}
     extras |= {"wandb_notes": "why", "algo_params": {"pause": 0.02}}
     ended = tracked.run({**TRACK, **extras, "wandb_tags": ["a", "b"]})
     (run,) = service.runs.values()
@@ -198,8 +198,8 @@ def test_the_asked_proxy_is_used_and_no_other(
     (tmp_path / ".env").write_text(
         f"WANDB_VPN_HTTP_PROXY=http://me:proxy-password@127.0.0.1:{service.port}\n"
     )
-    base = {"WANDB_BASE_URL": "http://wandb.test", "MOSAIC_USER_PATH": str(tmp_path)}
-    tracked.run({**TRACK, "wandb_use_vpn_proxy": True}, **base)
+    extras = {**TRACK, "wandb_use_vpn_proxy": True}
+    tracked.run(extras, WANDB_BASE_URL="http://wandb.test", MOSAIC_USER_PATH=str(tmp_path))
     assert service.via_proxy and all(one.startswith("http://wandb.test/") for one in service.via_proxy)
     (run,) = service.runs.values()
     assert len(run.points("charts/episodic_return")) == 25

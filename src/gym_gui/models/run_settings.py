@@ -23,6 +23,8 @@ WATCH = (
 KEEP = (
     Field("tensorboard", "bool", True, label="TensorBoard", help="a link to the event files in one folder"),
     Field("wandb", "bool", False, label="Weights & Biases"),
+    Field("mlflow", "bool", False, label="MLflow"),
+    Field("trackio", "bool", False, label="trackio"),
 )
 HUB = (
     Field(
@@ -37,7 +39,16 @@ HUB = (
 WANDB = (
     Field.maybe("wandb_project_name", label="Project", placeholder="cleanRL"),
     Field.maybe("wandb_entity", label="Team or user", placeholder="your own"),
-    Field.maybe("wandb_run_name", label="Run name", placeholder="the run's id"),
+    Field.maybe("wandb_run_name", label="Run name", placeholder="the name of the run"),
+    Field.maybe("wandb_group", label="Group", placeholder="none"),
+    Field.maybe("wandb_tags", label="Tags there", placeholder="those of the run, and none more"),
+    Field(
+        "wandb_mode",
+        default="online",
+        help="offline: kept in the run's folder, to be sent with `wandb sync`",
+        label="Sent",
+        choices=("online", "offline"),
+    ),
     Field.maybe(
         "wandb_api_key",
         "secret",
@@ -54,6 +65,17 @@ WANDB = (
         placeholder="http://host:port",
     ),
 )
+TRACKERS: Mapping[str, tuple[Field, ...]] = {
+    "wandb": WANDB,
+    "mlflow": (
+        Field.maybe("mlflow_experiment_name", label="Experiment", placeholder="mosaic"),
+        Field.maybe("mlflow_tracking_uri", label="Server", placeholder="a database on this machine"),
+    ),
+    "trackio": (Field.maybe("trackio_project", label="Project", placeholder="mosaic"),),
+}
+"""What each tracker asks for once it is on."""
+ASKED = tuple(one for fields in TRACKERS.values() for one in fields)
+PROXIES = ("wandb_http_proxy", "wandb_https_proxy")
 RESOURCES = (
     Field("cpus", "int", 1, "reserved while the run lives", "CPUs", minimum=1),
     Field.maybe("memory_mb", "count", "reserved, in megabytes", "Memory", "not reserved", minimum=1),
@@ -80,7 +102,7 @@ NAMING = (
 )
 TRUST = "trust"
 """Modules that the file of a policy or a checkpoint names, and that the person has said yes to."""
-ALL = (*WATCH, *KEEP, *HUB, *WANDB, *RESOURCES, *NAMING, Field(TRUST))
+ALL = (*WATCH, *KEEP, *HUB, *ASKED, *RESOURCES, *NAMING, Field(TRUST))
 
 
 @dataclass(frozen=True)
@@ -139,8 +161,8 @@ def load_settings(state: FormState, config: Mapping[str, Any]) -> None:
         "live_count": extras.get("fastlane_grid_limit", extras.get("grid_limit")),
         "live_slot": extras.get("fastlane_slot"),
         "tensorboard": ((config.get("artifacts") or {}).get("tensorboard") or {}).get("enabled"),
-        "wandb": extras.get("track_wandb"),
-        **{one.name: extras.get(one.name) for one in (*WANDB, *HUB)},
+        **{name: extras.get(f"track_{name}") for name in TRACKERS},
+        **{one.name: _one_line(extras.get(one.name)) for one in (*ASKED, *HUB)},
         "cpus": resources.get("cpus"),
         "memory_mb": resources.get("memory_mb"),
         "gpu": bool(gpus.get("requested")) or None,
@@ -201,9 +223,15 @@ def _extras(values: Mapping[str, Any]) -> dict[str, Any]:
         extras["notes"] = values["notes"]
     if values["upload_model"]:
         extras |= {one.name: values[one.name] for one in HUB if values[one.name]}
-    if values["wandb"]:
-        extras["track_wandb"] = True
-        proxies = ("wandb_http_proxy", "wandb_https_proxy")
-        wanted = [one.name for one in WANDB if values["wandb_use_vpn_proxy"] or one.name not in proxies]
-        extras |= {name: values[name] for name in wanted if values[name]}
+    for name, fields in TRACKERS.items():
+        if values[name]:
+            extras[f"track_{name}"] = True
+            wanted = [one for one in fields if values["wandb_use_vpn_proxy"] or one.name not in PROXIES]
+            said = {one.name: values[one.name] for one in wanted if values[one.name] != one.default}
+            extras |= {name: value for name, value in said.items() if value}
     return extras
+
+
+def _one_line(value: Any) -> Any:
+    """A list, as a config may have it, as a field shows it."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else value

@@ -94,6 +94,10 @@ class Trackers:
     def end(self, outcome: str, seconds: Callable[[], float], meanwhile: Callable[[], object]) -> None:
         """Let them hand in what is left, and end them. `seconds` tells how much time is left for that."""
         self._ending = True
+        for name, process in list(self._processes.items()):
+            if process.ended():
+                # It died a moment ago: another one still finds everything in the run's folder.
+                self._take_end(name, process)
         for process in self._processes.values():
             process.tell({"end": outcome})
         while left := [one for one in self._processes.values() if not one.ended()]:
@@ -168,6 +172,9 @@ class Trackers:
 
 def _left_over(request: Request, link: TrackerLink, late: bool) -> TrackerLink:
     """The link of a tracker that did not come to its end."""
+    if link.problem and request.tracker != "wandb":
+        # It says better why.
+        return link
     why = "was not done in time" if late else "has ended too early"
     problem = f"{link.title} {why}: what the run left last may be missing there"
     if request.tracker != "wandb":

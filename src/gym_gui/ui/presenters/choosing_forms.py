@@ -20,6 +20,7 @@ from mosaic.contract.capabilities import (
 )
 from mosaic.contract.errors import UserError
 from mosaic.contract.paths import named_path
+from mosaic.tracking import TITLES
 
 F = TypeVar("F", bound=PolicyFacts | CheckpointFacts)
 
@@ -236,7 +237,7 @@ class ResumeForm(PolicyFileForm[CheckpointFacts]):
         """What can be watched and is kept, in one line."""
         run = self.run
         live = "no live view" if run.said("live_mode") == "off" else "live view"
-        kept = [run.fields[name].title for name in ("tensorboard", "wandb") if run.is_on(name)]
+        kept = [run.fields[name].title for name in ("tensorboard", *TITLES) if run.is_on(name)]
         return " · ".join([live, *kept])
 
     def about(self) -> str:

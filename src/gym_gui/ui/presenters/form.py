@@ -24,6 +24,7 @@ from gym_gui.models.run_settings import ALL, TRUST, RunSettings
 from mosaic.client import RunRecord
 from mosaic.contract.capabilities import EnvironmentFacts, FormCatalog, WorkerCapabilities, WorkerCatalog
 from mosaic.contract.errors import MosaicError, UserError
+from mosaic.tracking import TITLES
 
 Config = dict[str, Any]
 T = TypeVar("T")
@@ -152,8 +153,9 @@ class FormPresenter(ABC):
         yield self.source.extra_of(self.env_id()), self.env_id()
         if self.is_on("capture_video"):
             yield "video", "Recording a video"
-        if self.is_on("wandb"):
-            yield "wandb", "Tracking with Weights & Biases"
+        for name, title in TITLES.items():
+            if self.is_on(name):
+                yield name, f"Tracking with {title}"
         if self.is_on("upload_model"):
             yield "hub", "Uploading the model"
 

@@ -17,8 +17,9 @@ from PySide6.QtWidgets import (
 )
 
 from gym_gui.models.form_state import Field, FormState, show
+from gym_gui.models.run_settings import PROXIES, TRACKERS
 from gym_gui.theme import SPACE
-from gym_gui.ui.widgets.basics import fill, hbox, label, restyle, tip, vbox
+from gym_gui.ui.widgets.basics import hbox, label, restyle, tip, vbox
 from gym_gui.ui.widgets.fields.layouts import ChoiceBox, PairGrid, Section, side_by_side
 
 KEY = QKeySequence("Ctrl+0")
@@ -32,8 +33,6 @@ NAMING = ("run_name", "tags", "notes", "secrets", "plain")
 _WIDE = ("notes", "secrets", "plain")
 _LIVE_WORDS = {"grid": "Grid", "single": "One", "off": "Off"}
 _LIVE_HELP = {"off": "no picture of this run can be seen"}
-_WANDB = ("wandb_project_name", "wandb_entity", "wandb_run_name", "wandb_api_key")
-_PROXIES = ("wandb_http_proxy", "wandb_https_proxy")
 
 
 class ResetBadge(QToolButton):
@@ -252,7 +251,7 @@ class WatchFields(QWidget):
 
 
 class TrackingFields(QWidget):
-    """TensorBoard, and Weights & Biases with what it asks for once it is on; and the hub."""
+    """TensorBoard, and trackers with what each asks for once it is on."""
 
     edited = Signal(str)
 
@@ -260,42 +259,46 @@ class TrackingFields(QWidget):
         super().__init__()
         self._state = state
         self.tensorboard, self.wandb = StateSwitch(state, "tensorboard"), StateSwitch(state, "wandb")
-        self._switches = [self.tensorboard, self.wandb]
+        self.trackers = {name: StateSwitch(state, name) for name in TRACKERS if name != "wandb"}
+        self.trackers = {"wandb": self.wandb, **self.trackers}
+        self._switches = [self.tensorboard, *self.trackers.values()]
         self.fields: dict[str, StateField] = {}
-        """What Weights & Biases asks for; nothing before it was on."""
-        self._box = QWidget()
-        self._box.hide()
-        column = vbox(self.tensorboard, self.wandb, self._box, on=self, spacing=SPACE[2])
-        upload, self.entity = StateSwitch(state, "upload_model"), StateField(state, "hf_entity")
-        self._switches.append(upload)
-        fill(column, upload, self.entity)
-        self.entity.edited.connect(self.edited)
+        """What trackers ask for; nothing of one before it was on."""
+        self._boxes = {name: QWidget() for name in TRACKERS}
+        shown: list[QWidget] = [self.tensorboard]
+        for name, switch in self.trackers.items():
+            self._boxes[name].hide()
+            shown += [switch, self._boxes[name]]
+        vbox(*shown, on=self, spacing=SPACE[2])
         for switch in self._switches:
             switch.edited.connect(self.edited)
         self.refresh()
 
-    def _make_fields(self) -> None:
-        self.fields = {name: StateField(self._state, name) for name in (*_WANDB, *_PROXIES)}
-        proxy = StateSwitch(self._state, "wandb_use_vpn_proxy")
-        self._switches.append(proxy)
-        own, proxies = [self.fields[name] for name in _WANDB], [self.fields[name] for name in _PROXIES]
-        vbox(*own, proxy, *proxies, on=self._box, margins=(SPACE[4] + 2, 0, 0, 0))
-        proxy.edited.connect(self.edited)
-        for field in self.fields.values():
-            field.edited.connect(self.edited)
+    def _make_fields(self, tracker: str) -> None:
+        parts: list[QWidget] = []
+        for one in TRACKERS[tracker]:
+            if one.kind == "bool":
+                switch = StateSwitch(self._state, one.name)
+                switch.edited.connect(self.edited)
+                self._switches.append(switch)
+                parts.append(switch)
+            else:
+                field = self.fields[one.name] = StateField(self._state, one.name)
+                field.edited.connect(self.edited)
+                parts.append(field)
+        vbox(*parts, on=self._boxes[tracker], margins=(SPACE[4] + 2, 0, 0, 0))
 
     def refresh(self) -> None:
-        on = self._state.is_on("wandb")
-        if on and not self.fields:
-            self._make_fields()
-        self._box.setVisible(on)
+        for name, box in self._boxes.items():
+            on = self._state.is_on(name)
+            if on and box.layout() is None:
+                self._make_fields(name)
+            box.setVisible(on)
         for switch in self._switches:
             switch.refresh()
         for name, field in self.fields.items():
             field.refresh()
-            field.setVisible(name in _WANDB or self._state.is_on("wandb_use_vpn_proxy"))
-        self.entity.refresh()
-        self.entity.setVisible(self._state.is_on("upload_model"))
+            field.setVisible(name not in PROXIES or self._state.is_on("wandb_use_vpn_proxy"))
 
 
 class SettingsSection(Section):
