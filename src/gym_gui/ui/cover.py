@@ -50,6 +50,8 @@ class Cover(QStackedWidget):
         """Esc that nobody else wanted goes back to the runs."""
         if event.key() != Qt.Key.Key_Escape:
             super().keyPressEvent(event)
+        elif self.plays:
+            self._uncover_hand()
         elif self.table is not None and self.currentWidget() is self.table:
             self.table.closed.emit()
         else:
@@ -71,9 +73,9 @@ class Cover(QStackedWidget):
         """Let the person play over whatever is shown, which is there again afterwards."""
         if self.hand is None:
             self.hand = HandView(self._context)
-            self.hand.closed.connect(self.uncover)
+            self.hand.closed.connect(self._uncover_hand)
         self.hand.offer(prefill)
-        if self.currentWidget() is not self.hand:
+        if not self.plays:
             self._under = self.currentWidget()
             self._put_over(self.hand)
             self.hand.enter()
@@ -153,17 +155,20 @@ class Cover(QStackedWidget):
 
     def uncover(self, done: bool = False) -> None:
         """Show the runs again, unless the form has to stay; one that is not `done` can be had back."""
-        if self.hand is not None and self.currentWidget() is self.hand and self._under is not None:
-            self._uncover_hand(self._under)
-            return
         if self.currentWidget() in (self._runs, self.table) or not self._drop_form(done):
             return
         self.drop_comparison()
         self._show_runs()
 
-    def _uncover_hand(self, under: QWidget) -> None:
+    @property
+    def plays(self) -> bool:
+        """Whether somebody is at the page for playing by hand."""
+        return self.hand is not None and self.currentWidget() is self.hand
+
+    def _uncover_hand(self) -> None:
         """Show again what the person was at before they played."""
-        if under in (self._runs, self.table):
+        under = self._under
+        if under is None or under in (self._runs, self.table) or self.indexOf(under) < 0:
             self._show_runs()
         else:
             self._put_over(under)
@@ -192,7 +197,7 @@ class Cover(QStackedWidget):
 
     def setCurrentWidget(self, widget: QWidget) -> None:
         """As of any stack; whoever plays by hand ends that when something else is shown."""
-        if self.hand is not None and self.currentWidget() is self.hand and widget is not self.hand:
+        if self.hand is not None and self.plays and widget is not self.hand:
             self.hand.leave()
         super().setCurrentWidget(widget)
 

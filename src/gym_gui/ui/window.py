@@ -239,11 +239,16 @@ class Window(QMainWindow):
         self.toolbar.set_again(self.news.again_words())
         if self._wanted is not None and self.context.runs.get(self._wanted) is not None:
             self.select_run(self._wanted)
-        elif self.page.run is None and len(self.context.runs) and self._wanted is None:
+        elif self._may_choose():
             newest = self.context.runs.group(self.context.runs.group_keys()[0])
             if newest is not None:
                 self.select_run(newest.first.run_id)
         self._show_empty()
+
+    def _may_choose(self) -> bool:
+        """Whether the newest run is shown without being asked for; nobody is taken out of a game for it."""
+        nothing = self.page.run is None and self._wanted is None
+        return nothing and len(self.context.runs) > 0 and not self.cover.plays
 
     def _runs_found(self, records: Sequence[RunRecord]) -> None:
         """Runs that somebody looked for. Those that are known may be newer than what was found."""
