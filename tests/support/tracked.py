@@ -33,7 +33,8 @@ class TrackedRun:
         file.write_text(json.dumps({**self.config, "extras": extras}))
         return subprocess.Popen(
             [sys.executable, "-m", "cleanrl_worker.cli", "--config", str(file)],
-            env={**os.environ, "MOSAIC_VAR": str(self.var), **variables},
+            # A machine with other tests on it is slow.
+            env={**os.environ, "MOSAIC_VAR": str(self.var), "MOSAIC_TRACKING_SECONDS": "150", **variables},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -42,7 +43,7 @@ class TrackedRun:
     def run(self, extras: dict[str, Any], code: int = 0, **variables: str) -> dict[str, Any]:
         """Run to the end; gives the payload of the last event."""
         started = self.start(extras, **variables)
-        out, err = started.communicate(timeout=120)
+        out, err = started.communicate(timeout=240)
         assert started.returncode == code, out + err + self.log()
         return dict(json.loads(out.splitlines()[-1])["payload"])
 
