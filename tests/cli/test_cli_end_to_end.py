@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from mosaic.analytics.event_files import EventWriter
 
 if TYPE_CHECKING:
     from conftest import RunMosaic
@@ -159,3 +162,22 @@ def test_before_the_first_run_there_is_a_hint(run_mosaic: RunMosaic) -> None:
     assert parsed(run_mosaic("runs", "--json")) == []
     nothing = run_mosaic("show", "last", check=False)
     assert (nothing.returncode, "There is no run yet" in nothing.stderr) == (2, True)
+
+
+def test_show_tells_what_else_is_in_event_files_and_which_of_them_are_damaged(run_mosaic: RunMosaic) -> None:
+    run = parsed(run_mosaic("train", *CURVES, "--steps", "3", "--json"))
+    plain = parsed(run_mosaic("show", run["run_id"], "--json"))
+    assert (plain["media"], plain["problems"]) == ([], [])
+    folder = Path(run["run_dir"]) / "runs" / "more"
+    with closing(EventWriter(folder)) as writer:
+        for step in (10, 2000):
+            writer.add_text("notes [bold]", "text", step)
+    writer.path.write_bytes(writer.path.read_bytes() + b"what no writer has ever written")
+    told = parsed(run_mosaic("show", run["run_id"], "--json"))
+    assert [(one["name"], one["kind"], len(one["steps"])) for one in told["media"]] == [
+        ("notes [bold]/text_summary", "text", 2)
+    ]
+    (problem,) = told["problems"]
+    shown = run_mosaic("show", run["run_id"]).stdout
+    assert "notes [bold]  text  2" in shown
+    assert "is damaged at byte" in problem and "is damaged at byte" in " ".join(shown.split())
