@@ -22,7 +22,7 @@ from mosaic.contract.outside import bytes_text
 
 T = TypeVar("T")
 Progress = Callable[[int, int, str], object]
-_WIDTH, _UP = 420, 48
+_WIDTH, _UP, _BESIDE = 420, 48, 472
 _KINDS = {
     "report": ("Write a report of", "report.html", "Page (*.html)"),
     "plot": ("Plot the curves of", "curves.svg", "Drawing (*.svg);;Document (*.pdf);;Picture (*.png)"),
@@ -72,7 +72,9 @@ class WorkCard(Card):
 
     def _place(self) -> None:
         self.adjustSize()
-        left = (self._over.width() - self.width()) // 2
+        # Left of it notifications stand, in the right corner the buttons of forms.
+        room = self._over.width() - self.width()
+        left = min(max(room // 2, _BESIDE), room - SPACE[2])
         self.move(left, self._over.height() - self.height() - _UP - SPACE[2])
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -181,9 +183,9 @@ class RunExports(QObject):
         notifications = self._context.notifications
         place = path if shown else path.parent
         action = ("Open" if shown else "Open its folder", lambda: open_path(place, notifications))
-        notifications.tell(f"Saved {path}. {told}".strip(), "good", action)
         if shown:
             open_path(path, notifications)
+        notifications.tell(f"Saved {path}. {told}".strip(), "good", action)
 
     def _begin(
         self,
