@@ -15,6 +15,7 @@ from PySide6.QtGui import QFocusEvent, QKeyEvent
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from gym_gui.app import Desktop
 from gym_gui.context import Context, Settings
 from gym_gui.models.runs import RunBook
 from gym_gui.services.daemon_link import DaemonLink
@@ -242,3 +243,20 @@ def test_a_killed_session_is_told_and_can_be_begun_again(view: HandView, qtbot: 
     assert "SIGKILL" in view.presenter.sentence[0]
     view.start.go.click()
     wait(qtbot, lambda: view.presenter.phase == "playing")
+
+
+def test_who_played_over_a_form_comes_back_to_it_and_a_run_that_is_chosen_covers_both(
+    desktop: Desktop, qtbot: QtBot
+) -> None:
+    window = desktop.window
+    cover = window.cover
+    window.open_form("train", {})
+    wait(qtbot, lambda: cover.form is not None and cover.currentWidget() is cover.form)
+    window.open_form("hand", {"env_id": "Acrobot-v1", "env_kwargs": ""})
+    assert cover.plays and cover.hand is not None and cover.hand.start.env_id == "Acrobot-v1"
+    qtbot.keyClick(cover.hand, Qt.Key.Key_Escape)
+    assert cover.currentWidget() is cover.form and not cover.plays
+    window.open_form("hand", {})
+    assert cover.plays
+    cover.uncover()
+    assert not cover.plays and cover.form is None and cover.currentWidget() is window.splitter
