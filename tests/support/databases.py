@@ -124,8 +124,10 @@ def mariadb(folder: Path) -> Iterator[str]:
     made = subprocess.run(install, capture_output=True, text=True, cwd="/", **account)  # type: ignore[call-overload]
     assert made.returncode == 0, made.stdout + made.stderr
     begin = data / "begin.sql"
+    # A statement for each line: of several on one only the first is done.
     begin.write_text(
-        f"CREATE DATABASE mosaic; CREATE USER mosaic@'127.0.0.1' IDENTIFIED BY '{PASSWORD}'; "
+        "CREATE DATABASE mosaic;\n"
+        f"CREATE USER mosaic@'127.0.0.1' IDENTIFIED BY '{PASSWORD}';\n"
         "GRANT ALL ON mosaic.* TO mosaic@'127.0.0.1';\n"
     )
     serve = [

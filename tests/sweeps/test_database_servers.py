@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,13 +37,12 @@ SERVERS = [
 
 
 @pytest.fixture(params=SERVERS)
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    # Whoever the server runs as must reach its folder.
-    for folder in (tmp_path, *tmp_path.parents):
-        if folder.stat().st_uid == os.getuid() and folder != Path("/"):
-            folder.chmod(folder.stat().st_mode | 0o055)
-    with request.param(tmp_path / "servers") as url:
-        yield url
+def url(request: pytest.FixtureRequest) -> Iterator[str]:
+    # Not in the test's own folder, which whoever the server runs as may not enter.
+    with tempfile.TemporaryDirectory(prefix="mosaic-servers-") as folder:
+        os.chmod(folder, 0o755)
+        with request.param(Path(folder)) as url:
+            yield url
 
 
 def test_a_sweep_keeps_its_study_on_a_server(

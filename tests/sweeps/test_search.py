@@ -313,3 +313,13 @@ def test_the_mirror_tells_what_the_study_has(tmp_path: Path) -> None:
     again = reader.poll()
     assert again is not None
     assert again.trials[1].runs == ()
+
+
+def test_the_space_is_known_before_the_first_trial(tmp_path: Path) -> None:
+    space = {"lr": {"low": 1e-4, "high": 1.0, "log": True}, "width": [4, 8], "points": {"low": 2, "high": 9}}
+    record = opened(tmp_path, quick_spec(space=space)).record()
+    assert record.distributions == {
+        "lr": {"low": 1e-4, "high": 1.0, "log": True, "step": None, "whole": False},
+        "width": {"choices": [4, 8]},
+        "points": {"low": 2, "high": 9, "log": False, "step": None, "whole": True},
+    }

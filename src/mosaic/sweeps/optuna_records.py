@@ -39,8 +39,9 @@ def trial_record(frozen: Any) -> Trial:
 def study_record(study: Any, spec: SweepSpec | None, wanted: int | None = None, sweep: str = "") -> Study:
     """A study of Optuna's as a plain value."""
     frozen = study.get_trials(deepcopy=False)
-    distributions: dict[str, Any] = {}
-    for one in frozen:
+    # Of a sweep they are known before the first trial is.
+    distributions: dict[str, Any] = {one.key: one.distribution() for one in spec.space} if spec else {}
+    for one in frozen if spec is None else ():
         distributions |= {name: _distribution(dist) for name, dist in one.distributions.items()}
     seeds = spec.runs_per_trial if spec else 1
     directions = tuple(one.name.lower() for one in study.directions)

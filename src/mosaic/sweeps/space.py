@@ -74,6 +74,12 @@ class Parameter:
     def _typed(self, value: float) -> Value:
         return int(value) if self.whole else float(value)
 
+    def distribution(self) -> dict[str, Any]:
+        """What it may be, as a `Study` tells it."""
+        if self.choices:
+            return {"choices": list(self.choices)}
+        return {name: getattr(self, name) for name in ("low", "high", "log", "step", "whole")}
+
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
 
