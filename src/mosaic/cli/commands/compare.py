@@ -177,7 +177,8 @@ def plot(title: str, lines: Sequence[tuple[int, GroupCurve]], axis: Axis, unit: 
         zip((_row(mark, low, high) for mark in marks), scales.value_ticks(marks, spacing), strict=True)
     )
     margin = max(map(len, labels.values()), default=0) + 1
-    columns = max(_LEAST_COLUMNS, min(_MOST_COLUMNS, console().width - margin - 2))
+    room = console().width - margin - len(unit or axis) - 3
+    columns = max(_LEAST_COLUMNS, min(_MOST_COLUMNS, room))
     cells = _coloured(lines, columns, (low, high), (left, right))
     made = Text(no_wrap=True, overflow="crop")
     made.append(f"{' ' * margin} {title}\n", style="dim")
