@@ -6,6 +6,8 @@ import io
 import json
 import os
 import pickle
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -302,3 +304,22 @@ def test_the_card_of_a_pulled_policy_rebuilds_it(hub: StandInHub, run_mosaic: Ru
     run_mosaic("pull", "me/seen")
     (facts,) = list_policies(var)
     assert (facts.algo, facts.env_id, facts.seed, facts.step) == ("ppo", "CartPole-v1", 4, 900)
+
+
+def test_without_the_client_one_sentence_says_what_installs_it(hub: StandInHub, var: Path) -> None:
+    code = (
+        "import importlib.metadata as metadata, sys\n"
+        "there = metadata.version\n"
+        "def version(name):\n"
+        "    if name == 'huggingface_hub':\n"
+        "        raise metadata.PackageNotFoundError(name)\n"
+        "    return there(name)\n"
+        "metadata.version = version\n"
+        "from mosaic.cli.app import main\n"
+        "sys.exit(main(sys.argv[1:]))\n"
+    )
+    for words in (("pull", "me/x"), ("push", "last"), (*TRAIN, "--upload-model")):
+        done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True)
+        said = done.stderr.removeprefix("Downloading …\n")
+        assert done.returncode == 2 and said.count("\n") == 1, said
+        assert "needs the optional set 'hub': run `" in said and "mosaic extras install hub`" in said
