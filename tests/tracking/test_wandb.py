@@ -329,6 +329,8 @@ def send(command: str, service: WandbService) -> None:
     done = subprocess.run(
         f"{wandb}{command.removeprefix('wandb')}",
         shell=True,
+        # It keeps a log in the current folder.
+        cwd=os.environ["HOME"],
         env={**os.environ, "WANDB_BASE_URL": service.url, "WANDB_API_KEY": KEY},
         capture_output=True,
         text=True,

@@ -14,6 +14,7 @@ from cleanrl_worker.config.checkpoint_files import PolicyCard
 from cleanrl_worker.supervisor.offers import CATALOG
 from conftest import RunMosaic
 from mosaic.contract.capabilities import DescribingCatalog, ScriptCatalog
+from support.hiding import hide
 from support.policies import write_empty_model
 
 BLIND = """
@@ -103,9 +104,19 @@ def test_a_script_is_told_with_its_head(tmp_path: Path) -> None:
     assert told["estimated_memory_mb"] is None
 
 
-def test_missing_extras_are_told_with_the_command_that_helps(var: Path) -> None:
-    extras = json.dumps({"requirements": ["base", "wandb"]})
-    arguments = ["--algo", "ppo", "--env-id", "CartPole-v1", "--total-timesteps", "9", "--extras", extras]
+@pytest.mark.parametrize(
+    ("extras", "needed_by"),
+    [
+        ({"requirements": ["base", "wandb"]}, "This run"),
+        ({"track_wandb": True}, "Tracking with Weights & Biases"),
+    ],
+)
+def test_missing_extras_are_told_with_the_command_that_helps(
+    extras: dict[str, Any], needed_by: str, var: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hide("wandb", tmp_path, monkeypatch)
+    arguments = ["--algo", "ppo", "--env-id", "CartPole-v1", "--total-timesteps", "9"]
+    arguments += ["--extras", json.dumps(extras)]
     done = subprocess.run(
         [sys.executable, "-m", "cleanrl_worker.cli", *arguments, "--dry-run", "--emit-summary"],
         capture_output=True,
@@ -114,7 +125,7 @@ def test_missing_extras_are_told_with_the_command_that_helps(var: Path) -> None:
     )
     assert done.returncode == 2
     assert json.loads(done.stdout)["missing_extras"] == [
-        {"name": "wandb", "needed_by": "This run", "install": "mosaic extras install wandb"}
+        {"name": "wandb", "needed_by": needed_by, "install": "mosaic extras install wandb"}
     ]
     assert "run `mosaic extras install wandb`" in done.stderr
 

@@ -57,7 +57,6 @@ def test_a_dry_run_tells_what_would_run_and_writes_nothing(var: Path) -> None:
             ["--extras", '{"algo_params": {"seed": 3}}'],
             "'seed' is not a parameter of ppo but a property of the run",
         ),
-        (["--extras", '{"requirements": ["base", "wandb"]}'], "run `mosaic extras install wandb`"),
         (["--extras", "[1]"], "--extras is [1], but it must be a JSON object."),
         (["--extras", "{"], "--extras is not JSON"),
         (["--total-timesteps", "0"], "'total_timesteps' is 0"),
