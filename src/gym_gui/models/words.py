@@ -21,6 +21,7 @@ from mosaic.contract.words import seeds_text as seeds_text
 from mosaic.contract.words import short_steps as short_steps
 from mosaic.contract.words import whole
 from mosaic.fastlane.layout import START_PHASES
+from mosaic.sweeps import WORKER_TYPE as SWEEP
 
 BEHIND = "waits behind "
 """How the reason of a run begins that has others before it in the queue."""
@@ -134,6 +135,11 @@ def mode_of(run: RunRecord) -> str:
 def is_evaluation(run: RunRecord) -> bool:
     """Whether the run plays a policy and trains none."""
     return mode_of(run) == "policy_eval"
+
+
+def is_sweep(run: RunRecord) -> bool:
+    """Whether the run searches for parameters, and its trials are runs of their own."""
+    return run.worker_type == SWEEP
 
 
 def short_id(run_id: str) -> str:

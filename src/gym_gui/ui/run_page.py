@@ -22,6 +22,7 @@ from gym_gui.ui.views.logs import ConfigView, LogsView
 from gym_gui.ui.views.media import MediaView
 from gym_gui.ui.views.overview import LiveView, OverviewView
 from gym_gui.ui.views.play import PlayView
+from gym_gui.ui.views.sweep import SweepView
 from gym_gui.ui.views.tensorboard import TensorBoardView
 from gym_gui.ui.views.trackers import TrackersView
 from gym_gui.ui.widgets.basics import line, vbox
@@ -29,7 +30,7 @@ from gym_gui.ui.widgets.run_header import RunHeader
 from mosaic.client import RunRecord
 
 RUN_VIEWS = (
-    *(OverviewView, LiveView, ChartsView, MediaView, TensorBoardView, TrackersView),
+    *(SweepView, OverviewView, LiveView, ChartsView, MediaView, TensorBoardView, TrackersView),
     *(LogsView, ConfigView, ArtifactsView, PlayView),
 )
 """The tabs of a run, in their order."""

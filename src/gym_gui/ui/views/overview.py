@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from gym_gui.context import Context
 from gym_gui.models.hud import shows_frames
 from gym_gui.models.run_files import RunFacts, computed_by, hub_text, summary_of
-from gym_gui.models.words import is_evaluation, state_of
+from gym_gui.models.words import is_evaluation, is_sweep, state_of
 from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.overview import headlines, notice
@@ -37,7 +37,7 @@ class LiveView(RunView):
 
     @staticmethod
     def wanted(run: RunRecord, facts: RunFacts) -> bool:
-        return facts.has_frames or (not run.ended and shows_frames(run))
+        return facts.has_frames or (not run.ended and shows_frames(run) and not is_sweep(run))
 
     def show_run(self, run: RunRecord) -> None:
         self.panel.show_run(run)
@@ -100,6 +100,10 @@ class OverviewView(RunView):
         area = scrolled(page)
         vbox(area, on=self)
         self.large = LargeChart(self.context, self, area, SPACE[4], SPACE[3])
+
+    @staticmethod
+    def wanted(run: RunRecord, facts: RunFacts) -> bool:
+        return not is_sweep(run)
 
     def show_run(self, run: RunRecord) -> None:
         super().show_run(run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 import pyqtgraph as pg
@@ -52,14 +53,20 @@ _KEYS: dict[int, tuple[str, float]] = {
 }
 
 
+class Drawn(Protocol):
+    """A widget that is drawn when its turn comes."""
+
+    def draw(self) -> None: ...
+
+
 class DrawQueue:
     """Each plot waits at most once, however often it is asked for."""
 
     def __init__(self) -> None:
-        self._waiting: dict[PlotArea, None] = {}
+        self._waiting: dict[Drawn, None] = {}
         self._timer: QTimer | None = None
 
-    def add(self, plot: PlotArea) -> None:
+    def add(self, plot: Drawn) -> None:
         """Draw it soon."""
         self._waiting[plot] = None
         if self._timer is None or not shiboken6.isValid(self._timer):
@@ -68,7 +75,7 @@ class DrawQueue:
         if not self._timer.isActive():
             self._timer.start()
 
-    def remove(self, plot: PlotArea) -> None:
+    def remove(self, plot: Drawn) -> None:
         """It need not be drawn."""
         self._waiting.pop(plot, None)
         self._rest_if_done()
