@@ -120,6 +120,7 @@ def test_the_file_that_init_writes_is_right(algo: str, env_id: str) -> None:
         ({"algo": "pppo"}, "did you mean 'ppo'"),
         ({"algo": ["ppo", "dqn"], "space": LR}, "[space.ppo]"),
         ({"try_first": [{"gama": 1}]}, "did you mean 'gamma'"),
+        ({"space": LR, "try_first": [{"learning_rate": 1.0}]}, "[space] does not contain"),
         ({"sampler": 3}, "'sampler' is 3"),
     ],
 )

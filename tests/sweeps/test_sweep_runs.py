@@ -328,3 +328,17 @@ def test_the_command_line_tells_every_problem_and_leaves_with_2(
         assert refused.returncode == 2, words
         assert told in refused.stderr
         assert len(refused.stderr.splitlines()) == 1
+
+
+def test_no_trial_begins_after_the_time_of_the_sweep(client: Client) -> None:
+    run = client.wait(started(client, trials=50, max_minutes=0.02).run_id, SECONDS)
+    assert run.outcome == "completed"
+    study = study_of(client, run)
+    assert 1 <= len(study.trials) < 50
+    assert {one.state for one in study.trials} == {COMPLETE}
+
+
+def test_a_grid_is_tried_once(client: Client) -> None:
+    run = client.wait(started(client, trials=20, sampler="grid", space={"width": [4, 8, 16]}).run_id, SECONDS)
+    assert run.outcome == "completed"
+    assert sorted(int(one.params["width"] or 0) for one in study_of(client, run).trials) == [4, 8, 16]

@@ -128,6 +128,9 @@ class Engine:
         for trial in self._search.open_trials():
             if trial.number not in self._flights:
                 self._submit(trial)
+                flight = self._flights.get(trial.number)
+                if flight is not None and self._search.pruned_at(trial.number) is not None:
+                    self._prune(flight)
         wanted = {run.run_id for flight in self._flights.values() for run in flight.runs}
         for run_id in list(self._runs.live()):
             if run_id not in wanted:
@@ -145,7 +148,9 @@ class Engine:
 
     def _as_many_as_fit(self) -> int:
         cpus = max(int(one.config["resources"].get("cpus") or 1) for one in self._spec.templates)
-        return max(1, self._client.health().cpus // cpus // self._spec.runs_per_trial)
+        slots, runs = self._client.health().cpus // cpus, self._spec.runs_per_trial
+        # Where a trial has several runs, another one fills the slots while its last ones train.
+        return max(1, math.ceil(slots / runs) + (runs > 1))
 
     def _spent(self) -> bool:
         return self._search.spent or time.monotonic() > self._deadline
@@ -169,7 +174,9 @@ class Engine:
                     flight.runs.append(self._runs.find(trial.runs[number], template.env_id, seed))
                     continue
                 flight.runs.append(
-                    self._runs.submit(trial.number, template, seed, params, self._name(template, trial))
+                    self._runs.submit(
+                        trial.number, number, template, seed, params, self._name(template, trial)
+                    )
                 )
         except (UnavailableError, StorageError):
             # The trial stays in the storage, and is taken up with the next try.

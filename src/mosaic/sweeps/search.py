@@ -41,6 +41,7 @@ class Search:
         self._trials: dict[int, Any] = {}
         self._before = self._asked = self._done = 0
         self._best: float | None = None
+        self._used_up = False
         if continues is not None and spec.storage in (JOURNAL, SQLITE):
             copy_study(spec.storage, continues[1] / DATABASE, folder / DATABASE)
         self.name = spec.study or sweep
@@ -123,8 +124,8 @@ class Search:
 
     @property
     def spent(self) -> bool:
-        """Whether all trials have been asked for."""
-        return self._asked >= self.wanted
+        """Whether all trials have been asked for, or there is nothing left to try."""
+        return self._asked >= self.wanted or self._used_up
 
     @property
     def has_values(self) -> bool:
@@ -195,6 +196,7 @@ class Search:
             # A grid that is used up says so after it has taken the result.
             if not is_used_up(error):
                 raise
+            self._used_up = True
         self._done += 1
         if state == COMPLETE:
             self._keep_best(list(values or ()))

@@ -61,6 +61,17 @@ class Parameter:
         count = math.floor((self.high - self.low) / step + 1e-9) + 1
         return [self._typed(self.low + step * index) for index in range(count)]
 
+    def holds(self, value: Any) -> bool:
+        """Whether it may be this."""
+        if self.choices:
+            return any(
+                value == one and isinstance(value, bool) == isinstance(one, bool) for one in self.choices
+            )
+        assert self.low is not None and self.high is not None
+        return (
+            _is_number(value) and self.low <= value <= self.high and (not self.whole or value == int(value))
+        )
+
     def is_wanted(self, chosen: Mapping[str, Any]) -> bool:
         """Whether it is searched, given what was chosen before."""
         if self.algo and chosen.get(ALGO) != self.algo:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import sqlite3
+import sys
 import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.contract.atomic import write_atomic
-from mosaic.contract.errors import StorageError, UserError
+from mosaic.contract.errors import MosaicError, StorageError, UserError
 from mosaic.contract.secrets import referred
 from mosaic.sweeps.spec import JOURNAL, SQLITE
 
@@ -131,32 +131,42 @@ def shown_storage(where: str) -> str:
 @contextmanager
 def told_of(shown: str) -> Iterator[None]:
     """Errors of a storage as sentences that name it, and no password."""
-    import sqlalchemy.exc
-
     try:
         yield
-    except (UserError, StorageError):
+    except MosaicError:
         raise
     except ModuleNotFoundError as error:
         raise UserError(
             f"The storage {shown} needs the driver {error.name}: `./mosaic extras install sweeps_sql`."
         ) from error
-    except sqlalchemy.exc.ArgumentError as error:
-        raise UserError(f"The storage '{shown}' is not a URL of a database: {sentence(error)}") from error
-    except sqlalchemy.exc.SQLAlchemyError as error:
-        reason = sentence(getattr(error, "orig", None) or error)
-        raise StorageError(f"The storage {shown} cannot be used: {reason}") from error
-    except RuntimeError as error:
-        raise StorageError(
-            f"The storage {shown} was made by another version of Optuna than {optuna.__version__}: "
-            f"`optuna storage upgrade --storage URL` brings it up, or choose another storage."
-        ) from error
-    except (json.JSONDecodeError, KeyError, ValueError) as error:
-        raise StorageError(
-            f"The storage {shown} is not one of Optuna's, or is damaged: {sentence(error)}"
-        ) from error
     except OSError as error:
         raise StorageError(f"The storage {shown} cannot be used ({error.strerror}): correct that.") from error
+    except Exception as error:
+        # Imported where a database is used, and here only then: it takes its time.
+        if "sqlalchemy" in sys.modules:
+            _raise_told(error, shown)
+        if isinstance(error, ValueError | KeyError | TypeError):
+            reason = sentence(error)
+            raise StorageError(
+                f"The storage {shown} is not one of Optuna's, or is damaged: {reason}"
+            ) from error
+        raise
+
+
+def _raise_told(error: Exception, shown: str) -> None:
+    """What is told of an error of a database; returns where that is nothing special."""
+    import sqlalchemy.exc
+
+    if isinstance(error, sqlalchemy.exc.ArgumentError):
+        raise UserError(f"The storage '{shown}' is not a URL of a database: {sentence(error)}") from error
+    if isinstance(error, sqlalchemy.exc.SQLAlchemyError):
+        reason = sentence(getattr(error, "orig", None) or error)
+        raise StorageError(f"The storage {shown} cannot be used: {reason}") from error
+    if isinstance(error, RuntimeError):
+        raise StorageError(
+            f"The storage {shown} was made by another version of Optuna than {optuna.__version__}: "
+            "`optuna storage upgrade --storage URL` brings it up, or choose another storage."
+        ) from error
 
 
 def copy_study(kind: str, source: Path, copy: Path) -> None:

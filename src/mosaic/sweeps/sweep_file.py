@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -97,8 +98,11 @@ class _Parser:
             (one.config["metadata"]["worker"]["config"].get("total_timesteps") or 0 for one in templates),
             default=0,
         )
-        trials = self._whole("trials", USUAL_TRIALS, 1, MOST_TRIALS)
         sampler, pruner = self._choice("sampler"), self._choice("pruner")
+        trials = self._whole("trials", USUAL_TRIALS, 1, MOST_TRIALS)
+        if sampler is not None and sampler.name.lower().startswith("grid"):
+            sizes = [len(one.values() or [0] * trials) for one in spaces]
+            trials = min(trials, math.prod(sizes))
         options = dict(sampler.options) if sampler else {}
         spec = SweepSpec(
             templates=tuple(templates),
@@ -407,10 +411,12 @@ class _Parser:
         if not isinstance(given, list) or not all(isinstance(one, Mapping) for one in given):
             self._complain("'try_first' must be a list of tables: write [[try_first]] above each.")
             return ()
-        known = [one.key for one in spaces]
+        known = {one.key: one for one in spaces}
         for one in given:
-            for name in one:
-                if name not in known:
+            for name, value in one.items():
+                if name in known and not known[name].holds(value):
+                    self._complain(f"'try_first.{name}' is {value!r:.40}, which [space] does not contain.")
+                elif name not in known:
                     self._complain(
                         f"'try_first' names '{name}', which is not searched{closest(name, known) or '.'}"
                     )

@@ -97,16 +97,15 @@ class TrialRuns:
         self._watcher.join(5)
 
     def submit(
-        self, number: int, template: Template, seed: int, params: Mapping[str, Any], name: str
+        self, number: int, place: int, template: Template, seed: int, params: Mapping[str, Any], name: str
     ) -> TrialRun:
-        """A run for a trial. Called again with the same trial, environment and seed it is the same run."""
+        """A run for a trial. Called again for the same place in the same trial it is the same run."""
         config = again_config(deepcopy(dict(template.config)), self._sweep)
         request = config["metadata"]["worker"]
         request["config"] = {**with_params(request["config"], params), "seed": seed}
         config["run_name"] = name
         config["metadata"]["ui"] |= {"sweep": self._sweep, "trial": number}
-        request_id = f"{self._sweep}/{number}/{template.env_id}/{seed}"[:200]
-        run = self._client.submit(config, request_id=request_id)
+        run = self._client.submit(config, request_id=f"{self._sweep}/{number}/{place}")
         return TrialRun(run.run_id, template.env_id, seed, run.status, run.outcome, run.reason)
 
     def find(self, run_id: str, env_id: str, seed: int) -> TrialRun:
