@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from matplotlib import font_manager
@@ -24,7 +25,8 @@ pytestmark = pytest.mark.xdist_group("gui")
 def fonts_are_closed() -> Iterator[None]:
     """What matplotlib has opened for a figure it keeps, for each thread."""
     yield
-    font_manager._get_font.cache_clear()
+    cached: Any = font_manager
+    cached._get_font.cache_clear()
 
 
 @pytest.fixture
