@@ -125,11 +125,9 @@ class EventReader:
             # A file that is new and comes before others would have been read before them.
             if known and any(path < known[-1] for path in files if path not in marks):
                 return False
-        for path, (offset, head, tail) in marks.items():
-            place = self.folder / path
-            if _checksum(place, offset) != tail:
-                return False
-            if head and _checksum(place, _HEAD_BYTES, _HEAD_BYTES) != head:
+        for path, (offset, _, tail) in marks.items():
+            # Whether it begins as it did is looked at when it is read on.
+            if _checksum(self.folder / path, offset) != tail:
                 return False
         self._positions = {path: FilePosition(offset, head) for path, (offset, head, _) in marks.items()}
         return True
@@ -219,11 +217,11 @@ def _checksum_of_head(descriptor: int) -> int:
 _TAIL_BYTES = 256
 
 
-def _checksum(path: Path, end: int, size: int = _TAIL_BYTES) -> int:
-    """Of the bytes before `end`, `size` of them; -1 when the file is not so long or cannot be read."""
+def _checksum(path: Path, end: int) -> int:
+    """Of the last bytes before `end`; -1 when the file is not so long or cannot be read."""
     try:
         with open(path, "rb", buffering=0) as file:
-            begin = max(0, end - size)
+            begin = max(0, end - _TAIL_BYTES)
             data = os.pread(file.fileno(), end - begin, begin)
     except OSError:
         return -1
