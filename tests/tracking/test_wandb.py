@@ -92,8 +92,9 @@ def test_a_tracker_that_is_killed_is_started_again_and_loses_nothing(
     started.communicate(timeout=120)
     assert started.returncode == 0
     (run,) = service.runs.values()
-    assert run.points("charts/episodic_return") == [(step, step * 2.0) for step in range(60)]
-    assert link_of(tracked).finished
+    told = f"{link_of(tracked)}\n{tracked.log()}"
+    assert run.points("charts/episodic_return") == [(step, step * 2.0) for step in range(60)], told
+    assert link_of(tracked).finished, told
 
 
 def test_a_run_that_is_killed_leaves_no_tracker(tracked: TrackedRun, service: WandbService) -> None:
