@@ -70,13 +70,13 @@ ALWAYS = (
     "ppo_atari_envpool",
     "dqn_jax",
 )
-"""One of each kind, which a plain call of the tests goes through; the marker `matrix` has the others."""
+"""One of each kind, which a plain call of the tests goes through; the marker `long` has the others."""
 
 
 def _marks(algo: str) -> list[pytest.MarkDecorator]:
     # All tests of an algorithm belong to one process, so that it is trained once.
     alone = pytest.mark.xdist_group(algo)
-    return [alone] if algo in ALWAYS else [alone, pytest.mark.matrix]
+    return [alone] if algo in ALWAYS else [alone, pytest.mark.long]
 
 
 _EACH = [pytest.param(algo, marks=_marks(algo)) for algo in shipped_algorithms()]
