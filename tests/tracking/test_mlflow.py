@@ -20,6 +20,8 @@ import pytest
 from mosaic.tracking import FAILED, LOCAL, ONLINE, TrackerLink, read_link
 from support.tracked import TrackedRun
 
+pytestmark = pytest.mark.long
+
 TRACK: dict[str, Any] = {"track_mlflow": True}
 RETURNS = [[step, step * 2.0] for step in range(25)]
 

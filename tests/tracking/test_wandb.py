@@ -238,6 +238,8 @@ def test_enabled_among_the_artifacts_is_enough(client: Client, service: WandbSer
 
 OWN = """
 import argparse, sys
+
+pytestmark = pytest.mark.long
 parser = argparse.ArgumentParser()
 parser.add_argument("--env-id")
 parser.add_argument("--seed", type=int, default=1)
