@@ -19,6 +19,8 @@ from mosaic.tracking import FAILED, OFFLINE, ONLINE, TrackerLink, read_link
 from support.tracked import TrackedRun
 from support.wandb_service import ENTITY, KEY, WandbService
 
+pytestmark = pytest.mark.long
+
 Everything = Callable[[Path], Iterator[tuple[Path, bytes]]]
 TRACK: dict[str, Any] = {"track_wandb": True}
 RETURNS = [(step, step * 2.0) for step in range(25)]
@@ -238,8 +240,6 @@ def test_enabled_among_the_artifacts_is_enough(client: Client, service: WandbSer
 
 OWN = """
 import argparse, sys
-
-pytestmark = pytest.mark.long
 parser = argparse.ArgumentParser()
 parser.add_argument("--env-id")
 parser.add_argument("--seed", type=int, default=1)
