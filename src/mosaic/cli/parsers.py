@@ -54,11 +54,11 @@ PAGES = {
     ),
     "sweep": page(
         "FILE.toml | list | init ALGO ENV | show|resume|extend|train-best|dashboard SWEEP [options]",
-        "Search for good parameters with Optuna. A sweep is a run whose trials are runs of the queue: it goes\n"
-        "on after any crash, and pause, resume and cancel mean its trials too. SWEEP is the id of one, the\n"
-        "beginning of an id, or 'last'; show also takes the file or URL of a study made elsewhere.\n"
-        "resume finishes the budget of a sweep that was cancelled or has failed, extend adds trials to it, and "
-        "train-best trains with the best parameters.",
+        "Search for good parameters with Optuna. A sweep is a run whose trials are runs of the queue: it\n"
+        "goes on after any crash, and pause, resume and cancel mean its trials too. SWEEP is the id of one,\n"
+        "the beginning of an id, or 'last'; show also takes the file or URL of a study made elsewhere.\n"
+        "resume finishes the budget of a sweep that was cancelled or has failed, extend adds trials to it,\n"
+        "and train-best trains with the best parameters.",
         (
             "init ppo CartPole-v1 -o sweep.toml",
             "sweep.toml --dry-run",

@@ -58,7 +58,7 @@ class WorkerCapabilities:
     secrets: tuple[str, ...] = ()
     """Names in its config that are secrets: `@env:NAME` stands there for it, and the variable has them."""
     waits_for_others: bool = False
-    """Its runs train nothing themselves, but wait for runs that they submit: they may reserve no CPU."""
+    """Its runs train nothing themselves, but wait for runs that they submit: no CPU is reserved for them."""
     player_module: str = ""
     """Run as `python -m <player_module> --policy-path=…` to play a policy: see docs/interactive.md."""
     forms: Mapping[str, str] = field(default_factory=dict)

@@ -46,8 +46,7 @@ def _gpu_request(value: Any) -> Any:
 class Resources(_Part):
     """What is reserved for the run while it lives."""
 
-    cpus: Annotated[int, BeforeValidator(_plain_number), Field(ge=0, le=_MOST)] = 1
-    """None only for runs of a worker that waits for others."""
+    cpus: Annotated[int, BeforeValidator(_plain_number), Field(ge=1, le=_MOST)] = 1
     memory_mb: Annotated[Annotated[int, Field(ge=1, le=_MOST)] | None, BeforeValidator(_plain_number)] = None
     gpus: Annotated[GpuRequest, BeforeValidator(_gpu_request)] = GpuRequest()
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
+from mosaic.client import Client, RunQuery
 from mosaic.client.configs import again_config
 from mosaic.client.records import RunRecord
 from mosaic.contract.capabilities import find_worker
 from mosaic.contract.errors import ConflictError, UserError
+from mosaic.contract.fsm import LIVE
 from mosaic.contract.run_config import validate_train_run_config
 from mosaic.sweeps import WORKER_TYPE
 from mosaic.sweeps.space import ALGO, params_for
@@ -49,7 +52,6 @@ def sweep_config(spec: SweepSpec, continues: str = "") -> dict[str, Any]:
         ui["notes"] = spec.notes
     config: dict[str, Any] = {
         "run_name": spec.title,
-        "resources": {"cpus": 0},
         "schedule": {"max_restarts": RESTARTS, "priority": FIRST},
         "tags": list(spec.tags),
         "metadata": {"worker": {"type": WORKER_TYPE, "config": worker}, "ui": ui},
@@ -89,6 +91,16 @@ def continue_config(run: RunRecord, study: Study | None, more: int | None) -> di
                 f"`mosaic sweep extend {run.run_id} --trials 20` adds more."
             )
     return sweep_config(replace(spec, trials=more, study=spec.study or study.name), run.run_id)
+
+
+def cancel_trials(client: Client, sweep: str) -> int:
+    """End what still lives of an ended sweep's trials; gives how many there were."""
+    query = RunQuery(statuses=sorted(LIVE), filter=f"sweep={sweep}", fields=("run_id", "status"))
+    found = list(client.each(query))
+    for one in found:
+        with suppress(ConflictError):
+            client.cancel(one.run_id, "its sweep was cancelled")
+    return len(found)
 
 
 def _interrupted(trial: Trial) -> bool:

@@ -47,8 +47,6 @@ def accept(
     request = config.metadata.worker
     worker_config = {**request.config, "run_id": run_id}
     worker = find_worker(request.type)
-    if config.resources.cpus < 1 and not worker.waits_for_others:
-        raise UserError("'resources.cpus' is 0, but must be at least 1.")
     if config.artifacts.wandb.enabled:
         worker_config = worker.told_to_track(worker_config)
     if worker.catalog:

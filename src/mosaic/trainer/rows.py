@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from mosaic.contract.capabilities import discover_workers
 from mosaic.contract.fsm import Outcome, RunStatus
 from mosaic.contract.process import ProcessIdentity, boot_id
 from mosaic.contract.run_config import TrainRunConfig
@@ -123,11 +124,13 @@ def with_notes(config: Mapping[str, Any], notes: str) -> dict[str, Any]:
 
 def new_row(run_id: str, request_id: str, config: TrainRunConfig, reason: str, submitted_at: float) -> RunRow:
     """A run that has just been accepted; it gets its position and place when it is stored."""
-    resources = config.resources
+    resources, worker = config.resources, discover_workers().get(config.metadata.worker.type)
+    # A run that waits for others, and held what they need, would wait for ever.
+    waits = worker is not None and worker.waits_for_others
     return RunRow(
         run_id=run_id,
         status=RunStatus.INIT,
-        cpus=resources.cpus,
+        cpus=0 if waits else resources.cpus,
         memory_mb=resources.memory_mb or 0,
         gpus=resources.gpus.requested,
         gpus_mandatory=resources.gpus.mandatory,

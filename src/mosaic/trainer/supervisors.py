@@ -90,8 +90,7 @@ def _environment(
     reserved = ",".join(map(str, gpu_ids))
     # The daemon's own are those of whoever happened to start it.
     environment = {name: value for name, value in os.environ.items() if not is_callers(name)}
-    threads = str(max(1, config["resources"]["cpus"]))
-    environment |= dict.fromkeys(_THREAD_VARIABLES, threads)
+    environment |= {name: str(config["resources"]["cpus"]) for name in _THREAD_VARIABLES}
     told = config.get("environment", {})
     environment |= held.environment
     environment |= {name: value for name, value in told.items() if referred(value) is None}

@@ -16,6 +16,7 @@ from mosaic.cli.runs import connect, find_run, holds_runs, run_json
 from mosaic.client import Client, HealthRecord, RunQuery, RunRecord
 from mosaic.client.daemon import await_daemon, ensure_daemon, find_daemon, start_daemon, stop_daemon
 from mosaic.contract import words
+from mosaic.contract.capabilities import discover_workers
 from mosaic.contract.errors import ConflictError, UserError, closest
 from mosaic.contract.fsm import STARTED
 from mosaic.contract.outside import bytes_text
@@ -105,7 +106,7 @@ def request_json(run: RunRecord) -> dict[str, Any]:
     """What a run asked for, and the GPUs that it holds."""
     asked = run.config["resources"]
     gpus = {f"gpus_{name}": asked["gpus"][name] for name in ("requested", "mandatory")}
-    return {"cpus": asked["cpus"], "memory_mb": asked["memory_mb"], **gpus, "gpus": run.gpus}
+    return {"cpus": _cpus(run), "memory_mb": asked["memory_mb"], **gpus, "gpus": run.gpus}
 
 
 def needs_text(run: RunRecord) -> str:
@@ -123,7 +124,14 @@ def holds_text(run: RunRecord) -> str:
 def _listed(run: RunRecord, gpus: str) -> str:
     asked = run.config["resources"]
     memory = f"{asked['memory_mb']:,} MB" if asked["memory_mb"] else ""
-    return ", ".join(filter(None, [words.count(asked["cpus"], "CPU"), memory, gpus]))
+    return ", ".join(filter(None, [words.count(_cpus(run), "CPU"), memory, gpus]))
+
+
+def _cpus(run: RunRecord) -> int:
+    """What is reserved for it: nothing, if it only waits for others."""
+    worker = discover_workers().get(run.worker_type)
+    waits = worker is not None and worker.waits_for_others
+    return 0 if waits else int(run.config["resources"]["cpus"])
 
 
 def run_queue(args: argparse.Namespace) -> int:

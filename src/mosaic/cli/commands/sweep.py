@@ -30,7 +30,6 @@ from mosaic.client import Client, RunQuery, RunRecord
 from mosaic.contract import words
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import ConflictError, NotFoundError, UserError
-from mosaic.contract.fsm import LIVE
 from mosaic.contract.paths import named_path
 from mosaic.contract.run_filter import WHOLE
 from mosaic.contract.secrets import referred
@@ -227,10 +226,18 @@ def _shown(args: argparse.Namespace) -> Iterator[Callable[[RunRecord, Study], No
     """What shows a sweep as it goes: a live panel, lines where there is no terminal, nothing with --json."""
     if args.json:
         yield lambda run, study: None
-    elif sys.stdout.isatty():
+    elif console().is_terminal and not console().is_dumb_terminal:
         from rich.live import Live
 
-        with Live(console=console(), auto_refresh=False, transient=True) as live:
+        # Our own streams are plain; rich would take the escape sequences in what is printed for colours.
+        live = Live(
+            console=console(),
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        )
+        with live:
             yield lambda run, study: live.update(_panel(run, study), refresh=True)
     else:
         told: set[int] = set()
@@ -488,7 +495,7 @@ def _extend(rest: Sequence[str], args: argparse.Namespace) -> int:
 
 
 def _go_on(name: str, more: int | None, args: argparse.Namespace) -> int:
-    from mosaic.sweeps.configs import continue_config
+    from mosaic.sweeps.configs import cancel_trials, continue_config
 
     with connect(args) as client:
         run = _find(client, name)
@@ -496,16 +503,6 @@ def _go_on(name: str, more: int | None, args: argparse.Namespace) -> int:
         cancel_trials(client, run.run_id)
     note(f"A new sweep goes on with the study of {run.run_id}.")
     return _launch(config, args)
-
-
-def cancel_trials(client: Client, sweep: str) -> int:
-    """End what still lives of an ended sweep's trials; gives how many there were."""
-    query = RunQuery(statuses=sorted(LIVE), filter=f"sweep={sweep}", fields=("run_id", "status"))
-    found = list(client.each(query))
-    for one in found:
-        with suppress(ConflictError):
-            client.cancel(one.run_id, "its sweep was cancelled")
-    return len(found)
 
 
 def _train_best(rest: Sequence[str], args: argparse.Namespace) -> int:
