@@ -10,7 +10,7 @@ from enum import IntEnum
 from gym_gui.models import words
 from gym_gui.models.filters import STATES, RunFilter, in_state
 from gym_gui.models.runs import RunBook, RunGroup
-from gym_gui.models.words import State, is_evaluation, state_of, title_of
+from gym_gui.models.words import State, is_evaluation, is_sweep, state_of, title_of, trial_number
 from mosaic.client import RunRecord
 
 _RUN_ID = re.compile(r"\b(?:run |runs )?([0-9A-HJKMNP-TV-Z]{26})\b")
@@ -62,6 +62,8 @@ class Row:
     child: bool = False
     opened: bool | None = None
     """None for a row that cannot be opened."""
+    count: int = 1
+    """How many runs are within."""
 
     @property
     def run_id(self) -> str:
@@ -78,6 +80,8 @@ def shape_of(runs: Sequence[RunRecord]) -> Shape:
 
 def row_of(group: RunGroup, run: RunRecord | None, opened: bool, find: Finder) -> Row:
     """The row of a group, which of one run is that run's; with `run` that of one within the group."""
+    if group.is_sweep:
+        return _row_of_sweep(group, run, opened, find)
     everyone = list(group.runs.values())
     name, shared = _name_of(everyone), shared_tags(everyone)
     runs, first = (everyone, group.first) if run is None else ([run], run)
@@ -103,7 +107,47 @@ def row_of(group: RunGroup, run: RunRecord | None, opened: bool, find: Finder) -
         reason=reason_text(runs, state, find),
         child=run is not None,
         opened=opened if len(runs) > 1 else None,
+        count=len(runs),
     )
+
+
+def _row_of_sweep(group: RunGroup, run: RunRecord | None, opened: bool, find: Finder) -> Row:
+    """The row of a sweep, which tells of its trials in sum, or that of one of its runs."""
+    runs, within = ([run], 0) if run is not None else (group.told, len(group.within))
+    first, state = runs[0], overall_state(runs)
+    if run is not None:
+        number, seed = trial_number(run), words.seeds_text([run.worker_config.get("seed")])
+        title, about = (run.run_name if number is None else f"Trial {number}"), seed
+        detail = _how_far(runs, state)
+    elif is_sweep(first):
+        title, about, detail = title_of(first), "", sweep_detail(first)
+    else:
+        # The sweep was removed, and its trials were not.
+        title, about, detail = f"Trials of sweep {words.short_id(group.key)}", "", detail_text(runs, state)
+    return Row(
+        key=group.key if run is None else f"{group.key}/{run.run_id}",
+        run_ids=tuple(one.run_id for one in runs),
+        title=title,
+        about=about,
+        value=value_text(runs),
+        state=state,
+        detail=" · ".join(filter(None, (detail, words.tags_text(first.tags if run is None else [])))),
+        progress=progress_of(runs) if state.word in _MOVING else None,
+        reason=reason_text(runs, state, find),
+        child=run is not None,
+        opened=opened if within else None,
+        count=within,
+    )
+
+
+def sweep_detail(run: RunRecord) -> str:
+    """How far a sweep is: `12 of 20 trials`, `20 trials · 5:12`."""
+    head = run.headline
+    done, total = head.get("trials") or 0, head.get("total_trials")
+    took = words.duration(run.ended_at - run.started_at) if run.started_at and run.ended_at else ""
+    goes_on = total and (not run.ended or done < total)
+    counted = f"{done:,} of {total:,} trials" if goes_on else f"{done:,} trials"
+    return " · ".join(filter(None, (counted if total or done else "", took)))
 
 
 def shared_tags(runs: Sequence[RunRecord]) -> list[str]:
@@ -276,7 +320,7 @@ class Listing:
             group, run_id = self._find(key)
             if group is None:
                 return Shape.PLAIN
-            runs = [group.runs[run_id]] if run_id else list(group.runs.values())
+            runs = [group.runs[run_id]] if run_id else group.told
             shape = self._shapes[key] = shape_of(runs)
         return shape
 
@@ -290,7 +334,8 @@ class Listing:
         if group is None:
             return None
         own = f"{group.key}/{run_id}"
-        return own if group.key in self._opened and len(group.runs) > 1 else group.key
+        alone = len(group.runs) < 2 or (group.is_sweep and run_id == group.key)
+        return own if group.key in self._opened and not alone else group.key
 
     def _find(self, key: str) -> tuple[RunGroup | None, str]:
         group_key, _, run_id = key.partition("/")
@@ -330,6 +375,4 @@ class Listing:
 
     def _children(self, key: str) -> list[str]:
         group = self._book.group(key)
-        if group is None or len(group.runs) < 2:
-            return []
-        return [f"{key}/{run_id}" for run_id in group.runs]
+        return [] if group is None else [f"{key}/{run_id}" for run_id in group.within]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from gym_gui.models.filters import RunFilter, search_text
-from gym_gui.models.words import BEHIND, behind
+from gym_gui.models.words import BEHIND, behind, is_sweep
 from mosaic.client import RunRecord
 from mosaic.client.configs import settings_of
 
@@ -18,13 +18,18 @@ _TOGETHER_SECONDS = 60.0
 
 @dataclass
 class RunGroup:
-    """Runs that differ in their seed only and were submitted together; most groups are of one run."""
+    """Runs that differ in their seed only and were submitted together; most groups are of one run.
+
+    A sweep and its trials are a group of another kind.
+    """
 
     key: str
     """The id of the run that was submitted first; it stays while the group lives."""
     config: str
     runs: dict[str, RunRecord] = field(default_factory=dict)
     """By id, in the order of their seeds."""
+    is_sweep: bool = False
+    """Whether it is a sweep, whose id is the key, with its trials."""
 
     @property
     def seeds(self) -> list[int | None]:
@@ -32,8 +37,22 @@ class RunGroup:
 
     @property
     def first(self) -> RunRecord:
-        """The run that stands for the group: one that lives before one that has ended."""
+        """The run that stands for the group: one that lives before one that has ended, or the sweep."""
+        if self.is_sweep and self.key in self.runs:
+            return self.runs[self.key]
         return next((run for run in self.runs.values() if not run.ended), next(iter(self.runs.values())))
+
+    @property
+    def told(self) -> list[RunRecord]:
+        """The runs that the group's row tells of: all of them, or the sweep alone where it is known."""
+        return [self.first] if self.is_sweep and self.key in self.runs else list(self.runs.values())
+
+    @property
+    def within(self) -> list[str]:
+        """The runs that have rows of their own when the group is opened; of a sweep newer trials first."""
+        if self.is_sweep:
+            return sorted(self.runs.keys() - {self.key}, reverse=True)
+        return list(self.runs) if len(self.runs) > 1 else []
 
     def takes(self, run: RunRecord) -> bool:
         """Whether a new run of the same configuration belongs here."""
@@ -43,6 +62,8 @@ class RunGroup:
 
     def add(self, run: RunRecord) -> None:
         self.runs[run.run_id] = run
+        if self.is_sweep:
+            return
         self.runs = dict(sorted(self.runs.items(), key=lambda item: _seed_order(item[1])))
 
 
@@ -172,12 +193,14 @@ class RunBook:
         self._settings.clear()
 
     def _place(self, run: RunRecord) -> str:
-        config = _config_key(run)
+        sweep = run.run_id if is_sweep(run) else run.sweep
+        config = f"sweep {sweep}" if sweep else _config_key(run)
         known = self._groups.get(self._newest_of_config.get(config, ""))
-        if known is None or not known.takes(run):
-            self._ordered = self._ordered and run.run_id > next(reversed(self._groups), "")
-            known = self._groups[run.run_id] = RunGroup(run.run_id, config)
-            self._newest_of_config[config] = run.run_id
+        if known is None or not (sweep or known.takes(run)):
+            key = sweep or run.run_id
+            self._ordered = self._ordered and key > next(reversed(self._groups), "")
+            known = self._groups[key] = RunGroup(key, config, is_sweep=bool(sweep))
+            self._newest_of_config[config] = key
         known.add(run)
         self._group_of[run.run_id] = known.key
         self._texts[run.run_id] = search_text(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -17,7 +17,6 @@ from gym_gui.models import words
 from gym_gui.models.compare import Cell
 from gym_gui.models.series import Floats
 from mosaic.analytics import scales
-from mosaic.client import RunRecord
 from mosaic.contract.words import count
 from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, PRUNED, RUNNING, WAITING, Study, Trial
 
@@ -43,8 +42,10 @@ class Scale:
     log: bool = False
     names: tuple[str, ...] = ()
     steps: bool = False
+    whole: bool = False
+    """Whether there is nothing between two whole numbers."""
 
-    def shares(self, values: Sequence[float]) -> Floats:
+    def shares(self, values: Sequence[float] | Floats) -> Floats:
         """Where values stand, from 0 to 1."""
         found = np.asarray(values, np.float64)
         if self.log:
@@ -60,7 +61,8 @@ class Scale:
                 for at, name in enumerate(self.names)
                 if at % max(1, -(-len(self.names) // max(2, most))) == 0
             ]
-        choose = scales.log_ticks if self.log else scales.nice_steps if self.steps else scales.nice_ticks
+        whole = self.steps or self.whole
+        choose = scales.log_ticks if self.log else scales.nice_steps if whole else scales.nice_ticks
         tell = scales.log_value_ticks if self.log else scales.step_ticks if self.steps else scales.value_ticks
         spacing, found = choose(self.low, self.high, most)
         span = self.high - self.low
@@ -207,7 +209,7 @@ def _history(study: Study, objective: int) -> Figure:
         cut = []
     y = _scale(short_objective(study.objectives[objective]), [*values, *(value for _, value in cut)])
     last = max((one.number for one in study.trials), default=1)
-    x = Scale("trial", -0.02 * max(1, last), max(1, last) * 1.02, steps=True)
+    x = Scale("trial", -0.02 * max(1, last), max(1, last) * 1.02, whole=True)
     places = x.shares([one.number for one in trials])
     dots = [Dots("accent", _numbers(trials), places, y.shares(values))]
     dots.append(
@@ -314,7 +316,7 @@ def axis_of(
     if told.get("log"):
         low, high = math.log10(low), math.log10(high)
     room = (high - low) * 0.03 or 0.5
-    return Scale(name, low - room, high + room, bool(told.get("log"))), float
+    return Scale(name, low - room, high + room, bool(told.get("log")), whole=bool(told.get("whole"))), float
 
 
 def _key(value: Any) -> tuple[str, Any]:
@@ -415,9 +417,7 @@ def value_text(value: Any) -> str:
     """A value of a parameter."""
     if isinstance(value, bool):
         return "on" if value else "off"
-    if isinstance(value, float):
-        return scales.value_text(value) if 1e-4 <= abs(value) < 1e4 or not value else f"{value:.3g}"
-    return str(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def params_text(trial: Trial) -> str:
@@ -572,16 +572,3 @@ def _took(trial: Trial) -> float | None:
     if trial.started_at is None:
         return None
     return max(0.0, (trial.ended_at or time.time()) - trial.started_at)
-
-
-def trial_number(run: RunRecord) -> int | None:
-    """Which trial of its sweep a run belongs to."""
-    told = run.config.get("metadata", {}).get("ui", {}).get("trial")
-    return told if isinstance(told, int) else None
-
-
-def states_told(study: Study) -> Iterator[tuple[str, int]]:
-    """Each state that there is, with how many trials are in it."""
-    for state in _ORDER:
-        if found := len(study.with_state(state)):
-            yield state, found

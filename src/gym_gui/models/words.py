@@ -104,6 +104,8 @@ def clock(at: float, now: float | None = None) -> str:
 
 def own_name(run: RunRecord) -> str:
     """The name that somebody gave the run; empty when it has the one that is made for every run."""
+    if is_sweep(run):
+        return ""
     asked = run.worker_config
     parts = [PurePath(str(asked.get("algo") or "")).stem, str(asked.get("env_id") or "")]
     made = "-".join(part for part in parts if part not in ("", NO_ENVIRONMENT))
@@ -140,6 +142,12 @@ def is_evaluation(run: RunRecord) -> bool:
 def is_sweep(run: RunRecord) -> bool:
     """Whether the run searches for parameters, and its trials are runs of their own."""
     return run.worker_type == SWEEP
+
+
+def trial_number(run: RunRecord) -> int | None:
+    """Which trial of its sweep a run belongs to."""
+    told = run.config.get("metadata", {}).get("ui", {}).get("trial")
+    return told if isinstance(told, int) else None
 
 
 def short_id(run_id: str) -> str:

@@ -6,7 +6,7 @@ import json
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QObject, QProcess, Signal
@@ -54,7 +54,8 @@ class Child(QObject):
         process, self._process = self._process, None
         if process is None:
             return
-        out, err = (bytes(read().data()).decode(errors="replace") for read in _outputs(process))
+        said = process.readAllStandardOutput(), process.readAllStandardError()
+        out, err = (bytes(one.data()).decode(errors="replace") for one in said)
         process.deleteLater()
         self.ended.emit(code if process.exitStatus() == QProcess.ExitStatus.NormalExit else 1, out, err)
 
@@ -76,10 +77,6 @@ class Child(QObject):
             process.kill()
             process.waitForFinished(_END_MS)
         process.deleteLater()
-
-
-def _outputs(process: QProcess) -> tuple[Callable[[], object], ...]:
-    return process.readAllStandardOutput, process.readAllStandardError  # type: ignore[return-value]
 
 
 class SweepFeed(QObject):

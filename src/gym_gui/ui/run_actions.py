@@ -14,7 +14,7 @@ from gym_gui.context import Context
 from gym_gui.models import words
 from gym_gui.models.listing import with_titles
 from gym_gui.models.run_table import before_in_queue
-from gym_gui.models.words import is_evaluation
+from gym_gui.models.words import is_evaluation, is_sweep
 from gym_gui.services.sparklines import Sparklines
 from gym_gui.services.tasks import timer
 from gym_gui.ui.presenters.window import Labels, changes_for, machine_words
@@ -77,12 +77,17 @@ class RunActions(QObject):
             "remove": lambda: self.remove(meant),
             "evaluate": lambda: self._context.open_form("policy", named),
             "resume_training": lambda: self._context.open_form("resume", named),
-            "change": lambda: self._context.open_form("train", {"config": run.config}),
+            "change": lambda: self._change(run),
             "folder": lambda: open_path(Path(run.run_dir), self._context.notifications),
             "copy_id": lambda: self.copy_ids(meant),
             **dict.fromkeys(("report", "plot", "export"), lambda: self.written.emit(name, meant)),
         }
         doing[name]()
+
+    def _change(self, run: RunRecord) -> None:
+        """Open the form that would ask for the same."""
+        purpose, prefill = ("sweep", {"sweep": run}) if is_sweep(run) else ("train", {"config": run.config})
+        self._context.open_form(purpose, prefill)
 
     def start_next(self, runs: Sequence[RunRecord]) -> None:
         """Put waiting runs before all others in the queue."""
@@ -143,7 +148,8 @@ class RunActions(QObject):
     def train_again(self) -> None:
         """What was trained last from here, without a form; else the newest training that there is."""
         kept = self._context.settings.get(_LAST)
-        newest = next((run for run in self._context.runs if not is_evaluation(run)), None)
+        own = (run for run in self._context.runs if not is_sweep(run) and not run.sweep)
+        newest = next((run for run in own if not is_evaluation(run)), None)
         group = self._context.runs.group_of(newest.run_id) if newest else None
         if kept:
             self.submit(kept)
@@ -171,7 +177,7 @@ class RunActions(QObject):
         """These runs were queued just now, here or by a form."""
         if not runs:
             return
-        if not is_evaluation(runs[0]):
+        if not is_evaluation(runs[0]) and not is_sweep(runs[0]):
             self._context.settings.set(_LAST, [again_config(run.config, run.run_id) for run in runs])
             self._context.tasks.run(self._context.settings.save, lambda _: None, owner=self)
         title = words.title_of(runs[0])
@@ -215,7 +221,8 @@ class News(QObject):
         """Take runs in; gives the groups that changed."""
         for run in records:
             before = self._context.runs.get(run.run_id)
-            if before is not None and run.ended and not before.ended:
+            # Of trials the sweep tells.
+            if before is not None and run.ended and not before.ended and not run.sweep:
                 self._ended.append(run)
                 self._telling.start()
             self._sparklines.take(run)
@@ -256,7 +263,8 @@ class News(QObject):
         value = run.headline.get("mean_return")
         text = f"{words.title_of(run)} {words.state_of(run).word.lower()}"
         if run.outcome == "completed" and value is not None:
-            text += f" with a return of {words.number(value)}"
+            what = "; the best trial has reached" if is_sweep(run) else " with a return of"
+            text += f"{what} {words.number(value)}"
         elif run.outcome in ("failed", "timed_out") and run.reason:
             text += f": {with_titles(run.reason, self._context.runs.get).rstrip('.')}"
         return text

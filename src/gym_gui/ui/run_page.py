@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from PySide6.QtCore import QSignalBlocker
@@ -11,6 +12,7 @@ from PySide6.QtWidgets import QStackedWidget, QTabBar, QWidget
 
 from gym_gui.context import Context
 from gym_gui.models.run_files import RunFacts, read_facts
+from gym_gui.models.words import is_sweep
 from gym_gui.services.tasks import timer
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.window import can_evaluate, can_resume, header_words
@@ -122,6 +124,9 @@ class RunPage(QWidget):
         if self.run is not None:
             marked, find = bool(self._marked), self._context.runs.get
             told = header_words(self.run, self._meant(), self._group(), marked, self._facts, find)
+            if told.can.removes and is_sweep(self.run):
+                ended = sum(one.ended for one in self._all_of(self.run))
+                told = replace(told, can=replace(told.can, removes=ended))
             self.header.show_words(told, self.run.run_id)
             if self._entered is not None:
                 self._entered.select_runs(self._meant())
@@ -184,7 +189,13 @@ class RunPage(QWidget):
     def _group(self) -> list[RunRecord]:
         assert self.run is not None
         group = self._context.runs.group_of(self.run.run_id)
-        return list(group.runs.values()) if group else [self.run]
+        # A sweep looks after its trials itself.
+        return list(group.runs.values()) if group and not group.is_sweep else [self.run]
+
+    def _all_of(self, run: RunRecord) -> list[RunRecord]:
+        """A run, and of a sweep its trials, which go with it."""
+        group = self._context.runs.group_of(run.run_id) if is_sweep(run) and not self._marked else None
+        return list(group.runs.values()) if group else self._meant()
 
     def _read_facts(self) -> None:
         run = self.run
@@ -287,7 +298,7 @@ class RunPage(QWidget):
         elif name == "push":
             self._actions.ask_push(self.run, self.header.push_card)
         else:
-            self._actions.do(name, self.run, self._meant())
+            self._actions.do(name, self.run, self._all_of(self.run) if name == "remove" else self._meant())
 
     def _push(self, to: str, private: bool) -> None:
         if self.run is not None:

@@ -14,7 +14,7 @@ from gym_gui.models import words
 from gym_gui.models.listing import Finder, overall_state, reason_text, shared_tags
 from gym_gui.models.run_files import RunFacts
 from gym_gui.models.runs import RunBook
-from gym_gui.models.words import State, ago, is_evaluation, short_id, state_of, title_of
+from gym_gui.models.words import State, ago, is_evaluation, is_sweep, short_id, state_of, title_of
 from mosaic.client import HealthRecord, RunRecord
 from mosaic.contract.outside import bytes_text
 
@@ -97,7 +97,7 @@ def header_words(
         reason=reason_text(shown, state, find),
         # Of a group of which some still live, those that have ended are not removed by its buttons.
         can=can if marked or not can.cancels else replace(can, removes=0),
-        plays=not is_evaluation(run),
+        plays=not is_evaluation(run) and not is_sweep(run),
         can_evaluate=can_evaluate(run, facts),
         can_resume_training=can_resume(run, facts),
         seeds=tuple((one.run_id, _seed(one)) for one in group) if 1 < len(group) <= _MOST_SEEDS else (),

@@ -53,9 +53,10 @@ class CompareTableView(QTableWidget):
         """Renew the rows; what was hidden stays so."""
         self.blockSignals(True)
         self._table, self._groups = (columns, rows), groups
+        # Measured once at the end: with each label it would be all cells again.
+        self._header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         self.setColumnCount(len(columns))
         self.setHorizontalHeaderLabels(columns)
-        self._header.setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
         self.setRowCount(len(rows))
         for place, cells in enumerate(rows):
             row = [QTableWidgetItem(cell.text) for cell in cells]
@@ -70,6 +71,8 @@ class CompareTableView(QTableWidget):
             hidden = self._groups[place].label in self._hidden
             first.setCheckState(Qt.CheckState.Unchecked if hidden else Qt.CheckState.Checked)
             first.setIcon(_dot(line_colour(self._groups[place].colour)))
+        self._header.setSectionResizeMode(QHeaderView.ResizeMode.ResizeToContents)
+        self._header.setSectionResizeMode(0, QHeaderView.ResizeMode.Interactive)
         # The tick and the dot before a name are not counted by its size hint.
         self.setColumnWidth(0, self.sizeHintForColumn(0) + 2 * _DOT)
         self.blockSignals(False)

@@ -39,6 +39,7 @@ from gym_gui.ui.widgets.basics import (
 )
 from gym_gui.ui.widgets.fields.layouts import ChoiceBox
 from gym_gui.ui.widgets.overview_charts import Columns
+from gym_gui.ui.widgets.sweep_actions import SweepActions
 from gym_gui.ui.widgets.sweep_plots import FigurePlot, ImportanceBars, ParallelPlot, TrialChart
 from gym_gui.ui.widgets.trial_table import TrialTableView
 from mosaic.client import RunRecord
@@ -88,7 +89,9 @@ class SweepView(RunView):
         self._laid_out = False
         self._steps: list[Callable[[], object]] = []
         self._making = timer(self, 0, self._make_next)
-        head = hbox(self.counts, (self.best, 1), self.objective, spacing=SPACE[2])
+        self.orders = SweepActions(context)
+        self.orders.row.addWidget(self.objective)
+        head = vbox(hbox(self.counts, (self.best, 1), spacing=SPACE[2]), self.orders)
         edge = (SPACE[4], SPACE[3], SPACE[4], SPACE[2])
         vbox(head, (self._pages, 1), on=self, margins=edge, spacing=SPACE[2])
 
@@ -101,12 +104,13 @@ class SweepView(RunView):
         self.intermediate_card = PlotCard("Values on the way", self.intermediate)
         self.slices: list[FigurePlot] = []
         self.fronts: list[FigurePlot] = []
-        self._slice_cards: list[QWidget] = []
-        self._front_cards: list[QWidget] = []
+        self._slice_cards: list[PlotCard] = []
+        self._front_cards: list[PlotCard] = []
         first = QWidget()
         hbox((self.history_card, 2), (self.importance_card, 1), on=first, spacing=SPACE[2])
         self._slice_row = Columns(self._slice_cards, _SLICE_WIDTH, fills=False)
         self._front_row = Columns(self._front_cards, _HALF, fills=True)
+        self._front_row.hide()
         self._charts = column_of(
             first,
             self._front_row,
@@ -138,13 +142,13 @@ class SweepView(RunView):
         self.table.mark(None)
         self.empty.setText("Reading…")
         self._pages.setCurrentWidget(self.empty)
+        self.orders.show_run(run)
         self._say_head()
 
     def update_run(self, run: RunRecord) -> None:
         super().update_run(run)
         self.feed.update(run)
-        if self.picture is None:
-            self._say_head()
+        self._say_head()
 
     def enter(self) -> None:
         super().enter()
@@ -156,6 +160,10 @@ class SweepView(RunView):
         super().leave()
         self._making.stop()
         self.feed.close()
+
+    def close_view(self) -> None:
+        super().close_view()
+        self.orders.close_actions()
 
     @property
     def study(self) -> Study | None:
@@ -190,6 +198,7 @@ class SweepView(RunView):
             lambda: self.table.show_study(picture.study),
             partial(self._show_parallel, picture),
         ]
+        self._front_row.setVisible(bool(picture.fronts))
         for at in range(max(len(picture.fronts), len(self.fronts))):
             steps.append(partial(self._show_front, picture, at))
         for at in range(max(len(picture.slices), len(self.slices))):
@@ -270,6 +279,8 @@ class SweepView(RunView):
         study = self.study
         self.counts.setText(counts_text(study) if study is not None else "")
         self.best.setText(best_text(study) if study is not None else "")
+        marked = None if self.table.number is None else self._trials.get(self.table.number)
+        self.orders.show_state(self.run, study, marked)
 
     def _about(self, number: int) -> str:
         trial, study = self._trials.get(number), self.study
@@ -283,6 +294,7 @@ class SweepView(RunView):
     def _mark(self, number: int | None) -> None:
         for plot in self._plots():
             plot.mark(number)
+        self._say_head()
 
     def _plots(self) -> Sequence[TrialChart]:
         return [self.history, self.parallel, self.intermediate, *self.slices, *self.fronts]

@@ -260,7 +260,7 @@ class RunHeader(QWidget):
         for name in ("resume_training", "push"):
             self.entries[name].setEnabled(told.can_resume_training)
         self.entries["remove"].setEnabled(told.can.removes > 0)
-        self.entries["export"].setEnabled(told.can.removes == told.count)
+        self.entries["export"].setEnabled(told.can.removes >= told.count)
         self.entries["remove"].setText(f"{for_all('Remove', told.can.removes)}…")
         self._show_seeds(told.seeds, "" if told.count > 1 else run_id)
         self._arrange()
@@ -319,6 +319,6 @@ class RunHeader(QWidget):
 
     def _chosen(self, name: str) -> None:
         if name == "remove" and self._told is not None:
-            self.confirm.ask(name, self._told.can.removes, self._told.count - self._told.can.removes)
+            self.confirm.ask(name, self._told.can.removes, max(0, self._told.count - self._told.can.removes))
         else:
             self.asked.emit(name)

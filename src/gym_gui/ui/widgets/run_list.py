@@ -305,6 +305,10 @@ class RunList(RowsView):
             if self._delegate.opener(row, area).contains(event.position().toPoint()):
                 self._rows.set_opened(row.key, not row.opened)
                 return
+        plain = event.modifiers() == Qt.KeyboardModifier.NoModifier
+        if row is not None and row.key == self._current and plain:
+            # One of its runs may be shown that has no row of its own: back to what the row stands for.
+            self.chosen.emit(row.run_id, not row.child)
         super().mousePressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:

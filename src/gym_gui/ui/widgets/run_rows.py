@@ -262,7 +262,7 @@ class RunDelegate(QStyledItemDelegate):
         return QRect(left, area.top() + _TOP, area.right() - _RIGHT - left + 1, _LINE)
 
     def _title_and_mark(self, row: Row, inner: QRect) -> tuple[str, str]:
-        mark = "" if row.opened is None else f"{len(row.run_ids)} {'▾' if row.opened else '▸'}"
+        mark = "" if row.opened is None else f"{row.count:,} {'▾' if row.opened else '▸'}"
         taken = self._title_size.horizontalAdvance(row.value) if row.value else 0
         taken += self._text_size.horizontalAdvance(mark) + _BESIDE if mark else 0
         room = inner.width() - taken - _BESIDE

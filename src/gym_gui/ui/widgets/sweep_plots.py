@@ -319,7 +319,7 @@ class ParallelPlot(TrialChart):
         last = len(axes) - 1
         self._columns = [*range(min(last, self._fitting() - 1)), last]
         room = self.width() / len(self._columns)
-        self._xs = (np.arange(len(self._columns)) + 0.5) * room
+        self._xs = np.arange(0.5, len(self._columns), dtype=np.float64) * room
         font = number_font(LABEL - 1)
         metrics = QFontMetricsF(font)
         self._top = metrics.height() + 12
@@ -354,13 +354,14 @@ class ParallelPlot(TrialChart):
         parallel = self.parallel
         shades = np.minimum(_CLASSES - 1, (parallel.merit * _CLASSES).astype(int))
         faint, accent = theme.palette.colour("faint"), theme.palette.colour("accent")
-        crowd = 1.0 if len(parallel.numbers) < 100 else 0.6
+        # Of very many only the good ones are told from the rest.
+        steep, least = (2.0, 0.18) if len(parallel.numbers) < 100 else (5.0, 0.05)
         for shade in range(_CLASSES):
             rows = parallel.places[shades == shade]
             if len(rows):
                 share = shade / (_CLASSES - 1)
                 colour = _between(faint, accent, share)
-                colour.setAlphaF((0.18 + 0.6 * share**2) * crowd)
+                colour.setAlphaF(least + 0.6 * share**steep)
                 self._draw(painter, rows, colour, 1.0)
         best = parallel.places[np.isin(parallel.numbers, list(self._best))]
         if len(best):
@@ -453,8 +454,8 @@ def say(painter: QPainter, area: QRectF, text: str) -> None:
 
 
 def _between(one: QColor, other: QColor, share: float) -> QColor:
-    parts = zip(one.getRgb()[:3], other.getRgb()[:3], strict=True)
-    return QColor(*(round(a * (1 - share) + b * share) for a, b in parts))
+    parts = [(c.red(), c.green(), c.blue()) for c in (one, other)]
+    return QColor(*(round(a * (1 - share) + b * share) for a, b in zip(*parts, strict=True)))
 
 
 def _stroke(painter: QPainter, path: QPainterPath, colour: QColor, width: float, pieces: int) -> None:

@@ -90,7 +90,7 @@ class TrialModel(QAbstractTableModel):
 
 
 class TrialTableView(QTableView):
-    """What is marked stays so while the table changes. Enter, a double click or a click on a run leads there."""
+    """What is marked stays so while the table changes. Enter or a click on a run leads to that run."""
 
     marked = Signal(object)
     """The number of the trial that is marked; None for none."""
