@@ -100,9 +100,21 @@ FREE = frozenset(
     [
         *("total_timesteps", "resume_from", "exp_name", "save_model", "checkpoint_every", "capture_video"),
         *("track", "wandb_project_name", "wandb_entity", "cuda", "kernels", "torch_deterministic"),
+        *("resume_changes", "stop_at"),
     ]
 )
 """Arguments that leave the training itself alone: a resumed run may have other values of them."""
+
+TUNABLE = frozenset(
+    [
+        *("learning_rate", "policy_lr", "q_lr", "max_grad_norm", "gamma", "gae_lambda", "ent_coef", "vf_coef"),
+        *("clip_coef", "clip_vloss", "norm_adv", "target_kl", "update_epochs", "rpo_alpha", "int_coef", "tau"),
+        *("target_network_frequency", "policy_frequency", "exploration_noise", "policy_noise", "noise_clip"),
+        *("start_e", "end_e", "exploration_fraction"),
+    ]
+)
+"""Parameters that only the next updates read: nothing in a checkpoint is made for them, so that a resumed run
+may have other values where it names them in `resume_changes`."""
 
 _ANNEALED = {"anneal_lr": "the learning rate", "exploration_fraction": "the share of random actions"}
 _NOT_IN_MODEL = {"sac_continuous_action": ", Q networks, alpha"}
@@ -191,13 +203,19 @@ def _require_trust(config: CleanRLWorkerConfig, origin: Origin) -> None:
 
 def refuse_changes(origin: Origin, given: Mapping[str, Any]) -> None:
     """Raise UserError when an argument differs that would make it another training."""
+    wanted = {one.strip() for one in str(given.get("resume_changes") or "").split(",")} - {""}
+    for name in sorted(wanted - TUNABLE):
+        raise UserError(
+            f"'{name}' cannot change when a run is resumed{closest(name, TUNABLE) or '.'} "
+            f"These can: {', '.join(sorted(TUNABLE))}."
+        )
     for name, value in given.items():
         was = origin.args.get(name)
         if name == "env_kwargs":
             value, was = as_object(value), as_object(was)
         elif name == "curriculum":
             value, was = _as_stages(value), _as_stages(was)
-        free = name in FREE or name.startswith("eval_")
+        free = name in FREE | wanted or name.startswith("eval_")
         if not free and name in origin.args and value != was:
             raise UserError(
                 f"{name} is {value!r}, but {was!r} in {origin.path}: a resumed run keeps it, "

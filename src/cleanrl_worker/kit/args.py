@@ -36,6 +36,8 @@ RUNTIME_FIELDS = frozenset(
         "curriculum",
         "total_timesteps",
         "resume_from",
+        "resume_changes",
+        "stop_at",
     }
 )
 
@@ -82,5 +84,9 @@ class CommonArgs:
     """how many steps lie between two full checkpoints, from which a run can go on exactly; 0: none"""
     resume_from: str | None = None
     """a full checkpoint to go on from"""
+    resume_changes: str = ""
+    """parameters, with commas between them, whose values may differ from those in that checkpoint"""
+    stop_at: NonNegativeInt = 0
+    """end once so many steps are taken, as if the rest of the budget came in a later run; 0: never"""
     kernels: bool = True
     """on the CPU, compute small networks with kernels of our own where there are any, which is faster"""

@@ -46,6 +46,7 @@ LOG_EVERY = 100
 """Environment steps between two points of the loss curves, where there is an update at every few steps."""
 FLUSH_SECONDS = 1.0
 """So long readers wait for what was recorded."""
+_OF_THIS_PROCESS = ("resume_from", "resume_changes", "stop_at")
 PAUSE_SECONDS = 0.05
 """So long a loop of short updates runs on before it is asked whether something is due."""
 
@@ -120,15 +121,17 @@ class Run(Generic[ArgsT]):
     def updates(self, every: int) -> Iterator[Update]:
         """The turns of the loop, each of `every` steps of all environments, until the budget is used.
 
-        Between two of them the run reports, evaluates, writes checkpoints and ends when it is asked to.
+        Between two of them the run reports, evaluates, writes checkpoints and ends when it is asked to. A turn
+        that `stop_at` lies in is taken whole, so that the run can go on as if it had never ended.
         """
         args, num_envs, counters = self.args, self._all_envs, self._counters.values
         self._begin()
         total, each = args.total_timesteps // num_envs, every // num_envs
         turns = -(-total // each)
         done = counters["step"] // num_envs
+        end = min(total, -(-args.stop_at // num_envs)) if args.stop_at else total
         self._watch.enter("act")
-        while done < total:
+        while done < end:
             steps = min(each, total - done)
             done += steps
             number = counters["update"]
@@ -138,7 +141,7 @@ class Run(Generic[ArgsT]):
             counters["update"], counters["step"] = number + 1, last_step
             now = self._watch.enter("act")
             if last_step >= self._due_step or now >= self._due_time or self._stop.requested:
-                self._between(last_step, done == total)
+                self._between(last_step, done >= end)
                 self._watch.enter("act")
 
     def step(self, actions: list[Any], out: NDArray[Any], then: str = "act") -> Step:
@@ -259,6 +262,8 @@ class Run(Generic[ArgsT]):
     def _plan(self) -> None:
         """When the next checkpoint or evaluation is due, or the end, and when to look at the clock again."""
         steps = [self.args.total_timesteps // self._all_envs * self._all_envs]
+        if self.args.stop_at:
+            steps.append(self.args.stop_at)
         if self.args.checkpoint_every:
             steps.append(self._checkpoints.saved_at + self.args.checkpoint_every)
         if self._score_every:
@@ -337,7 +342,7 @@ class Run(Generic[ArgsT]):
         self._writer.save_model(self.backend.encode_model(self._model()), self._card(), best)
 
     def _model(self) -> Any:
-        args = {name: value for name, value in vars(self.args).items() if name != "resume_from"}
+        args = {name: value for name, value in vars(self.args).items() if name not in _OF_THIS_PROCESS}
         return fill_model(self.spec.model, lambda name: self._parts[name].state(), args)
 
     def _present_model(self, name: str) -> SavedModel:
@@ -348,7 +353,7 @@ class Run(Generic[ArgsT]):
         return SavedModel(name, self.spec, self.args, weights, card.normaliser, card.step)
 
     def _card(self) -> PolicyCard:
-        args = {name: value for name, value in vars(self.args).items() if name != "resume_from"}
+        args = {name: value for name, value in vars(self.args).items() if name not in _OF_THIS_PROCESS}
         normaliser: Any = self._parts.get("normaliser")
         seen = normaliser.statistics() if normaliser is not None else None
         return PolicyCard(self.spec.name, args, self.step_count, seen, self.spec.file)
