@@ -107,10 +107,10 @@ FREE = frozenset(
 
 TUNABLE = frozenset(
     [
-        *("learning_rate", "policy_lr", "q_lr", "max_grad_norm", "gamma", "gae_lambda", "ent_coef", "vf_coef"),
-        *("clip_coef", "clip_vloss", "norm_adv", "target_kl", "update_epochs", "rpo_alpha", "int_coef", "tau"),
-        *("target_network_frequency", "policy_frequency", "exploration_noise", "policy_noise", "noise_clip"),
-        *("start_e", "end_e", "exploration_fraction"),
+        *("learning_rate", "policy_lr", "q_lr", "max_grad_norm", "gamma", "gae_lambda", "ent_coef"),
+        *("vf_coef", "clip_coef", "clip_vloss", "norm_adv", "target_kl", "update_epochs", "rpo_alpha"),
+        *("int_coef", "tau", "target_network_frequency", "policy_frequency", "exploration_noise"),
+        *("policy_noise", "noise_clip", "start_e", "end_e", "exploration_fraction"),
     ]
 )
 """Parameters that only the next updates read: nothing in a checkpoint is made for them, so that a resumed run

@@ -121,8 +121,8 @@ class Run(Generic[ArgsT]):
     def updates(self, every: int) -> Iterator[Update]:
         """The turns of the loop, each of `every` steps of all environments, until the budget is used.
 
-        Between two of them the run reports, evaluates, writes checkpoints and ends when it is asked to. A turn
-        that `stop_at` lies in is taken whole, so that the run can go on as if it had never ended.
+        Between two of them the run reports, evaluates, writes checkpoints and ends when it is asked to. The
+        turn that `stop_at` lies in is taken whole, so that the run can go on as if it had never ended.
         """
         args, num_envs, counters = self.args, self._all_envs, self._counters.values
         self._begin()
