@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import random
 import signal
+import socket
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -338,3 +342,25 @@ def test_a_grid_is_tried_once(client: Client) -> None:
     run = client.wait(started(client, trials=20, sampler="grid", space={"width": [4, 8, 16]}).run_id, SECONDS)
     assert run.outcome == "completed"
     assert sorted(int(one.params["width"] or 0) for one in study_of(client, run).trials) == [4, 8, 16]
+
+
+def test_the_dashboard_opens_on_a_sweep(client: Client) -> None:
+    run = client.wait(started(client, trials=2).run_id, SECONDS)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [sys.executable, "-m", "mosaic", "sweep", "dashboard", run.run_id, "--port", str(port)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            assert f"http://127.0.0.1:{port}" in process.stdout.readline()
+
+            def studies() -> list[Any]:
+                with contextlib.suppress(OSError), urlopen(f"http://127.0.0.1:{port}/api/studies") as answer:
+                    return list(json.load(answer)["study_summaries"])
+                return []
+
+            assert [one["study_name"] for one in until(studies)] == [run.run_id]
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(30) == 0

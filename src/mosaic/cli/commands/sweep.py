@@ -29,7 +29,7 @@ from mosaic.cli.runs import connect, find_run, run_json
 from mosaic.client import Client, RunQuery, RunRecord
 from mosaic.contract import words
 from mosaic.contract.atomic import write_atomic
-from mosaic.contract.errors import ConflictError, NotFoundError, UserError
+from mosaic.contract.errors import ConflictError, MosaicError, NotFoundError, UserError
 from mosaic.contract.paths import named_path
 from mosaic.contract.run_filter import WHOLE
 from mosaic.contract.secrets import referred
@@ -56,7 +56,7 @@ _LOOK_SECONDS = 1.0
 _SHOWN_TRIALS = 20
 _BAR = 24
 _STYLES = {COMPLETE: "green", PRUNED: "yellow", FAILED: "red", RUNNING: "bold cyan"}
-_DATABASE_PORT = 8080
+_DASHBOARD_PORT = 8080
 
 
 def run_sweep(args: argparse.Namespace) -> int:
@@ -542,21 +542,21 @@ def _dashboard(rest: Sequence[str], args: argparse.Namespace) -> int:
         raise UserError(f"optuna-dashboard is not installed: `{program()} extras install sweeps`.")
     with connect(args) as client:
         run = _find(client, rest[0])
+    from mosaic.client.board import choose_port
     from mosaic.sweeps.configs import spec_of
+    from mosaic.sweeps.storage import open_storage
 
+    # An error of the storage is told here, in a sentence.
+    storage = spec_of(run).storage
+    open_storage(storage, Path(run.run_dir), os.environ)
+    port = choose_port(args.port, _DASHBOARD_PORT)
     code = "import sys; from mosaic.sweeps.dashboard import main; sys.exit(main(sys.argv[1:]))"
-    command = [
-        sys.executable,
-        "-P",
-        "-c",
-        code,
-        spec_of(run).storage,
-        run.run_dir,
-        str(args.port or _DATABASE_PORT),
-    ]
-    with termination_raises(), subprocess.Popen(command) as process:
+    command = [sys.executable, "-P", "-c", code, storage, run.run_dir, str(port)]
+    # It tells every request that it gets.
+    with termination_raises(), subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:
-            return process.wait()
+            if process.wait():
+                raise MosaicError("The dashboard has ended by itself: it said nothing.")
         except (KeyboardInterrupt, Terminated):
             process.terminate()
             say("\nThe dashboard has ended.")
