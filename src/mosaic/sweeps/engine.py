@@ -13,18 +13,20 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mosaic.client import Client, HistoryEntry
 from mosaic.contract.errors import MosaicError, StorageError, UnavailableError, UserError
 from mosaic.contract.fsm import RunStatus
-from mosaic.sweeps.samplers import looks_ahead
-from mosaic.sweeps.search import Search
 from mosaic.sweeps.space import ALGO, params_for
 from mosaic.sweeps.spec import SweepSpec, Template
 from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, PRUNED, RUNNING, StudyWriter, Trial
 from mosaic.sweeps.trials import Flight, TrialRun, TrialRuns, wait_for_news
 from mosaic.sweeps.wishes import Ending, Wishes
+
+if TYPE_CHECKING:
+    from mosaic.sweeps.benchmark import Cells
+    from mosaic.sweeps.search import Search
 
 MOST_FAILURES = 10
 """So many failed trials in a row end a sweep."""
@@ -41,12 +43,15 @@ _ANOTHER = "another run of its trial has ended"
 class Engine:
     """One sweep, from start or restart to its end."""
 
+    name_another = "Name one of them in [objective]."
+    """What to do when the first trial has not logged what it is judged by."""
+
     def __init__(
         self,
         spec: SweepSpec,
         sweep: str,
         client: Client,
-        search: Search,
+        search: Search | Cells,
         mirror: StudyWriter,
         wishes: Wishes,
         beat: Callable[[bool, dict[str, Any]], None],
@@ -68,8 +73,7 @@ class Engine:
         self._deadline = math.inf
         self._looked_at = 0.0
         self._parallel = spec.parallel or self._as_many_as_fit()
-        ahead = 1 if looks_ahead(spec) else 0
-        self._most = self._parallel + ahead
+        self._most = self._parallel + self._ahead()
         self._prunes = spec.pruner is not None and spec.pruner.name not in ("none", "nop")
 
     def run(self, seconds_left: float | None = None) -> Ending:
@@ -152,6 +156,12 @@ class Engine:
         # Where a trial has several runs, another one fills the slots while its last ones train.
         return max(1, math.ceil(slots / runs) + (runs > 1))
 
+    def _ahead(self) -> int:
+        """How many trials more than train at once can be asked for without loss."""
+        from mosaic.sweeps.samplers import looks_ahead
+
+        return 1 if looks_ahead(self._spec) else 0
+
     def _spent(self) -> bool:
         return self._search.spent or time.monotonic() > self._deadline
 
@@ -163,10 +173,7 @@ class Engine:
 
     def _submit(self, trial: Trial) -> None:
         """Runs for a trial, each of which may be there already."""
-        algo = str(trial.params.get(ALGO, self._spec.algos[0]))
-        params = params_for(self._spec.space, trial.params, algo)
-        templates = [one for one in self._spec.templates if one.algo == algo]
-        places = [(template, seed) for template in templates for seed in self._spec.seeds]
+        params, places = self._places(trial)
         flight = Flight(trial.number, [], reported=max(trial.intermediate, default=0))
         try:
             for number, (template, seed) in enumerate(places):
@@ -200,6 +207,13 @@ class Engine:
         for run in flight.runs:
             if run.ended:
                 self._wishes.news.put(_Ended(run.run_id))
+
+    def _places(self, trial: Trial) -> tuple[dict[str, Any], list[tuple[Template, int]]]:
+        """The parameters of a trial, and on what and with which seeds it trains."""
+        algo = str(trial.params.get(ALGO, self._spec.algos[0]))
+        templates = [one for one in self._spec.templates if one.algo == algo]
+        places = [(template, seed) for template in templates for seed in self._spec.seeds]
+        return params_for(self._spec.space, trial.params, algo), places
 
     def _name(self, template: Template, trial: Trial) -> str:
         return f"{template.config['run_name']}-trial-{trial.number}"
@@ -255,14 +269,14 @@ class Engine:
                     for run in flight.runs
                     if run.env_id == env_id
                 ]
-                for env_id in self._spec.env_ids
+                for env_id in dict.fromkeys(run.env_id for run in flight.runs)
             }
             if any(value is None for values_of in found.values() for value in values_of):
                 tags = sorted({tag for run in flight.runs for tag in run.names})
                 sentence = objective.missing(tags)
                 if not self._search.has_values:
                     self._tell(flight.number, FAILED, reason=sentence)
-                    raise _Over(f"{sentence} Name one of them in [objective].")
+                    raise _Over(f"{sentence} {self.name_another}")
                 self._tell(flight.number, FAILED, reason=sentence)
                 return
             known = {env_id: [float(v) for v in vs if v is not None] for env_id, vs in found.items()}

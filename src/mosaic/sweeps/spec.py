@@ -56,6 +56,10 @@ class SweepSpec:
     tags: tuple[str, ...] = ()
     notes: str = ""
     search_seed: int = 1
+    benchmark: str = ""
+    """The name of a benchmark: nothing is searched, each template is trained with each seed."""
+    references: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """For environments of a benchmark the returns that count as 0 and as 1."""
 
     @property
     def algos(self) -> list[str]:
@@ -67,7 +71,7 @@ class SweepSpec:
 
     @property
     def runs_per_trial(self) -> int:
-        return len(self.seeds) * len(self.env_ids)
+        return 1 if self.benchmark else len(self.seeds) * len(self.env_ids)
 
     @property
     def budget(self) -> int:
@@ -92,6 +96,7 @@ class SweepSpec:
             "tags": list(self.tags),
             "try_first": [dict(one) for one in self.try_first],
             "scores": {env_id: list(ends) for env_id, ends in self.scores.items()},
+            "references": {env_id: list(ends) for env_id, ends in self.references.items()},
         }
 
     @classmethod
@@ -109,6 +114,9 @@ class SweepSpec:
                 "tags": tuple(told["tags"]),
                 "try_first": tuple(told["try_first"]),
                 "scores": {env_id: (ends[0], ends[1]) for env_id, ends in told["scores"].items()},
+                "references": {
+                    env_id: (ends[0], ends[1]) for env_id, ends in told.get("references", {}).items()
+                },
             }
         )
 

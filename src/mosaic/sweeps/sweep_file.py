@@ -30,7 +30,7 @@ _KEYS = {
     **dict.fromkeys(("tags", "notes", "storage", "study", "report_every", "scores")),
     **dict.fromkeys(("set", "space", "objective", "sampler", "pruner", "run", "try_first")),
 }
-_RUN_KEYS = (
+RUN_KEYS = (
     "cpus",
     "memory_mb",
     "gpus",
@@ -52,21 +52,21 @@ class SpecError(UserError):
         """A sentence for each."""
 
 
-def read_table(path: Path, changes: Sequence[tuple[str, Any]] = ()) -> dict[str, Any]:
-    """The sweep file as it stands there, with settings changed by their dotted names."""
+def read_table(path: Path, changes: Sequence[tuple[str, Any]] = (), what: str = "sweep") -> dict[str, Any]:
+    """The file of a sweep as it stands there, with settings changed by their dotted names."""
     try:
         table = tomllib.loads(path.read_text())
     except OSError as error:
-        raise UserError(f"The sweep file {path} cannot be read: {error.strerror}.") from error
+        raise UserError(f"The {what} file {path} cannot be read: {error.strerror}.") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"The sweep file {path} is not valid TOML: {error}.") from error
+        raise UserError(f"The {what} file {path} is not valid TOML: {error}.") from error
     for name, value in changes:
         *above, last = name.split(".")
         inner = table
         for part in above:
             inner = inner.setdefault(part, {})
             if not isinstance(inner, dict):
-                raise UserError(f"--set {name}: '{part}' is not a table of the sweep file.")
+                raise UserError(f"--set {name}: '{part}' is not a table of the {what} file.")
         inner[last] = value
     return table
 
@@ -76,19 +76,135 @@ def parse_spec(table: Mapping[str, Any], folder: Path | None = None) -> SweepSpe
     return _Parser(table, folder).parse()
 
 
-class _Parser:
+class TableParser:
+    """Takes a table apart; what is wrong with it is told at the end, all at once."""
+
     def __init__(self, table: Mapping[str, Any], folder: Path | None) -> None:
         self._table = table
         self._folder = folder
         self._problems: list[str] = []
 
+    def _complain(self, sentence: str) -> None:
+        self._problems.append(sentence)
+
+    def _check_keys(
+        self, table: Mapping[str, Any], known: Sequence[str] | Mapping[str, Any], what: str
+    ) -> None:
+        for name in table:
+            if name not in known:
+                hint = closest(name, known) or f"; it takes {', '.join(known)}."
+                self._complain(f"{what[:1].upper()}{what[1:]} has no setting '{name}'{hint}")
+
+    def _table_of(self, name: str) -> dict[str, Any]:
+        found = self._table.get(name, {})
+        if not isinstance(found, Mapping):
+            self._complain(
+                f"'{name}' is {found!r:.60}, but must be a table: write [{name}] above its settings."
+            )
+            return {}
+        return dict(found)
+
+    def _texts(self, name: str, example: str) -> list[str]:
+        found = self._table.get(name)
+        listed = [found] if isinstance(found, str) else found
+        if not isinstance(listed, list) or not listed or not all(isinstance(one, str) for one in listed):
+            told = (
+                "is missing" if found is None else f"is {found!r:.60}, but must be a name or a list of names"
+            )
+            self._complain(f"'{name}' {told}: write {name} = \"{example}\".")
+            return []
+        return list(dict.fromkeys(listed))
+
+    def _whole(self, name: str, usual: int, least: int, most: int) -> int:
+        found = self._whole_of(name, self._table.get(name, usual), least, most)
+        return usual if found is None else found
+
+    def _whole_of(self, name: str, value: Any, least: int, most: int) -> int | None:
+        """The number that stands in the file; None when it is not one of these."""
+        try:
+            number = parse_whole(str(value)) if not isinstance(value, bool) else least - 1
+        except ValueError:
+            number = least - 1
+        if not least <= number <= most:
+            self._complain(f"'{name}' is {value!r:.40}, but must be a whole number from {least} to {most:,}.")
+            return None
+        return number
+
+    def _minutes(self) -> float | None:
+        value = self._table.get("max_minutes")
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+            self._complain(f"'max_minutes' is {value!r:.40}, but must be a number above 0.")
+            return None
+        return float(value)
+
+    def _seeds(self) -> tuple[int, ...]:
+        value = self._table.get("seeds", 1)
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        try:
+            return parse_seeds(
+                text, f"'seeds' is {value!r:.60}, but must be a list of seeds or text such as \"1-3\"."
+            )
+        except UserError as error:
+            self._complain(str(error))
+            return (1,)
+
+    def _tags(self) -> tuple[str, ...]:
+        given = self._table.get("tags", [])
+        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
+            self._complain(f"'tags' is {given!r:.60}, but must be a list of words.")
+            return ()
+        try:
+            return tuple(checked_tags(given))
+        except UserError as error:
+            self._complain(str(error))
+            return ()
+
+    def _template(
+        self,
+        algo: str,
+        env_id: str,
+        steps: int | None,
+        seed: int,
+        params: Mapping[str, Any],
+        run: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        extras = dict(run.get("extras") or {})
+        if run.get("env_kwargs") is not None:
+            extras["env_kwargs"] = run["env_kwargs"]
+        config = train_config(
+            algo,
+            env_id,
+            total_timesteps=steps,
+            seed=seed,
+            params=params,
+            extras=extras,
+            python=run.get("python"),
+            tags=list(self._tags()),
+            folder=self._folder,
+        )
+        limits = {
+            "max_wallclock_minutes": run.get("max_minutes"),
+            "max_restarts": run.get("max_restarts", USUAL_RESTARTS),
+            "priority": run.get("priority"),
+        }
+        config["schedule"] = {name: value for name, value in limits.items() if value is not None}
+        for name in ("cpus", "memory_mb", "gpus"):
+            if name in run:
+                config["resources"][name] = run[name]
+        validate_train_run_config(config)
+        return config
+
+
+class _Parser(TableParser):
     def parse(self) -> SweepSpec:
         table = self._table
         self._check_keys(table, _KEYS, "a sweep")
         algos, env_ids = self._texts(ALGO, "ppo"), self._texts("env", "CartPole-v1")
         seeds = self._seeds()
         run = self._table_of("run")
-        self._check_keys(run, _RUN_KEYS, "[run]")
+        self._check_keys(run, RUN_KEYS, "[run]")
         fixed = self._table_of("set")
         templates = self._templates(algos, env_ids, seeds, fixed, run)
         spaces = self._spaces(algos, fixed)
@@ -132,79 +248,6 @@ class _Parser:
             raise SpecError(list(dict.fromkeys(self._problems)))
         return spec
 
-    def _complain(self, sentence: str) -> None:
-        self._problems.append(sentence)
-
-    def _check_keys(
-        self, table: Mapping[str, Any], known: Sequence[str] | Mapping[str, Any], what: str
-    ) -> None:
-        for name in table:
-            if name not in known:
-                hint = closest(name, known) or f"; it takes {', '.join(known)}."
-                self._complain(f"{what[:1].upper()}{what[1:]} has no setting '{name}'{hint}")
-
-    def _table_of(self, name: str) -> dict[str, Any]:
-        found = self._table.get(name, {})
-        if not isinstance(found, Mapping):
-            self._complain(
-                f"'{name}' is {found!r:.60}, but must be a table: write [{name}] above its settings."
-            )
-            return {}
-        return dict(found)
-
-    def _texts(self, name: str, example: str) -> list[str]:
-        found = self._table.get(name)
-        listed = [found] if isinstance(found, str) else found
-        if not isinstance(listed, list) or not listed or not all(isinstance(one, str) for one in listed):
-            told = (
-                "is missing" if found is None else f"is {found!r:.60}, but must be a name or a list of names"
-            )
-            self._complain(f"'{name}' {told}: write {name} = \"{example}\".")
-            return []
-        return list(dict.fromkeys(listed))
-
-    def _whole(self, name: str, usual: int, least: int, most: int) -> int:
-        value = self._table.get(name, usual)
-        try:
-            number = parse_whole(str(value)) if not isinstance(value, bool) else least - 1
-        except ValueError:
-            number = least - 1
-        if not least <= number <= most:
-            self._complain(f"'{name}' is {value!r:.40}, but must be a whole number from {least} to {most:,}.")
-            return usual
-        return number
-
-    def _minutes(self) -> float | None:
-        value = self._table.get("max_minutes")
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            self._complain(f"'max_minutes' is {value!r:.40}, but must be a number above 0.")
-            return None
-        return float(value)
-
-    def _seeds(self) -> tuple[int, ...]:
-        value = self._table.get("seeds", 1)
-        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        try:
-            return parse_seeds(
-                text, f"'seeds' is {value!r:.60}, but must be a list of seeds or text such as \"1-3\"."
-            )
-        except UserError as error:
-            self._complain(str(error))
-            return (1,)
-
-    def _tags(self) -> tuple[str, ...]:
-        given = self._table.get("tags", [])
-        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-            self._complain(f"'tags' is {given!r:.60}, but must be a list of words.")
-            return ()
-        try:
-            return tuple(checked_tags(given))
-        except UserError as error:
-            self._complain(str(error))
-            return ()
-
     def _templates(
         self,
         algos: Sequence[str],
@@ -228,41 +271,6 @@ class _Parser:
                     continue
                 found.append(Template(algo, env_id, config))
         return found
-
-    def _template(
-        self,
-        algo: str,
-        env_id: str,
-        steps: int | None,
-        seed: int,
-        params: Mapping[str, Any],
-        run: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        extras = dict(run.get("extras") or {})
-        if run.get("env_kwargs") is not None:
-            extras["env_kwargs"] = run["env_kwargs"]
-        config = train_config(
-            algo,
-            env_id,
-            total_timesteps=steps,
-            seed=seed,
-            params=params,
-            extras=extras,
-            python=run.get("python"),
-            tags=list(self._tags()),
-            folder=self._folder,
-        )
-        limits = {
-            "max_wallclock_minutes": run.get("max_minutes"),
-            "max_restarts": run.get("max_restarts", USUAL_RESTARTS),
-            "priority": run.get("priority"),
-        }
-        config["schedule"] = {name: value for name, value in limits.items() if value is not None}
-        for name in ("cpus", "memory_mb", "gpus"):
-            if name in run:
-                config["resources"][name] = run[name]
-        validate_train_run_config(config)
-        return config
 
     def _spaces(self, algos: Sequence[str], fixed: Mapping[str, Any]) -> list[Parameter]:
         given = self._table_of("space")

@@ -105,6 +105,8 @@ class SweepWorker:
         return self._ended(ending.status, code, ending.cause)
 
     def _work(self, wishes: Wishes) -> Ending:
+        if self._spec.benchmark:
+            return self._train_all(wishes)
         gc.disable()
         from mosaic.sweeps.engine import Engine
         from mosaic.sweeps.search import Search
@@ -128,6 +130,16 @@ class SweepWorker:
         engine = Engine(
             self._spec, self._run_id, client, search, StudyWriter(self._paths.run_dir), wishes, self._beat
         )
+        return engine.run(self._clock.left(self._spec.max_minutes))
+
+    def _train_all(self, wishes: Wishes) -> Ending:
+        """The same for a benchmark, which needs no Optuna."""
+        from mosaic.sweeps.benchmark import BenchmarkEngine, Cells
+
+        client = Client.connect(self._var.root, guest=True)
+        cells = Cells(self._spec, self._run_id, client)
+        mirror = StudyWriter(self._paths.run_dir)
+        engine = BenchmarkEngine(self._spec, self._run_id, client, cells, mirror, wishes, self._beat)
         return engine.run(self._clock.left(self._spec.max_minutes))
 
     def _shake_hands(self, wishes: Wishes) -> None:
