@@ -121,7 +121,7 @@ def _seconds(pid: int, below: bool) -> dict[int, float]:
 
 def slots(bench: Bench) -> Table:
     """Trials on CartPole-v1: how much of the slots' time is used, and what the sweep takes."""
-    steps = bench.steps or 50_000
+    steps = bench.steps or 200_000
     table = {"env": "CartPole-v1", "total_timesteps": steps, "trials": bench.trials, "space": SMALL}
     sweep = bench.sweep("slots", **table, pruner="none")
     runs = bench.trials_of(sweep)

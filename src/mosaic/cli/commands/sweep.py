@@ -23,6 +23,16 @@ from mosaic.cli.launch import (
     termination_raises,
     wants_cancel,
 )
+from mosaic.cli.live.studies import (
+    charts,
+    head,
+    importance_table,
+    panel,
+    params_text,
+    sentence,
+    trials,
+    value_text,
+)
 from mosaic.cli.output import console, cut, facts, note, print_json, program, say, table
 from mosaic.cli.parsers import SWEEP_ACTIONS
 from mosaic.cli.runs import connect, find_run, run_json
@@ -37,9 +47,6 @@ from mosaic.sweeps import WORKER_TYPE
 from mosaic.sweeps.study import (
     COMPLETE,
     ENDED,
-    FAILED,
-    PRUNED,
-    RUNNING,
     Study,
     StudyReader,
     Trial,
@@ -48,14 +55,11 @@ from mosaic.sweeps.study import (
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from rich.text import Text
 
     from mosaic.sweeps.spec import SweepSpec
 
 _LOOK_SECONDS = 1.0
 _SHOWN_TRIALS = 20
-_BAR = 24
-_STYLES = {COMPLETE: "green", PRUNED: "yellow", FAILED: "red", RUNNING: "bold cyan"}
 _DASHBOARD_PORT = 8080
 
 
@@ -160,7 +164,7 @@ def _choice_text(choice: Any) -> str:
 
 def _range_text(told: dict[str, Any]) -> str:
     if told.get("choices"):
-        return ", ".join(_value_text(one) for one in told["choices"])
+        return ", ".join(value_text(one) for one in told["choices"])
     step = f" in steps of {told['step']:g}" if told.get("step") and not told.get("whole") else ""
     return f"{told['low']:g} to {told['high']:g}{' (log)' if told.get('log') else ''}{step}"
 
@@ -219,6 +223,9 @@ def _follow(client: Client, run_id: str, args: argparse.Namespace) -> None:
                 seen = study
             time.sleep(_LOOK_SECONDS)
             run = client.get(run_id)
+        study = reader.poll()
+        if study is not None and study is not seen:
+            show(run, study)
 
 
 @contextmanager
@@ -238,7 +245,7 @@ def _shown(args: argparse.Namespace) -> Iterator[Callable[[RunRecord, Study], No
             redirect_stderr=False,
         )
         with live:
-            yield lambda run, study: live.update(_panel(run, study), refresh=True)
+            yield lambda run, study: live.update(panel(run, study), refresh=True)
     else:
         told: set[int] = set()
 
@@ -246,22 +253,9 @@ def _shown(args: argparse.Namespace) -> Iterator[Callable[[RunRecord, Study], No
             for one in study.with_state(*ENDED):
                 if one.number not in told:
                     told.add(one.number)
-                    say(_sentence(one, study))
+                    say(sentence(one, study))
 
         yield tell
-
-
-def _panel(run: RunRecord, study: Study) -> RenderableType:
-    from rich.console import Group
-
-    return Group(*_head(run, study), "", _trials(study, 10, newest=True))
-
-
-def _sentence(one: Trial, study: Study) -> str:
-    came = one.reason if one.state != COMPLETE else ", ".join(map(words.number, one.values))
-    best = study.best
-    star = "  (best so far)" if best is not None and best.number == one.number else ""
-    return f"trial {one.number} {one.state}: {came}   {_params_text(one)}{star}"
 
 
 # Looking
@@ -331,17 +325,17 @@ def _report(run: RunRecord | None, study: Study | None, args: argparse.Namespace
         assert run is not None
         say(f"{run.run_name}  {run.run_id}\n{words.state(run)}  {run.reason or ''}".rstrip())
         return
-    for part in _head(run, study):
+    for part in head(run, study):
         console().print(part)
     if weights:
         say("")
-        console().print(_importance_table(weights))
-    for chart in _charts(study):
+        console().print(importance_table(weights))
+    for chart in charts(study):
         say("")
         console().print(chart)
     say("")
     limit = len(study.trials) if args.all else args.limit or _SHOWN_TRIALS
-    console().print(_trials(study, limit))
+    console().print(trials(study, limit))
     if len(study.trials) > limit:
         note(f"{len(study.trials) - limit} more trials: --all shows them.")
     if run is not None and study.best is not None:
@@ -357,110 +351,6 @@ def _importance(study: Study | None) -> dict[str, float]:
         # Optuna is not installed, which reading a study does not need.
         return {}
     return importance(study)
-
-
-def _head(run: RunRecord | None, study: Study) -> list[RenderableType]:
-    from rich.text import Text
-
-    counts = [(state, len(study.with_state(state))) for state in (COMPLETE, PRUNED, FAILED, RUNNING)]
-    told = ", ".join(f"{count} {state}" for state, count in counts if count)
-    ended = len(study.with_state(*ENDED))
-    total = f" of {study.wanted}" if study.wanted else ""
-    best = study.best
-    title = Text(run.run_name if run else study.name, style="bold")
-    rows: list[tuple[str, str | Text | None]] = [
-        ("sweep", run.run_id if run else None),
-        ("state", f"{words.state(run)}{f': {run.reason}' if run.reason else ''}" if run else None),
-        ("trials", f"{ended}{total}: {told}" if told else f"{ended}{total}"),
-        ("objective", "; ".join(map(" ".join, zip(study.directions, study.objectives, strict=True)))),
-    ]
-    if best is not None:
-        rows.append(("best", f"{words.number(best.values[0])} in trial {best.number}: {_params_text(best)}"))
-    elif len(study.directions) > 1 and study.front:
-        rows.append(("front", f"{words.count(len(study.front), 'trial')} that no other beats in everything"))
-    return [title, facts(rows)]
-
-
-def _importance_table(weights: dict[str, float]) -> RenderableType:
-    rows = table("Parameter", "importance", "", right=("importance",))
-    for name, share in list(weights.items())[:10]:
-        rows.add_row(name, f"{share * 100:.0f} %", "█" * round(share * _BAR))
-    return rows
-
-
-def _charts(study: Study) -> Iterator[Text]:
-    """The best value so far over trials."""
-    import numpy as np
-
-    from mosaic.analytics.report_data import GroupCurve
-    from mosaic.cli.commands.compare import plot
-
-    if len(study.directions) != 1:
-        return
-    line = study.best_so_far()
-    if len(line) > 1:
-        places = np.array([number for number, _ in line], np.float64)
-        values = np.array([value for _, value in line], np.float64)
-        yield plot("best so far", [(0, GroupCurve(places, values, values, values, 1))], "steps", "trials")
-
-
-def _trials(study: Study, limit: int, newest: bool = False) -> RenderableType:
-    """The best trials first, or the newest."""
-    several = len(study.directions) > 1
-    titles = [
-        "Trial",
-        "state",
-        *(study.objectives if several else ["value"]),
-        "step",
-        "time",
-        "run",
-        "parameters",
-    ]
-    rows = table(*titles, right=(*titles[2:-2],), fold=("parameters",))
-    for one in _order(study, newest)[:limit]:
-        state = _styled(one.state)
-        values = [words.number(value) for value in one.values] or ["–"] * len(study.directions)
-        if one.state != COMPLETE:
-            last = one.intermediate[max(one.intermediate)] if one.intermediate else None
-            values = [words.number(last)] + ["–"] * (len(study.directions) - 1)
-        step = words.short_steps(max(one.intermediate)) if one.intermediate else ""
-        took = ""
-        if one.started_at:
-            took = words.clock((one.ended_at or time.time()) - one.started_at)
-        run = one.runs[0] if one.runs else ""
-        more = f" +{len(one.runs) - 1}" if len(one.runs) > 1 else ""
-        tail = f"   {one.reason}" if one.reason and one.state != PRUNED else ""
-        rows.add_row(str(one.number), state, *values, step, took, run + more, _params_text(one) + tail)
-    return rows
-
-
-def _order(study: Study, newest: bool) -> list[Trial]:
-    if newest or len(study.directions) > 1:
-        return list(reversed(study.trials))
-    sign = 1 if study.directions[0] == "maximize" else -1
-    states = {RUNNING: 0, COMPLETE: 1, PRUNED: 2, FAILED: 3}
-
-    def key(one: Trial) -> tuple[float, float, int]:
-        value = one.values[0] if one.values else 0.0
-        return states.get(one.state, 4), -sign * value, one.number
-
-    return sorted(study.trials, key=key)
-
-
-def _styled(state: str) -> Text:
-    from rich.text import Text
-
-    return Text(state, style=_STYLES.get(state, "dim"))
-
-
-def _params_text(one: Trial) -> str:
-    return "  ".join(f"{name} {_value_text(value)}" for name, value in one.params.items())
-
-
-def _value_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 # Going on
@@ -516,7 +406,7 @@ def _train_best(rest: Sequence[str], args: argparse.Namespace) -> int:
     used = sorted(set(seeds) & set(spec_of(run).seeds))
     if used:
         note(f"{words.seeds_text(used).capitalize()} was used by the search: other seeds tell more.")
-    note(f"Trial {chosen.number}: {_params_text(chosen)}")
+    note(f"Trial {chosen.number}: {params_text(chosen)}")
     return launch(best_configs(run, chosen, seeds, args.total_timesteps), args)
 
 
