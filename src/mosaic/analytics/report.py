@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from mosaic import __version__
 from mosaic.analytics import statistics
 from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary
-from mosaic.analytics.report_aggregates import aggregates_section
+from mosaic.analytics.report_aggregates import References, aggregates_section
 from mosaic.analytics.report_data import (
     Comparison,
     MeasuredGroup,
@@ -80,6 +80,7 @@ def write_report(
     by: str = "config",
     evaluations: Sequence[RunRecord] = (),
     defaults: Defaults = None,
+    references: References | None = None,
     progress: Progress = lambda done, total, what: None,
 ) -> None:
     """Write the report of some runs, whole or not at all. It reads many files: not in a window's thread."""
@@ -91,6 +92,7 @@ def write_report(
         by=by,
         evaluations=evaluations,
         defaults=defaults,
+        references=references,
         progress=progress,
     )
     try:
@@ -117,6 +119,7 @@ def report_html(
     by: str = "config",
     evaluations: Sequence[RunRecord] = (),
     defaults: Defaults = None,
+    references: References | None = None,
     progress: Progress = lambda done, total, what: None,
 ) -> str:
     """The page of `write_report` as a text."""
@@ -129,7 +132,7 @@ def report_html(
     body = (
         _head(title, trained, compared),
         _results(compared, defaults),
-        aggregates_section(compared),
+        aggregates_section(compared, references),
         settings_section(compared, defaults),
         _evaluations(judged),
         _frames(films),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 from mosaic.analytics import statistics
 from mosaic.analytics.report_data import Comparison, GroupCurve, Method, by_task, methods_of
 from mosaic.analytics.report_page import Line, Markup, el, figure, key, number_cell, strip
+from mosaic.contract import words
 
 _MOST_PROFILE = 6
 _METRICS = (
@@ -45,28 +46,35 @@ def _methods(compared: Comparison) -> tuple[list[str], list[_Method]]:
     return list(tasks), made
 
 
-def aggregates_section(compared: Comparison) -> Markup | None:
+References = Mapping[str, tuple[float, float]]
+"""For environments the scores that count as 0 and as 1."""
+
+
+def aggregates_section(compared: Comparison, references: References | None = None) -> Markup | None:
     tasks, methods = _methods(compared)
     if len(tasks) < 2 or len(methods) < 2:
         return None
     normal = [_Method(one.number, one.label, []) for one in methods]
-    for number in range(len(tasks)):
+    known = references if references and all(task in references for task in tasks) else {}
+    for number, task in enumerate(tasks):
         every = np.concatenate([method.scores[number] for method in methods])
-        low, span = every.min(), float(np.ptp(every)) or 1.0
+        low, high = known.get(task, (float(every.min()), float(every.max())))
+        span = (high - low) or 1.0
         for method, made in zip(methods, normal, strict=True):
             made.scores.append((method.scores[number] - low) / span)
     parts = [
         el("h2", "Over all environments"),
         el(
             "p",
-            f"Scores are normalised in each of the {len(tasks)} environments: 0 is the worst run of all "
-            "configurations there, 1 the best. Intervals are 95 % bootstrap intervals, stratified by "
-            "environment, as rliable computes them. A lower optimality gap is better.",
+            f"Scores are normalised in each of the {len(tasks)} environments: {_ends(tasks, known)} "
+            "Intervals are 95 % bootstrap intervals, stratified by environment, as rliable computes them. "
+            "A lower optimality gap is better.",
             cls="note",
         ),
         _aggregate_table(normal),
     ]
-    thresholds = np.linspace(0, 1, 101)
+    reached = [score for method in normal for task in method.scores for score in (task.min(), task.max())]
+    thresholds = np.linspace(min(0.0, *reached), max(1.0, *reached), 101)
     lines = []
     for method in normal:
         made_band = statistics.performance_profile(method.scores, thresholds)
@@ -79,6 +87,15 @@ def aggregates_section(compared: Comparison) -> Markup | None:
     if len(methods) <= _MOST_PROFILE:
         parts += [el("h3", "Probability of improvement"), _improvements(methods)]
     return el("section", parts)
+
+
+def _ends(tasks: Sequence[str], known: References) -> str:
+    if not known:
+        return "0 is the worst run of all configurations there, 1 the best."
+    told = "; ".join(
+        f"{task} {words.number(known[task][0])} and {words.number(known[task][1])}" for task in tasks
+    )
+    return f"0 and 1 are the references that were given ({told})."
 
 
 def _aggregate_table(methods: Sequence[_Method]) -> Markup:

@@ -56,6 +56,11 @@ _GROUPS = {
         ("train", "train an algorithm on an environment and watch it learn", "train"),
         ("rerun", "train again with the settings of an earlier run, changed as you like", "train"),
         ("sweep", "search for good parameters with Optuna; look at sweeps, train with the best", "sweep"),
+        (
+            "benchmark",
+            "algorithms × environments × seeds as one command, with tables and a report",
+            "benchmark",
+        ),
         ("scripts", "list the scripts of several phases that `train` runs by name", "lists"),
         ("phase", "inside such a script: say which phase begins", "phase"),
         ("pause", "stop runs where they are; they keep what they reserve", "control"),

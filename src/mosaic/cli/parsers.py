@@ -87,6 +87,33 @@ PAGES = {
         number("--port", values.port, "dashboard: the port that it listens on (8080)"),
         json="the sweep's run, its study with all trials, and the importance of the parameters",
     ),
+    "benchmark": page(
+        "FILE.toml | list | show NAME [options]",
+        "Train algorithms on environments with several seeds, wait, and write the report. A benchmark is a\n"
+        "run whose runs are ordinary ones in the queue: it goes on after any crash, and pause, resume and\n"
+        "cancel mean its runs too. The same file again trains what is missing: what has failed, or seeds that\n"
+        "are new in it. "
+        "NAME is that of a benchmark, its id, or 'last'.",
+        (
+            "bench.toml --dry-run",
+            "bench.toml -o report.html --markdown table.md",
+            "bench.toml --set seeds=1-10 --detach",
+            "show last",
+        ),
+        option("words", "WHAT", "the benchmark file, list, or show and a NAME", nargs="+"),
+        repeated(
+            "--set",
+            "NAME=VALUE",
+            "a setting of the file, such as total_timesteps=50_000",
+            type=values.setting,
+        ),
+        flag("--detach", "start and return at once"),
+        flag("--dry-run", "check all and tell what would run; --json prints the run config"),
+        option("-o --output", "FILE.html", "the report (else in the benchmark's folder)", type=named_path),
+        option("--markdown", "FILE", "the tables as Markdown", type=named_path),
+        option("--csv", "FILE", "a line for each run", type=named_path),
+        json="the benchmark's run, each cell with mean and IQM, aggregates, improvements and profiles",
+    ),
     "pause": page(
         "RUN... [options]",
         "Stop all processes of runs where they are. They keep their memory, CPUs and GPUs, and paused time\n"

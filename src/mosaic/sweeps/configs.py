@@ -80,6 +80,9 @@ def continue_config(run: RunRecord, study: Study | None, more: int | None) -> di
     spec = spec_of(run)
     if not run.ended:
         raise ConflictError(f"Sweep {run.run_id} has not ended yet: it goes on by itself.")
+    if spec.benchmark:
+        # It finds by itself what is trained already.
+        return sweep_config(spec)
     if study is None:
         raise ConflictError(f"Sweep {run.run_id} has no study: start a new one from its file.")
     if more is None:
@@ -112,6 +115,8 @@ def best_configs(
 ) -> list[dict[str, Any]]:
     """Configs that train with a trial's parameters: one for each environment and seed, checked."""
     spec = spec_of(run)
+    if spec.benchmark:
+        raise UserError(f"Run {run.run_id} is a benchmark, which searches for nothing: there is no best.")
     algo = str(trial.params.get(ALGO, spec.algos[0]))
     params = params_for(spec.space, trial.params, algo)
     made = []

@@ -81,7 +81,7 @@ def _start(path: Path, args: argparse.Namespace) -> int:
     from mosaic.sweeps.configs import sweep_config
     from mosaic.sweeps.sweep_file import SpecError, parse_spec, read_table
 
-    changes = [(name, _toml_value(text)) for name, text in args.set]
+    changes = [(name, toml_value(text)) for name, text in args.set]
     changes += [("trials", args.trials)] if args.trials is not None else []
     changes += [("total_timesteps", args.total_timesteps)] if args.total_timesteps is not None else []
     changes += [("seeds", list(args.seeds))] if args.seeds is not None else []
@@ -97,7 +97,7 @@ def _start(path: Path, args: argparse.Namespace) -> int:
     return _launch(sweep_config(spec), args)
 
 
-def _toml_value(text: str) -> Any:
+def toml_value(text: str) -> Any:
     """A value as it would stand in the file; what TOML does not know is a text."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
@@ -284,7 +284,8 @@ def _list(rest: Sequence[str], args: argparse.Namespace) -> int:
 
 def _sweeps(client: Client) -> list[RunRecord]:
     query = RunQuery(filter="worker=sweep", fields=WHOLE)
-    return [run for run in client.each(query) if run.worker_type == WORKER_TYPE]
+    found = (run for run in client.each(query) if run.worker_type == WORKER_TYPE)
+    return [run for run in found if not run.worker_config["sweep"].get("benchmark")]
 
 
 def _find(client: Client, name: str) -> RunRecord:
