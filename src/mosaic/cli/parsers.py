@@ -91,9 +91,8 @@ PAGES = {
         "FILE.toml | list | show NAME [options]",
         "Train algorithms on environments with several seeds, wait, and write the report. A benchmark is a\n"
         "run whose runs are ordinary ones in the queue: it goes on after any crash, and pause, resume and\n"
-        "cancel mean its runs too. The same file again trains what is missing: what has failed, or seeds that\n"
-        "are new in it. "
-        "NAME is that of a benchmark, its id, or 'last'.",
+        "cancel mean its runs too. The same file again trains what is missing: what has failed, or new seeds.\n"
+        "The NAME is that of a benchmark; its id or 'last' will do as well.",
         (
             "bench.toml --dry-run",
             "bench.toml -o report.html --markdown table.md",
