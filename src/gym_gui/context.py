@@ -66,6 +66,6 @@ class Context:
     runs: RunBook
     settings: Settings
     open_form: Callable[[str, dict[str, Any]], None]
-    """`open_form(purpose, prefill)`: purpose is `train`, `resume`, `policy`, `script` or `hand`."""
+    """`open_form(purpose, prefill)`: purpose is `train`, `sweep`, `resume`, `policy`, `script` or `hand`."""
     select_run: Callable[[str], None]
     board: Board = field(default_factory=Board)

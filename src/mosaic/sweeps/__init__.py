@@ -21,5 +21,6 @@ def get_worker_metadata() -> WorkerCapabilities:
         display_name="Sweep",
         cli_module="mosaic.sweeps.worker",
         catalog="mosaic.sweeps.catalog:CATALOG",
+        forms={"sweep": "gym_gui.ui.widgets.sweep_form:SweepForm"},
         waits_for_others=True,
     )

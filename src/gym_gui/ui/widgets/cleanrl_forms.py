@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from PySide6.QtGui import QImage
 from PySide6.QtWidgets import QVBoxLayout, QWidget
 
+from gym_gui.models.run_settings import RunSettings
 from gym_gui.theme import SPACE
 from gym_gui.ui.presenters.choosing_forms import (
     EXTEND,
@@ -25,6 +26,7 @@ from gym_gui.ui.widgets.fields.parameter_sheet import ParameterSheetView, StageE
 from gym_gui.ui.widgets.fields.pickers import EnvironmentField
 from gym_gui.ui.widgets.fields.state_field import FieldBox, StateField, StateSwitch, WatchFields
 from gym_gui.ui.widgets.form_frame import ChoosingFrame, FormFrame, section_title
+from mosaic.contract.errors import MosaicError
 
 _KEPT_WORDS = {"save_model": "Save model and evaluate it", "capture_video": "Record video"}
 _MODELS = "Models and checkpoints (*.cleanrl_model *.npz);;All files (*)"
@@ -45,6 +47,7 @@ class CleanRLTrainForm(FormFrame[TrainForm]):
         environment = EnvironmentField(presenter.run, "env_id", lambda: self.presenter.environments)
         self.environment = self.listen(environment)
         self.by_hand = Button("Play it by hand", role="quiet-link", do=self._play_by_hand)
+        self.sweep = Button("Search parameters…", role="quiet-link", do=self._search)
         self.steps, self.seeds = self.field("total_timesteps"), self.field("seeds")
         self.curriculum = ChoiceBox()
         self.curriculum.addItems(presenter.stages.choices)
@@ -53,8 +56,8 @@ class CleanRLTrainForm(FormFrame[TrainForm]):
         self._stages: StageEditor | None = None
         self._stages_box = vbox()
         steps = side_by_side(self.steps, self.seeds)
-        fill(left, section_title("Run"), self.algorithm_box, self.environment, hbox(self.by_hand, 1))
-        fill(left, self.install, steps)
+        links = hbox(self.by_hand, self.sweep, 1, spacing=SPACE[2])
+        fill(left, section_title("Run"), self.algorithm_box, self.environment, links, self.install, steps)
         fill(left, self.curriculum_box, self._stages_box)
         yield
         self._kept_box = vbox(spacing=SPACE[2])
@@ -74,6 +77,18 @@ class CleanRLTrainForm(FormFrame[TrainForm]):
         """Try the environment out; the form is there again afterwards."""
         chosen = {name: self.presenter.run.said(name) for name in ("env_id", "env_kwargs")}
         self.context.open_form("hand", chosen)
+
+    def _search(self) -> None:
+        """Search the parameters instead of setting them; what is set already stays so."""
+        presenter = self.presenter
+        try:
+            asked = presenter.asked(RunSettings.of(presenter.run))
+        except MosaicError as error:
+            self.context.notifications.tell(str(error), "warn")
+            return
+        env_id = presenter.run.said("env_id")
+        prefill = {"algo": presenter.algo, "env_id": env_id, "total_timesteps": asked["total_timesteps"]}
+        self.context.open_form("sweep", {**prefill, "set": asked["params"]})
 
     def _make_arguments(self) -> QWidget:
         return PairGrid((), bottom=SPACE[2]).add(self.field("env_kwargs", lines=2), wide=True)
