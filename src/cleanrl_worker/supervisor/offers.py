@@ -16,7 +16,7 @@ from cleanrl_worker.config.live import LiveSettings
 from cleanrl_worker.config.modes import MODE_SETTINGS, MODE_TARGETS, RESUME
 from cleanrl_worker.config.policy_files import each_policy, find_policy
 from cleanrl_worker.config.registry import DEFAULT_ALGO_REGISTRY
-from cleanrl_worker.config.resuming import explain, require_trusted_algorithm
+from cleanrl_worker.config.resuming import TUNABLE, explain, require_trusted_algorithm
 from cleanrl_worker.config.scripts import ENV_NAMES, flags_of, looks_foreign
 from cleanrl_worker.config.shell_scripts import (
     describe_script,
@@ -217,6 +217,11 @@ class CleanRLCatalog:
         found = flags.flags.items() if flags else ()
         own = (*ENV_NAMES, *_FIELD_FLAGS)
         return [replace(one.schema, name=name, runtime_only=name in own) for name, one in found]
+
+    def changeable(self, algo: str) -> Sequence[str]:
+        """The parameters that may have other values in a resumed run."""
+        schema = load_schema(algo)
+        return [one.name for one in schema.parameters if one.name in TUNABLE] if schema else []
 
     def default_timesteps(self, algo: str) -> int | None:
         schema = load_schema(algo)

@@ -136,6 +136,17 @@ class ResumingCatalog(WorkerCatalog, Protocol):
 
 
 @runtime_checkable
+class ChangingCatalog(ResumingCatalog, Protocol):
+    """The catalog of a worker whose resumed runs may have other values of some parameters.
+
+    The parameter `resume_changes` names them; `stop_at` ends a run at a step of its budget.
+    """
+
+    def changeable(self, algo: str) -> Sequence[str]:
+        """Those parameters of an algorithm; none for what cannot be resumed."""
+
+
+@runtime_checkable
 class ScriptCatalog(WorkerCatalog, Protocol):
     """The catalog of a worker that runs shell scripts; their heads may tell environment and budget."""
 

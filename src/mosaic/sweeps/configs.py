@@ -16,6 +16,7 @@ from mosaic.contract.errors import ConflictError, UserError
 from mosaic.contract.fsm import LIVE
 from mosaic.contract.run_config import validate_train_run_config
 from mosaic.sweeps import WORKER_TYPE
+from mosaic.sweeps.population import lineage
 from mosaic.sweeps.space import ALGO, params_for
 from mosaic.sweeps.spec import SweepSpec, with_params
 from mosaic.sweeps.study import FAILED, Study, Trial
@@ -85,6 +86,8 @@ def continue_config(run: RunRecord, study: Study | None, more: int | None) -> di
         return sweep_config(spec)
     if study is None:
         raise ConflictError(f"Sweep {run.run_id} has no study: start a new one from its file.")
+    if spec.population is not None:
+        return _continued_population(run, spec, study, more)
     if more is None:
         ended = [one for one in study.trials if one.ended_at and not _interrupted(one)]
         more = (study.wanted or spec.trials) - len(ended)
@@ -104,6 +107,19 @@ def cancel_trials(client: Client, sweep: str) -> int:
         with suppress(ConflictError):
             client.cancel(one.run_id, "its sweep was cancelled")
     return len(found)
+
+
+def _continued_population(run: RunRecord, spec: SweepSpec, study: Study, more: int | None) -> dict[str, Any]:
+    """The config of a population that takes up what was cut off."""
+    done = [one for one in study.trials if one.ended_at and not _interrupted(one)]
+    if more is not None or len(done) >= spec.trials:
+        line = lineage(study)
+        best = line.final.run if line and line.final else "RUN"
+        raise ConflictError(
+            f"Sweep {run.run_id} is a population, whose steps are part of its schedules: train its best "
+            f"member on with `mosaic train --resume {best} --extend N`, or start a new sweep."
+        )
+    return sweep_config(spec, run.run_id)
 
 
 def _interrupted(trial: Trial) -> bool:

@@ -26,6 +26,7 @@ from mosaic.sweeps.wishes import Ending, Wishes
 
 if TYPE_CHECKING:
     from mosaic.sweeps.benchmark import Cells
+    from mosaic.sweeps.generations import Generations
     from mosaic.sweeps.search import Search
 
 MOST_FAILURES = 10
@@ -51,7 +52,7 @@ class Engine:
         spec: SweepSpec,
         sweep: str,
         client: Client,
-        search: Search | Cells,
+        search: Search | Cells | Generations,
         mirror: StudyWriter,
         wishes: Wishes,
         beat: Callable[[bool, dict[str, Any]], None],

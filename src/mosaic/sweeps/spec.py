@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mosaic.sweeps.objective import Objective
+from mosaic.sweeps.population import Population
 from mosaic.sweeps.space import Parameter
 
 SQLITE, JOURNAL = "sqlite", "journal"
@@ -56,6 +57,8 @@ class SweepSpec:
     tags: tuple[str, ...] = ()
     notes: str = ""
     search_seed: int = 1
+    population: Population | None = None
+    """How a population is trained in place of a search."""
     benchmark: str = ""
     """The name of a benchmark: nothing is searched, each template is trained with each seed."""
     references: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -92,6 +95,7 @@ class SweepSpec:
             "objectives": [one.as_json() for one in self.objectives],
             "sampler": {"name": self.sampler.name, "options": dict(self.sampler.options)},
             "pruner": self.pruner and {"name": self.pruner.name, "options": dict(self.pruner.options)},
+            "population": self.population and vars(self.population),
             "seeds": list(self.seeds),
             "tags": list(self.tags),
             "try_first": [dict(one) for one in self.try_first],
@@ -110,6 +114,7 @@ class SweepSpec:
                 "objectives": tuple(Objective(**one) for one in told["objectives"]),
                 "sampler": Choice(**told["sampler"]),
                 "pruner": told["pruner"] and Choice(**told["pruner"]),
+                "population": Population.from_json(told["population"]) if told.get("population") else None,
                 "seeds": tuple(told["seeds"]),
                 "tags": tuple(told["tags"]),
                 "try_first": tuple(told["try_first"]),

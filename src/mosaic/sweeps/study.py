@@ -44,6 +44,8 @@ class Trial:
     """Why it was pruned or has failed."""
     started_at: float | None = None
     ended_at: float | None = None
+    parent: int | None = None
+    """In a population, the trial whose checkpoint it began with."""
 
     @property
     def value(self) -> float | None:
@@ -67,6 +69,8 @@ class Study:
     """How many trials there will be; None where nobody has said it."""
     sweep: str = ""
     """The id of the sweep that works on it; empty for a study that was made elsewhere."""
+    members: int = 0
+    """How many members the population has: so many trials, one after another, are a generation."""
 
     def with_state(self, *states: str) -> list[Trial]:
         return [one for one in self.trials if one.state in states]
@@ -113,8 +117,8 @@ class Study:
 class StudyReader:
     """Reads a sweep's study from its folder, and what is new with each call."""
 
-    def __init__(self, run_dir: Path) -> None:
-        self._path = run_dir / FILE
+    def __init__(self, run_dir: Path, file: str = FILE) -> None:
+        self._path = run_dir / file
         self._inode = self._offset = 0
         self._head: Study | None = None
         self._trials: dict[int, Trial] = {}
@@ -166,25 +170,37 @@ class StudyReader:
 class StudyWriter:
     """Writes the same file; for the sweep's own process."""
 
-    def __init__(self, run_dir: Path) -> None:
-        self._path = run_dir / FILE
+    def __init__(self, run_dir: Path, file: str = FILE, sync: bool = False) -> None:
+        """With `sync`, what was written stays also when the machine goes down."""
+        self._path = run_dir / file
+        self._sync = sync
 
     def begin(self, study: Study) -> None:
         """Write all that is known, in place of what was there."""
         head = {name: value for name, value in asdict(study).items() if name != "trials"}
         lines = [json.dumps({"format": FORMAT, **head})]
         lines += [_line(one.number, _told(one)) for one in study.trials]
-        write_atomic(self._path, "".join(f"{line}\n" for line in lines).encode(), sync=False)
+        write_atomic(self._path, "".join(f"{line}\n" for line in lines).encode(), sync=self._sync)
 
     def add(self, number: int, **news: Any) -> None:
         """Append what is new of a trial; of `intermediate` only the new points."""
+        self._append(_line(number, news))
+
+    def add_all(self, trials: Sequence[Trial]) -> None:
+        """Append all of these trials at once."""
+        self._append("\n".join(_line(one.number, _told(one)) for one in trials))
+
+    def _append(self, lines: str) -> None:
         with self._path.open("ab") as file:
-            file.write(_line(number, news).encode() + b"\n")
+            file.write(lines.encode() + b"\n")
+            if self._sync:
+                file.flush()
+                os.fsync(file.fileno())
 
 
-def read_study(run_dir: Path) -> Study | None:
+def read_study(run_dir: Path, file: str = FILE) -> Study | None:
     """The study in a sweep's folder; None when there is none yet."""
-    return StudyReader(run_dir).poll()
+    return StudyReader(run_dir, file).poll()
 
 
 def _line(number: int, told: Mapping[str, Any]) -> str:

@@ -15,6 +15,16 @@ from mosaic.contract.numbers import parse_seeds, parse_whole
 from mosaic.contract.run_config import LONGEST_NAME, checked_tags, validate_train_run_config
 from mosaic.contract.secrets import has_known_shape, referred
 from mosaic.sweeps.objective import DIRECTIONS, OVER_SEEDS, TAKES, Objective
+from mosaic.sweeps.population import (
+    KINDS,
+    PBT,
+    SEARCH,
+    Population,
+    PopulationParser,
+    changeable,
+    is_population,
+    usual_settings,
+)
 from mosaic.sweeps.space import ALGO, Parameter, known_spaces, parse_space
 from mosaic.sweeps.spec import JOURNAL, SQLITE, USUAL_TRIALS, Choice, SweepSpec, Template, with_params
 
@@ -27,6 +37,7 @@ USUAL_RESTARTS = 2
 
 _KEYS = {
     **dict.fromkeys(("algo", "env", "total_timesteps", "seeds", "trials", "parallel", "max_minutes", "name")),
+    **dict.fromkeys(("kind", "population")),
     **dict.fromkeys(("tags", "notes", "storage", "study", "report_every", "scores")),
     **dict.fromkeys(("set", "space", "objective", "sampler", "pruner", "run", "try_first")),
 }
@@ -83,6 +94,29 @@ class TableParser:
         self._table = table
         self._folder = folder
         self._problems: list[str] = []
+
+    def _population(
+        self,
+        algos: Sequence[str],
+        env_ids: Sequence[str],
+        seeds: Sequence[int],
+        fixed: Mapping[str, Any],
+        space: Sequence[Parameter],
+        budget: int,
+    ) -> Population | None:
+        kind = self._table.get("kind", SEARCH)
+        if kind not in KINDS:
+            hint = closest(str(kind), KINDS) or "."
+            self._complain(f"'kind' is {kind!r:.40}, but must be one of {', '.join(KINDS)}{hint}")
+        if not is_population(self._table):
+            if "population" in self._table:
+                self._complain(
+                    f'[population] is for population-based training: write kind = "{PBT}" as well.'
+                )
+            return None
+        return PopulationParser(self._table, self._complain).parse(
+            algos, env_ids, seeds, fixed, space, budget
+        )
 
     def _complain(self, sentence: str) -> None:
         self._problems.append(sentence)
@@ -206,6 +240,8 @@ class _Parser(TableParser):
         run = self._table_of("run")
         self._check_keys(run, RUN_KEYS, "[run]")
         fixed = self._table_of("set")
+        if is_population(table):
+            fixed = usual_settings(table, fixed)
         templates = self._templates(algos, env_ids, seeds, fixed, run)
         spaces = self._spaces(algos, fixed)
         self._check_corners(spaces, templates)
@@ -214,6 +250,7 @@ class _Parser(TableParser):
             (one.config["metadata"]["worker"]["config"].get("total_timesteps") or 0 for one in templates),
             default=0,
         )
+        population = self._population(algos, env_ids, seeds, fixed, spaces, budget)
         sampler, pruner = self._choice("sampler"), self._choice("pruner")
         trials = self._whole("trials", USUAL_TRIALS, 1, MOST_TRIALS)
         if sampler is not None and sampler.name.lower().startswith("grid"):
@@ -224,13 +261,14 @@ class _Parser(TableParser):
             templates=tuple(templates),
             space=tuple(spaces),
             seeds=seeds,
-            trials=trials,
+            trials=population.trials if population else trials,
             parallel=self._whole("parallel", 0, 0, MOST_PARALLEL),
             max_minutes=self._minutes(),
             objectives=objectives,
             search_seed=options.pop("seed", 1),
             sampler=Choice(sampler.name, options) if sampler else Choice("tpe"),
-            pruner=pruner or (Choice("median") if len(objectives) == 1 else None),
+            pruner=pruner or (Choice("median") if len(objectives) == 1 and not population else None),
+            population=population,
             report_every=self._whole("report_every", max(1, budget // REPORTS), 1, 10**12),
             scores=self._scores(env_ids),
             storage=self._storage(),
@@ -306,6 +344,8 @@ class _Parser(TableParser):
                 self._complain(f"No search space is known for '{algo}': write one under [{place}].")
                 return []
             table = {name: told for name, told in known.space.items() if name not in fixed}
+            if is_population(self._table):
+                table = {name: told for name, told in table.items() if name in changeable(algo)}
         for name in given:
             if name in fixed:
                 self._complain(f"'{name}' is searched and set: take it out of [{place}] or of [set].")

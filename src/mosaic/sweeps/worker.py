@@ -24,6 +24,7 @@ from mosaic.contract.events import EventKind
 from mosaic.contract.outside import read_json
 from mosaic.contract.paths import VarPaths, resolve_var
 from mosaic.sweeps.configs import check_config
+from mosaic.sweeps.population import Population
 from mosaic.sweeps.spec import SweepSpec
 from mosaic.sweeps.study import FILE, StudyWriter
 from mosaic.sweeps.wishes import Ending, Wishes
@@ -107,6 +108,8 @@ class SweepWorker:
     def _work(self, wishes: Wishes) -> Ending:
         if self._spec.benchmark:
             return self._train_all(wishes)
+        if self._spec.population is not None:
+            return self._train_population(self._spec.population, wishes)
         gc.disable()
         from mosaic.sweeps.engine import Engine
         from mosaic.sweeps.search import Search
@@ -140,6 +143,17 @@ class SweepWorker:
         cells = Cells(self._spec, self._run_id, client)
         mirror = StudyWriter(self._paths.run_dir)
         engine = BenchmarkEngine(self._spec, self._run_id, client, cells, mirror, wishes, self._beat)
+        return engine.run(self._clock.left(self._spec.max_minutes))
+
+    def _train_population(self, population: Population, wishes: Wishes) -> Ending:
+        """The same for a population, which needs no Optuna either."""
+        from mosaic.sweeps.generations import Generations, PopulationEngine
+
+        before = self._var.run(self._continues).run_dir if self._continues else None
+        generations = Generations(self._spec, population, self._run_id, self._paths.run_dir, before)
+        client = Client.connect(self._var.root, guest=True)
+        mirror = StudyWriter(self._paths.run_dir)
+        engine = PopulationEngine(self._spec, self._run_id, client, generations, mirror, wishes, self._beat)
         return engine.run(self._clock.left(self._spec.max_minutes))
 
     def _shake_hands(self, wishes: Wishes) -> None:

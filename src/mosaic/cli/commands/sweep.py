@@ -23,6 +23,7 @@ from mosaic.cli.launch import (
     termination_raises,
     wants_cancel,
 )
+from mosaic.cli.live.lineage import lineage_parts, population_plan
 from mosaic.cli.live.studies import (
     charts,
     head,
@@ -44,6 +45,7 @@ from mosaic.contract.paths import named_path
 from mosaic.contract.run_filter import WHOLE
 from mosaic.contract.secrets import referred
 from mosaic.sweeps import WORKER_TYPE
+from mosaic.sweeps.population import lineage
 from mosaic.sweeps.study import (
     COMPLETE,
     ENDED,
@@ -87,7 +89,8 @@ def _start(path: Path, args: argparse.Namespace) -> int:
     changes += [("seeds", list(args.seeds))] if args.seeds is not None else []
     try:
         spec = parse_spec(read_table(path, changes))
-        _check(spec)
+        if spec.population is None:
+            _check(spec)
     except SpecError as error:
         for problem in error.problems:
             note(f"mosaic: {problem}")
@@ -138,6 +141,8 @@ def _plan(spec: SweepSpec) -> RenderableType:
         words.whole(one.config["metadata"]["worker"]["config"]["total_timesteps"]) for one in spec.templates
     }
     runs = spec.runs_per_trial
+    if spec.population is not None:
+        return population_plan(spec, spec.population, steps.pop())
     return facts(
         [
             ("sweep", spec.title),
@@ -318,9 +323,11 @@ def _show(rest: Sequence[str], args: argparse.Namespace) -> int:
 def _report(run: RunRecord | None, study: Study | None, args: argparse.Namespace) -> None:
     """All that is known of a study."""
     weights = _importance(study)
+    line = lineage(study) if study else None
     if args.json:
         told = study.as_json() if study else None
-        print_json({"run": run and run_json(run), "study": told, "importance": weights})
+        whole = {"run": run and run_json(run), "study": told, "importance": weights}
+        print_json(whole | ({"lineage": line.as_json()} if line else {}))
         return
     if study is None:
         assert run is not None
@@ -328,6 +335,10 @@ def _report(run: RunRecord | None, study: Study | None, args: argparse.Namespace
         return
     for part in head(run, study):
         console().print(part)
+    if line is not None and run is not None and study.trials:
+        say("")
+        for part in lineage_parts(run, line, study):
+            console().print(part)
     if weights:
         say("")
         console().print(importance_table(weights))
@@ -339,12 +350,12 @@ def _report(run: RunRecord | None, study: Study | None, args: argparse.Namespace
     console().print(trials(study, limit))
     if len(study.trials) > limit:
         note(f"{len(study.trials) - limit} more trials: --all shows them.")
-    if run is not None and study.best is not None:
+    if run is not None and study.best is not None and line is None:
         console().print(facts([("next", f"{program()} sweep train-best {run.run_id}")]))
 
 
 def _importance(study: Study | None) -> dict[str, float]:
-    if study is None or len(study.directions) > 1 or len(study.with_state(COMPLETE)) < 4:
+    if study is None or study.members or len(study.directions) > 1 or len(study.with_state(COMPLETE)) < 4:
         return {}
     try:
         from mosaic.sweeps.optuna_records import importance
@@ -422,6 +433,11 @@ def _chosen(study: Study | None, number: int | None, run: RunRecord) -> Trial:
         raise UserError("With several objectives there is no single best: choose one with --trial N.")
     if study is None or study.best is None:
         raise ConflictError(f"Sweep {run.run_id} has no complete trial yet.")
+    if (line := lineage(study)) is not None and line.final is not None:
+        raise UserError(
+            "The best of a population came by several sets of parameters: choose one with --trial N, or "
+            f"train that member on with `{program()} train --resume {line.final.run} --extend N`."
+        )
     return study.best
 
 
