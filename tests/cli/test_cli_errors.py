@@ -28,7 +28,7 @@ def _own_var(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["runs", "--statsu", "EXEC"], "did you mean '--status'?"),
         (["runs", "--state", "traning"], "did you mean 'training'?"),
         (["runs", "-x"], "no option '-x'"),
-        (["runs", "extra-word"], "'extra-word' is one word too many"),
+        (["doctor", "extra-word"], "'extra-word' is one word too many"),
         (["runs", "--limit", "none"], "--limit: 'none' is not a positive whole number"),
         (["show"], "show needs RUN"),
         (["cancel"], "cancel needs RUN, or --all"),
@@ -178,7 +178,11 @@ def test_a_var_that_is_a_file_is_refused(
     file = tmp_path / "file"
     file.write_text("")
     words = {
-        **{name: [] for name in ("runs", "doctor", "queue", "gc", "policies", "gui")},
+        **{name: [] for name in ("runs", "doctor", "queue", "gc", "policies", "gui", "filters")},
+        **{name: ["show", "last"] for name in ("sweep", "benchmark")},
+        "plot": ["last", "-o", str(tmp_path / "curve.svg")],
+        "report": ["last", "-o", str(tmp_path / "report.html")],
+        "export": ["last", "-o", str(tmp_path / "run.tar")],
         "train": ["ppo", "CartPole-v1"],
         "daemon": ["start"],
         "snapshot": ["last", "now.png"],

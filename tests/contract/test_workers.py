@@ -52,7 +52,7 @@ def describe():
     return WorkerCapabilities("other", "Other", "other.cli")
 """
     install_worker(tmp_path, "other", source)
-    assert discovered_with(tmp_path) == ["cleanrl", "other"]
+    assert discovered_with(tmp_path) == ["cleanrl", "other", "sweep"]
 
 
 @pytest.mark.parametrize(
@@ -67,4 +67,4 @@ def describe():
 )
 def test_a_broken_worker_is_left_out(source: str, tmp_path: Path) -> None:
     install_worker(tmp_path, "broken", source)
-    assert discovered_with(tmp_path) == ["cleanrl"]
+    assert discovered_with(tmp_path) == ["cleanrl", "sweep"]
