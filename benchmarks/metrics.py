@@ -205,7 +205,9 @@ def in_window(var: Path, ids: list[str], points: int) -> Iterator[Row]:
     del app
     middle = statistics.median(seconds)
     what = f"{len(ids)} runs of {points:,} points overlaid in the window"
-    told = f"{middle:.2f} s; the event loop at worst {max(stalls):.0f} ms late ({max(work):.0f} ms of own work)"
+    told = (
+        f"{middle:.2f} s; the event loop at worst {max(stalls):.0f} ms late ({max(work):.0f} ms of own work)"
+    )
     held = middle <= WINDOW_SECONDS and max(stalls) <= STALL_MS
     yield Row(what, told, f"{WINDOW_SECONDS:g} s; {STALL_MS:.0f} ms", held)
 

@@ -91,7 +91,7 @@ PAGES = {
         "FILE.toml | list | show NAME [options]",
         "Train algorithms on environments with several seeds, wait, and write the report. A benchmark is a\n"
         "run whose runs are ordinary ones in the queue: it goes on after any crash, and pause, resume and\n"
-        "cancel mean its runs too. The same file again trains what is missing: what has failed, or new seeds.\n"
+        "cancel mean its runs too. The same file again trains what is missing: what failed, or new seeds.\n"
         "The NAME is that of a benchmark; its id or 'last' will do as well.",
         (
             "bench.toml --dry-run",
@@ -373,8 +373,8 @@ PAGES = {
         option(
             "--to",
             "USER/MODEL",
-            "what it is called there, or MODEL alone; without it as CleanRL calls its models, ENV-NAME-seedN, "
-            "and with USER/ the same of another user or organization",
+            "what it is called there, or MODEL alone; without it as CleanRL calls its models, "
+            "ENV-NAME-seedN, and with USER/ the same of another user or organization",
         ),
         flag("--private", "nobody else may see it; of a model that is there already nothing changes"),
         json="an object with the run's id, the model's name and its address",

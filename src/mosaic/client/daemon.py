@@ -24,9 +24,9 @@ from mosaic.contract.connection import (
 from mosaic.contract.errors import MosaicError, UnavailableError, UserError
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.process import ProcessIdentity, process_state
-from mosaic.contract.secrets import HIDDEN_VARIABLE
 from mosaic.contract.proto import trainer_pb2 as pb
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
+from mosaic.contract.secrets import HIDDEN_VARIABLE
 
 START_SECONDS = 30.0
 SILENT_SECONDS = 15.0
@@ -97,8 +97,10 @@ def ensure_daemon(paths: VarPaths) -> DaemonAddress:
 
 
 def rejoin_daemon(paths: VarPaths) -> DaemonAddress:
-    """The same for a process that is itself a run: a daemon of any version, and a new one only in place of one
-    that was killed. One that ended by itself has taken its `daemon.json` with it: an UnavailableError."""
+    """The same for a process that is itself a run: any version, and a new daemon only where one was killed.
+
+    One that ended by itself has taken its `daemon.json` with it: an UnavailableError.
+    """
     address = await_daemon(paths)
     if address is None and DaemonAddress.read(paths.daemon_file) is None:
         raise UnavailableError(f"The daemon of {paths.root} was stopped: `mosaic daemon start` starts it.")
