@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -323,3 +324,14 @@ def test_the_space_is_known_before_the_first_trial(tmp_path: Path) -> None:
         "width": {"choices": [4, 8]},
         "points": {"low": 2, "high": 9, "log": False, "step": None, "whole": True},
     }
+
+
+def test_what_a_later_version_writes_besides_is_passed_over(tmp_path: Path) -> None:
+    search = opened(tmp_path)
+    search.ask()
+    StudyWriter(tmp_path).begin(search.record())
+    file = tmp_path / "study.jsonl"
+    head, *trials = [json.loads(line) for line in file.read_text().splitlines()]
+    lines = [{**head, "colour": "red"}, *({**one, "weight": 3} for one in trials)]
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    assert StudyReader(tmp_path).poll() == search.record()

@@ -11,7 +11,7 @@ import json
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -213,7 +213,7 @@ def _told(trial: Trial) -> dict[str, Any]:
 
 
 def _with(trial: Trial, told: Mapping[str, Any]) -> Trial:
-    news = dict(told)
+    news = _known(Trial, told)
     points = {int(step): float(value) for step, value in news.pop("intermediate", {}).items()}
     for name in ("values", "runs"):
         if name in news:
@@ -224,8 +224,16 @@ def _with(trial: Trial, told: Mapping[str, Any]) -> Trial:
 
 
 def _head(told: dict[str, Any]) -> Study:
-    told.pop("format")
-    return Study(**{**told, "objectives": tuple(told["objectives"]), "directions": tuple(told["directions"])})
+    known = _known(Study, told)
+    return Study(
+        **{**known, "objectives": tuple(told["objectives"]), "directions": tuple(told["directions"])}
+    )
+
+
+def _known(kind: type[Study] | type[Trial], told: Mapping[str, Any]) -> dict[str, Any]:
+    """What this version knows: a later one may write more."""
+    names = {one.name for one in fields(kind)}
+    return {name: value for name, value in told.items() if name in names}
 
 
 def _finite(value: Any) -> Any:
