@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -135,6 +135,7 @@ class SweepPicture:
     intermediate: Figure
     slices: tuple[Figure, ...]
     fronts: tuple[Figure, ...]
+    """Of several objectives two against each other; of a population its lineage."""
     parallel: Parallel
     best: frozenset[int]
     """The number of the best trial; of several objectives those of the front."""
@@ -153,7 +154,7 @@ def picture_of(study: Study, objective: int = 0, weights: Mapping[str, float] | 
         _history(study, objective),
         _intermediate(study, front),
         tuple(_slice(study, name, objective, front) for name in names),
-        tuple(_pair(study, *pair, front) for pair in _pairs(study)),
+        (*(_pair(study, *pair, front) for pair in _pairs(study)), *_lineage(study, objective, front)),
         _parallel(study, names, objective),
         front,
     )
@@ -307,7 +308,7 @@ def axis_of(
     """The axis of a parameter with this part of the search space, and where a value stands on it."""
     plain = all(isinstance(one, int | float) and not isinstance(one, bool) for one in values)
     if "choices" in told or not plain or (not told and not values):
-        choices = list(dict.fromkeys([*told.get("choices", ()), *values]))
+        choices = list({_key(one): one for one in (*told.get("choices", ()), *values)}.values())
         at = {_key(one): float(place) for place, one in enumerate(choices)}
         names = tuple(map(value_text, choices))
         return Scale(name, -0.5, max(1, len(names)) - 0.5, names=names), lambda one: at[_key(one)]
@@ -386,6 +387,43 @@ def _pair(study: Study, one: int, other: int, front: frozenset[int]) -> Figure:
     )
     empty = "" if done else _nothing(study, "No trial is complete yet")
     return Figure("Pareto front", x, y, tuple(d for d in dots if len(d.numbers)), tuple(strokes), ways, empty)
+
+
+def _lineage(study: Study, objective: int, best: frozenset[int]) -> Iterator[Figure]:
+    """Of a population what each member reached by generation, joined with those that began where it ended."""
+    if not study.members:
+        return
+    trials, values = _done(study, objective)
+    y = _scale(short_objective(study.objectives[objective]), values)
+    last = max((one.number for one in study.trials), default=0) // study.members
+    x = Scale("generation", -0.05 * max(1, last), max(1, last) * 1.05, whole=True)
+    xs = x.shares([one.number // study.members for one in trials])
+    ys, numbers = y.shares(values), _numbers(trials)
+    at = {one.number: (float(a), float(b)) for one, a, b in zip(trials, xs, ys, strict=True)}
+    by_number, forebears = {one.number: one for one in study.trials}, set[int]()
+    for number in best:
+        step: int | None = number
+        while step is not None and step not in forebears:
+            forebears.add(step)
+            step = by_number[step].parent if step in by_number else None
+    links: dict[str, list[Floats]] = {"accent": [], "warn": [], "best": []}
+    for one in trials:
+        if one.parent in at:
+            copied = one.parent % study.members != one.number % study.members
+            role = "best" if one.number in forebears else "warn" if copied else "accent"
+            links[role].append(np.array([at[one.parent], at[one.number]]))
+    gap = np.full((1, 2), np.nan)
+    strokes = []
+    for role, width, alpha in (("accent", 1.0, 0.5), ("warn", 1.0, 0.7), ("best", 2.0, 1.0)):
+        if links[role]:
+            whole = np.concatenate([part for link in links[role] for part in (link, gap)])
+            strokes.append(Stroke(role, whole[:, 0], whole[:, 1], width, alpha))
+    chosen = np.isin(numbers, list(best))
+    dots = [Dots("accent", numbers[~chosen], xs[~chosen], ys[~chosen])]
+    dots.append(Dots("best", numbers[chosen], xs[chosen], ys[chosen]))
+    empty = "" if trials else _nothing(study, "The first generation trains")
+    shown = tuple(one for one in dots if len(one.numbers))
+    yield Figure("Lineage", x, y, shown, tuple(strokes), "yellow lines lead to who copied", empty)
 
 
 def _parallel(study: Study, names: Sequence[str], objective: int) -> Parallel:

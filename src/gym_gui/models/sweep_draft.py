@@ -17,11 +17,12 @@ from gym_gui.models.form_state import Field, FormState, parse_seeds, problem_in,
 from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError
 from mosaic.sweeps.objective import DIRECTIONS, OVER_SEEDS, TAKES, USUAL_METRIC, USUAL_POINTS
+from mosaic.sweeps.population import PBT
 from mosaic.sweeps.space import known_spaces
 from mosaic.sweeps.spec import USUAL_TRIALS, SweepSpec
 
 RANGE, LOG, CHOICES, FIXED = "range", "log", "choices", "fixed"
-KINDS = {RANGE: "from – to", LOG: "from – to, log", CHOICES: "one of", FIXED: "always"}
+KINDS = {RANGE: "range", LOG: "log range", CHOICES: "choices", FIXED: "fixed"}
 """How a parameter is searched, with the words for it; the last one is not searched at all."""
 SAMPLERS = ("tpe", "random", "gp", "cmaes", "nsgaii", "nsgaiii", "qmc", "grid", "bruteforce")
 PRUNERS = (
@@ -206,6 +207,11 @@ class SweepDraft:
             self.lines[algo] = [ParamDraft.of(name, told) for name, told in space.items()]
 
     @property
+    def is_population(self) -> bool:
+        """Whether the file trains a population in place of a search; it has members, and no trials."""
+        return self._rest.get("kind") == PBT
+
+    @property
     def several(self) -> bool:
         """Whether there are several objectives, which the form leaves as the file has them."""
         return isinstance(self._objective, list)
@@ -242,6 +248,8 @@ class SweepDraft:
     def runs(self) -> int:
         """How many runs it will be at most, as far as that can be told."""
         try:
+            if self.is_population:
+                return 0
             envs = len([one for one in self.state.said("env_id").split(",") if one.strip()])
             return (self.state.whole("trials") or 0) * len(parse_seeds(self.state.text("seeds"))) * envs
         except UserError:
@@ -264,6 +272,8 @@ class SweepDraft:
             "max_minutes": state.value("max_minutes"),
             "name": state.value("name"),
         }
+        if self.is_population:
+            told.pop("trials")
         made = {name: value for name, value in told.items() if value not in (None, "")}
         made |= {name: value for name, value in self._rest.items() if name not in ("set", "space")}
         fixed, space = self._params()
@@ -274,6 +284,8 @@ class SweepDraft:
         else:
             names = ("metric", "take", "points", "over_seeds", "direction")
             made["objective"] = {**self._objective, **{name: state.value(name) for name in names}}
+        if self.is_population:
+            return made
         made["sampler"] = {"name": state.value("sampler"), **self._options["sampler"]}
         if not self.several or state.is_changed("pruner"):
             made["pruner"] = {"name": state.value("pruner"), **self._options["pruner"]}
@@ -407,6 +419,11 @@ def table_of(spec: SweepSpec) -> dict[str, Any]:
     }
     if len(spec.objectives) == 1:
         table["objective"] = table["objective"][0]
+    if spec.population is not None:
+        # How many generations there are follows from the steps.
+        told = {name: value for name, value in vars(spec.population).items() if name != "generations"}
+        table |= {"kind": PBT, "population": {**told, "perturb": list(spec.population.perturb)}}
+        table |= dict.fromkeys(("sampler", "pruner", "trials", "scores"))
     return {name: value for name, value in table.items() if value not in (None, "", [], {})}
 
 

@@ -213,6 +213,11 @@ class Dashboard(QObject):
     def address(self) -> str:
         return f"http://127.0.0.1:{self._port}/"
 
+    @property
+    def opening(self) -> bool:
+        """Whether it was started and does not answer yet."""
+        return self._knock.isActive()
+
     def open(self, run: RunRecord) -> None:
         """Serve the study of a sweep; `opened` tells where as soon as it answers."""
         if self._child.running and self._of == run.run_id:

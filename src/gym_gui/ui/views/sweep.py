@@ -83,15 +83,16 @@ class SweepView(RunView):
         self.table.opened.connect(self.open_trial)
         self.empty = label(NOTHING_YET, "dim", wraps=True)
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        below = Card(hbox(label("Trials", "strong"), 1), (self.table, 1))
+        below = Card((self.table, 1), margin=SPACE[0])
         self.split = gap_splitter(Qt.Orientation.Vertical, scrolled(self._charts), below)
         self._pages = stacked(self.empty, self.split)
         self._laid_out = False
         self._steps: list[Callable[[], object]] = []
         self._making = timer(self, 0, self._make_next)
         self.orders = SweepActions(context)
-        self.orders.row.addWidget(self.objective)
-        head = vbox(hbox(self.counts, (self.best, 1), spacing=SPACE[2]), self.orders)
+        self.orders.row.insertWidget(0, self.counts)
+        self.orders.row.insertWidget(1, self.objective)
+        head = vbox(self.orders, self.best, spacing=SPACE[0])
         edge = (SPACE[4], SPACE[3], SPACE[4], SPACE[2])
         vbox(head, (self._pages, 1), on=self, margins=edge, spacing=SPACE[2])
 
@@ -181,7 +182,7 @@ class SweepView(RunView):
         self._trials = {one.number: one for one in study.trials}
         self._show_objectives(study)
         self.history.show_figure(picture.history)
-        self.history_card.note.setText(picture.history.note)
+        self.history_card.note.setText("" if picture.history.empty else picture.history.note)
         self._show_weights(self.feed.weights)
         self._say_head()
         self._pages.setCurrentWidget(self.split)
@@ -224,7 +225,7 @@ class SweepView(RunView):
 
     def _show_intermediate(self, picture: SweepPicture) -> None:
         self.intermediate.show_figure(picture.intermediate)
-        self.intermediate_card.note.setText(picture.intermediate.note)
+        self.intermediate_card.note.setText("" if picture.intermediate.empty else picture.intermediate.note)
 
     def _show_front(self, picture: SweepPicture, at: int) -> None:
         if at >= len(self.fronts):
@@ -234,6 +235,7 @@ class SweepView(RunView):
         card, there = self._front_cards[at], at < len(picture.fronts)
         if there:
             self.fronts[at].show_figure(picture.fronts[at])
+            card.title.setText(picture.fronts[at].title)
             card.note.setText(picture.fronts[at].note)
         self._front_row.arrange(len(picture.fronts), anew=True)
         card.setVisible(there)
@@ -269,10 +271,10 @@ class SweepView(RunView):
             empty = self.feed.problem
         elif done < LEAST_FOR_IMPORTANCE:
             empty = f"It is told from {LEAST_FOR_IMPORTANCE} complete trials on; there are {done}"
+        elif self.feed.weighing:
+            empty = "Optuna is asked which parameters matter…"
         else:
-            empty = (
-                "Optuna is asked which parameters matter…" if self.feed.weighing else "Nothing to tell apart"
-            )
+            empty = "The trials do not tell yet which parameters matter"
         self.importance.show_weights(weights or {}, empty)
 
     def _say_head(self) -> None:

@@ -150,7 +150,7 @@ class SweepActions(QWidget):
         self.dashboard = Dashboard()
         self.dashboard.opened.connect(self._show_dashboard)
         self.dashboard.failed.connect(self._dashboard_failed)
-        self.row = hbox(self.train, self.more, self.stop, self.look, 1)
+        self.row = hbox(1, self.look, self.more, self.stop, self.train)
         vbox(self.row, self.best_card, self.more_card, self.confirm, on=self)
 
     def show_run(self, run: RunRecord) -> None:
@@ -171,12 +171,14 @@ class SweepActions(QWidget):
         waits = "Mark a trial: with several objectives there is no single best." if several else ""
         none = waits or "No trial is complete yet."
         self.train.setToolTip("" if trial is not None else none)
-        self.more.setVisible(run.ended)
         self.more.setEnabled(study is not None)
         self.stop.setVisible(not run.ended)
         if run.ended and self.confirm.about == _STOP:
             self.confirm.hide()
-        self.look.setEnabled(study is not None)
+        self.look.setEnabled(study is not None and not self.dashboard.opening)
+        # A population keeps no study of Optuna's, and its steps are part of its schedules.
+        self.look.setVisible(study is None or not study.members)
+        self.more.setVisible(run.ended and (study is None or not study.members))
 
     def _meant(self) -> Trial | None:
         if self._marked is not None:

@@ -241,6 +241,8 @@ class SweepForm(WorkerForm):
         self.fields["total_timesteps"].set_placeholder(self._usual_steps())
         choice = self.source.environments(draft.algos[0]).find(draft.state.said("env_id"))
         self.environment.refresh(choice.about if choice else "", choice.misfit if choice else "")
+        for name in ("trials", "sampler", "pruner"):
+            self.fields[name].setEnabled(not draft.is_population)
         self._objective.setVisible(not draft.several)
         self._objective_note.setVisible(draft.several)
         self._show_lines()

@@ -16,7 +16,7 @@ from gym_gui.ui.widgets.fields.layouts import ChoiceBox
 from gym_gui.ui.widgets.form_frame import section_title
 from mosaic.contract.capabilities import ParamSchema
 
-_NAME_WIDTH, _KIND_WIDTH = 132, 128
+_NAME_WIDTH, _KIND_WIDTH = 124, 112
 
 
 class ParamLine(QWidget):
@@ -42,10 +42,12 @@ class ParamLine(QWidget):
         self.kind.activated.connect(self._choose_kind)
         self.low, self.high = self._editor("low", "from"), self._editor("high", "to")
         self.step = self._editor("step", "step")
-        self.step.setMaximumWidth(64)
+        self.step.setMaximumWidth(56)
         self.choices = self._editor("choices", "such as 0.9, 0.99, 0.999")
         self.value = self._editor("value", str(schema.default) if schema is not None else "value")
         self.away = named(Button("✕", role="quiet", do=self.dropped.emit), f"Leave {draft.name} out")
+        self.away.setFixedWidth(30)
+        self.away.setStyleSheet("padding: 0;")
         self.away.setToolTip("Leave it out: it keeps its default")
         when = ", ".join(f"{name} = {value}" for name, value in draft.when.items())
         self.help = label(f"only where {when}" if when else "", "help", wraps=True)
@@ -60,7 +62,7 @@ class ParamLine(QWidget):
     def _editor(self, part: str, placeholder: str) -> QLineEdit:
         made = named(QLineEdit(getattr(self.draft, part)), f"{self.draft.name}, {placeholder}")
         made.setPlaceholderText(placeholder)
-        made.setMinimumWidth(48)
+        made.setMinimumWidth(40)
         made.textEdited.connect(partial(self._take, part))
         return made
 
