@@ -29,7 +29,7 @@ from mosaic.contract.outside import read_json
 from mosaic.sweeps.configs import sweep_config
 from mosaic.sweeps.optuna_records import read_elsewhere
 from mosaic.sweeps.storage import DATABASE
-from mosaic.sweeps.study import COMPLETE, ENDED, Study
+from mosaic.sweeps.study import COMPLETE, ENDED, Study, read_study
 from mosaic.sweeps.sweep_file import parse_spec
 
 KINDS = {
@@ -130,9 +130,10 @@ def torture(
 
 
 def judge(client: Client, sweep: str, kills: Mapping[str, int], seconds: float) -> Verdict:
-    """Compare Optuna's storage with the runs that the daemon has."""
+    """Compare Optuna's storage, or the study of a benchmark, with the runs that the daemon has."""
     run = client.get(sweep)
-    study = read_elsewhere(str(Path(run.run_dir) / DATABASE), "", os.environ)
+    database, told = Path(run.run_dir) / DATABASE, read_study(Path(run.run_dir))
+    study = read_elsewhere(str(database), "", os.environ) if told is None or database.exists() else told
     runs = client.runs(filter=f"sweep={sweep}")
     by_trial = Counter(one.config["metadata"]["ui"]["trial"] for one in runs)
     lost = [f"trial {one.number} is {one.state}" for one in study.trials if one.state not in ENDED]
