@@ -56,8 +56,9 @@ def drawn(one: Parameter, random: Random) -> Value:
     return _fitted(one, found)
 
 
-def perturbed(one: Parameter, value: Any, population: Population, random: Random) -> Value:
+def perturbed(one: Parameter, near: Any, population: Population, random: Random) -> Value:
     """A value near another one, or now and then any value of the search space."""
+    value: Value = near
     if random.random() < population.resample:
         return drawn(one, random)
     if one.choices:
@@ -66,8 +67,7 @@ def perturbed(one: Parameter, value: Any, population: Population, random: Random
             return value
         ordered = sorted(one.choices, key=float)
         place = ordered.index(value) + random.choice((-1, 1))
-        near: Value = ordered[min(max(place, 0), len(ordered) - 1)]
-        return near
+        return ordered[min(max(place, 0), len(ordered) - 1)]
     factor = random.choice(population.perturb)
     found = _fitted(one, float(value) * factor)
     if one.whole and found == value:

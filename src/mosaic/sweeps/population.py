@@ -27,6 +27,7 @@ MOST_GENERATIONS = 1_000
 USUAL_GENERATIONS = 10
 _OF_A_SEARCH = ("sampler", "pruner", "trials", "storage", "study", "scores", "report_every")
 """Settings of a sweep file that a population has no use for."""
+_GREATEST_SEED = 2**31 - 1
 _NO_EVALUATION = {"eval_episodes": 0}
 
 
@@ -117,7 +118,13 @@ class PopulationParser:
             )
         for algo in algos[:1]:
             self._check_space(algo, space)
-        return self._settings(budget)
+        found = self._settings(budget)
+        if seeds and seeds[0] + found.members - 1 > _GREATEST_SEED:
+            self._complain(
+                f"'seeds' begins with {seeds[0]}, and {found.members} members take the seeds from there on, "
+                f"but a seed must be at most {_GREATEST_SEED}."
+            )
+        return found
 
     def _check_space(self, algo: str, space: Sequence[Parameter]) -> None:
         free = changeable(algo)
@@ -164,7 +171,7 @@ class PopulationParser:
             self._number(given, "quantile", usual.quantile, 0.0, 0.5),
             self._factors(given, usual.perturb),
             self._number(given, "resample", usual.resample, 0.0, 1.0),
-            self._whole(given, "seed", usual.seed, 0, 2**31 - 1),
+            self._whole(given, "seed", usual.seed, 0, _GREATEST_SEED),
         )
 
     def _whole(self, given: Mapping[str, Any], name: str, usual: int, least: int, most: int) -> int:
