@@ -148,7 +148,7 @@ class Results:
         """Tables for a page: algorithms × environments, and over all environments."""
         seeds = words.seeds_text(self.spec.seeds)
         parts = [
-            f"{self.objective} at the end of training: mean over {seeds}, with its 95 % bootstrap interval.",
+            f"The result is {self.objective}: its mean over {seeds}, with the 95 % bootstrap interval.",
             _table(["algorithm", *self.spec.env_ids], [self._row(algo) for algo in self.spec.algos]),
         ]
         if self.several and self.aggregates:
