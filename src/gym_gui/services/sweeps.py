@@ -119,6 +119,10 @@ class SweepFeed(QObject):
         self._timer.start()
         self.look()
 
+    def forget(self) -> None:
+        """Whoever draws has nothing any more: the next look makes a picture again."""
+        self._seen = None
+
     def update(self, run: RunRecord) -> None:
         """The sweep has news; one that has ended is read once more."""
         if run.ended and not self._ended:

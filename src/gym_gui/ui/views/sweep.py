@@ -139,6 +139,7 @@ class SweepView(RunView):
         super().show_run(run)
         self.picture, self._trials, self._steps = None, {}, []
         self._making.stop()
+        self.feed.forget()
         self.objective.clear()
         self.table.mark(None)
         self.empty.setText("Reading…")
