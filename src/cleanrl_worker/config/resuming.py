@@ -217,9 +217,10 @@ def refuse_changes(origin: Origin, given: Mapping[str, Any]) -> None:
             value, was = _as_stages(value), _as_stages(was)
         free = name in FREE | wanted or name.startswith("eval_")
         if not free and name in origin.args and value != was:
+            other = f"or add resume_changes={name}" if name in TUNABLE else "or begin a new run"
             raise UserError(
                 f"{name} is {value!r}, but {was!r} in {origin.path}: a resumed run keeps it, "
-                "so leave it out or begin a new run."
+                f"so leave it out {other}."
             )
 
 
