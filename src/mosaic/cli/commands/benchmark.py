@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -203,11 +202,18 @@ def _shown(spec: SweepSpec, args: argparse.Namespace) -> Iterator[Callable[[RunR
 
     if args.json:
         yield lambda run, study: None
-    elif sys.stdout.isatty():
+    elif console().is_terminal and not console().is_dumb_terminal:
         from rich.console import Group
         from rich.live import Live
 
-        with Live(console=console(), auto_refresh=False, transient=True) as live:
+        # Our own streams are plain; rich would take the escape sequences in what is printed for colours.
+        with Live(
+            console=console(),
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+        ) as live:
 
             def draw(run: RunRecord, study: Study) -> None:
                 results = results_of(spec, study)
