@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from conftest import RunMosaic
+from mosaic.analytics.report import write_report
 from mosaic.client import Client, RunRecord
 from mosaic.contract.errors import ConflictError, UserError
 from mosaic.contract.fsm import LIVE
@@ -136,6 +137,8 @@ def test_a_benchmark_pauses_goes_on_is_cancelled_and_goes_on(client: Client) -> 
     ended = client.wait(run.run_id, SECONDS)
     assert ended.outcome == "cancelled"
     until(lambda: not [one for one in cells_of(client) if not one.ended])
+    interrupted = study_of(client, run).with_state(FAILED)
+    assert {one.reason for one in interrupted} == {"its benchmark was cancelled"}
     done = {one.runs[0] for one in study_of(client, run).with_state(COMPLETE)}
     again = client.wait(started(client, algo=algos).run_id, SECONDS)
     study = study_of(client, again)
@@ -218,6 +221,11 @@ def test_the_command_line_trains_tells_and_writes(run_mosaic: RunMosaic, tmp_pat
     assert done.stdout.count(": complete ") == 8
     page = outputs["r.html"].read_text()
     assert "Performance profiles" in page
+    assert "good · A-v0" in page
+    compared = json.loads(run_mosaic("compare", "quick", "--json").stdout)
+    assert {group["label"] for group in compared["groups"]} == {
+        f"{algo} · {env_id}" for algo in ("good", "bad") for env_id in ("A-v0", "B-v0")
+    }
     assert "references that were given (A-v0 0.00 and 100.0; B-v0 50.0 and 52.0)" in page
     assert "| good | 52.5" in outputs["t.md"].read_text()
     lines = outputs["t.csv"].read_text().splitlines()
@@ -306,6 +314,18 @@ def test_two_names_for_the_same_training_are_told() -> None:
     algos[1]["set"] = {}
     with pytest.raises(SpecError, match="'b' and 'a' train the same on CartPole-v1"):
         bench(algo=algos, env="CartPole-v1")
+
+
+def test_a_report_keeps_two_budgets_of_one_algorithm_apart(client: Client, tmp_path: Path) -> None:
+    algos = [
+        {"name": str(SCRIPT), "label": "short"},
+        {"name": str(SCRIPT), "label": "long", "total_timesteps": 3000},
+    ]
+    client.wait(started(client, algo=algos).run_id, SECONDS)
+    write_report(list(reversed(cells_of(client))), tmp_path / "r.html")
+    page = (tmp_path / "r.html").read_text()
+    assert "Over all environments" in page
+    assert "long · B-v0" in page
 
 
 def test_a_budget_for_each_environment_and_algorithm() -> None:

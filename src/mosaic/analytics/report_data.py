@@ -246,7 +246,9 @@ def methods_of(compared: Comparison) -> dict[str, Method]:
 
 def _without_task(run: RunRecord) -> RunRecord:
     metadata = run.config["metadata"]
-    config = {**run.worker_config, "env_id": None, "total_timesteps": None}
+    # What a benchmark calls it keeps two budgets apart.
+    label = metadata.get("ui", {}).get("label")
+    config = {**run.worker_config, "env_id": None, "total_timesteps": label}
     worker = {**metadata["worker"], "config": config}
     return replace(run, config={**run.config, "metadata": {**metadata, "worker": worker}})
 

@@ -105,6 +105,8 @@ def _labels(firsts: Sequence[RunRecord], defaults: Defaults) -> list[str]:
     if len(firsts) == 1:
         asked = settings_of(firsts[0])
         return [" · ".join(_text(name, asked[name]) for name in _HEADS if asked.get(name))]
+    if given := _given_labels(firsts):
+        return given
     rows = differences(firsts, defaults)
     heads = [row for row in rows if row.name in _HEADS]
     told_apart = len(set(zip(*(row.values for row in heads), strict=True))) == len(firsts)
@@ -119,6 +121,16 @@ def _labels(firsts: Sequence[RunRecord], defaults: Defaults) -> list[str]:
         more = f" +{len(parts) - _MOST_IN_LABEL}" if len(parts) > _MOST_IN_LABEL else ""
         made.append(" · ".join(parts[:_MOST_IN_LABEL]) + more)
     return made
+
+
+def _given_labels(firsts: Sequence[RunRecord]) -> list[str]:
+    """What a benchmark calls its algorithms, where that tells all groups apart; else nothing."""
+    labels = [str(run.config.get("metadata", {}).get("ui", {}).get("label") or "") for run in firsts]
+    if not all(labels):
+        return []
+    places = [run.worker_config.get("env_id") for run in firsts]
+    several = [f"{label} · {place}" if place else label for label, place in zip(labels, places, strict=True)]
+    return next((made for made in (labels, several) if len(set(made)) == len(firsts)), [])
 
 
 def group_by(runs: Sequence[RunRecord], by: str, defaults: Defaults = None) -> list[Group]:

@@ -25,8 +25,8 @@ from mosaic.sweeps.engine import Engine
 from mosaic.sweeps.spec import SweepSpec, Template
 from mosaic.sweeps.study import COMPLETE, ENDED, RUNNING, Study, Trial, read_study
 
-BENCHMARK, CELL = "benchmark", "cell"
-"""What a run of a benchmark says of itself: the benchmark's name, and a sum of its settings."""
+BENCHMARK, CELL, LABEL = "benchmark", "cell", "label"
+"""What a run of a benchmark says of itself: its name, a sum of the settings, what its algorithm is called."""
 ALGO, ENV, SEED = "algo", "env", "seed"
 """How the parameters of a trial are called."""
 _PAUSED = "paused.json"
@@ -205,3 +205,6 @@ class BenchmarkEngine(Engine):
         # What fails is trained again with the next start; others have nothing to do with it.
         if not self._search.has_values:
             super()._check_failures()
+
+    def _stop_trials(self, reason: str) -> None:
+        super()._stop_trials(reason.replace("sweep", "benchmark"))

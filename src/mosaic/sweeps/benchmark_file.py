@@ -8,7 +8,7 @@ from typing import Any
 
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.run_config import LONGEST_TAG, checked_tags
-from mosaic.sweeps.benchmark import BENCHMARK, CELL, cell_sum
+from mosaic.sweeps.benchmark import BENCHMARK, CELL, LABEL, cell_sum
 from mosaic.sweeps.objective import USUAL_METRIC, Objective
 from mosaic.sweeps.spec import Choice, SweepSpec, Template
 from mosaic.sweeps.sweep_file import MOST_PARALLEL, RUN_KEYS, SpecError, TableParser
@@ -121,7 +121,7 @@ class _Parser(TableParser):
                 sums[own] = label
                 config["run_name"] = f"{label}-{env_id}".replace("/", "-").replace(" ", "-").lower()
                 config["tags"] = list(dict.fromkeys([name, *config["tags"]]))
-                config["metadata"]["ui"] |= {BENCHMARK: name, CELL: own}
+                config["metadata"]["ui"] |= {BENCHMARK: name, CELL: own, LABEL: label}
                 found.append(Template(label, env_id, config))
         return found
 

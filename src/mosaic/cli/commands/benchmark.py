@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -335,22 +336,25 @@ def _write(
             write_atomic(path, text().encode())
             written.append(path)
     report = args.output or (None if looks else Path(run.run_dir) / _REPORT)
-    ids = [one.runs[0] for cell in results.cells for one in cell.trials if one.state == COMPLETE]
-    if report is not None and ids:
-        _write_report(client, ids, report, results.spec)
+    labels = {
+        one.runs[0]: cell.algo for cell in results.cells for one in cell.trials if one.state == COMPLETE
+    }
+    if report is not None and labels:
+        _write_report(client, labels, report, results.spec)
         written.append(report)
     elif args.output is not None:
         note("No run is complete yet: there is no report.")
     return written
 
 
-def _write_report(client: Client, ids: Sequence[str], path: Path, spec: SweepSpec) -> None:
+def _write_report(client: Client, labels: Mapping[str, str], path: Path, spec: SweepSpec) -> None:
     from mosaic.analytics.report import evaluations_of, write_report
     from mosaic.client.groups import defaults_for
     from mosaic.sweeps.objective import USUAL_METRIC
 
-    found = {run.run_id: run for run in client.each(RunQuery(run_ids=ids, fields=WHOLE))}
-    runs = [found[run_id] for run_id in ids if run_id in found]
+    query = RunQuery(run_ids=list(labels), fields=WHOLE)
+    found = {run.run_id: _labelled(run, labels[run.run_id]) for run in client.each(query)}
+    runs = [found[run_id] for run_id in labels if run_id in found]
     metric = spec.objectives[0].metric
     with shown_progress() as progress:
         write_report(
@@ -363,6 +367,16 @@ def _write_report(client: Client, ids: Sequence[str], path: Path, spec: SweepSpe
             references=spec.references,
             progress=progress,
         )
+
+
+def _labelled(run: RunRecord, label: str) -> RunRecord:
+    """A run under the name that the file gives its algorithm now."""
+    from mosaic.sweeps.benchmark import LABEL
+
+    metadata = run.config["metadata"]
+    return replace(
+        run, config={**run.config, "metadata": {**metadata, "ui": {**metadata["ui"], LABEL: label}}}
+    )
 
 
 def _head(run: RunRecord, results: Results) -> RenderableType:
