@@ -109,7 +109,7 @@ def _findings(found: Inspection, python: str | None) -> dict[str, Any]:
     config, script, origin = found.config, found.script, found.origin
     environment, pictures = _environment(found), _pictures(found, python)
     params, played = config.extras.get("algo_params") or {}, config.mode in MODE_TARGETS
-    schema = load_schema(config.algo) if script.ours else None
+    schema = load_schema(config.algo) if script.ours and not played else None
     rows: list[tuple[str, object]] = [
         ("script", None if script.has_main else script.target),
         ("parameters", schema and f"{len(params)} given, of {len(schema.parameters)} that {schema.name} has"),
@@ -120,7 +120,8 @@ def _findings(found: Inspection, python: str | None) -> dict[str, Any]:
         entry = found.entry
         limit = f", up to {entry.max_episode_steps:,} steps" if entry.max_episode_steps else ""
         rows.append(("spaces", describe_for_people(entry.observation, entry.action, entry.players) + limit))
-    if script.has_main:
+    # A policy is played with settings of its own, not with parameters of its algorithm.
+    if script.has_main and not played:
         values = values_of(config, origin) | _values(config)
         where, memory = device(values, script.ours), estimated_memory(values, found.entry)
         rows += [
