@@ -80,6 +80,7 @@ def test_every_cell_is_trained_once_under_the_name_of_the_benchmark(client: Clie
     assert (run.outcome, run.headline["trials"]) == ("completed", 8)
     study = study_of(client, run)
     assert [one.state for one in study.trials] == [COMPLETE] * 8
+    assert study.best is None
     told = {tuple(one.params.values()) for one in study.trials}
     assert told == {(a, e, s) for a in ("good", "bad") for e in ("A-v0", "B-v0") for s in (3, 4)}
     runs = {one.run_id: one for one in cells_of(client)}

@@ -184,6 +184,7 @@ class Cells:
             trials=tuple(self._trials[number] for number in sorted(self._trials)),
             wanted=spec.trials,
             sweep=self._run_id,
+            benchmark=True,
         )
 
 

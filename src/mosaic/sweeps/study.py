@@ -71,6 +71,8 @@ class Study:
     """The id of the sweep that works on it; empty for a study that was made elsewhere."""
     members: int = 0
     """How many members the population has: so many trials, one after another, are a generation."""
+    benchmark: bool = False
+    """Whether its trials are the cells of a benchmark, of which none is the best."""
 
     def with_state(self, *states: str) -> list[Trial]:
         return [one for one in self.trials if one.state in states]
@@ -78,7 +80,7 @@ class Study:
     @property
     def best(self) -> Trial | None:
         """The best complete trial of a study with one objective."""
-        if len(self.directions) != 1:
+        if len(self.directions) != 1 or self.benchmark:
             return None
         done = [one for one in self.with_state(COMPLETE) if one.values and not math.isnan(one.values[0])]
         sign = 1 if self.directions[0] == "maximize" else -1

@@ -176,9 +176,12 @@ class SweepActions(QWidget):
         if run.ended and self.confirm.about == _STOP:
             self.confirm.hide()
         self.look.setEnabled(study is not None and not self.dashboard.opening)
-        # A population keeps no study of Optuna's, and its steps are part of its schedules.
-        self.look.setVisible(study is None or not study.members)
-        self.more.setVisible(run.ended and (study is None or not study.members))
+        # A population keeps no study of Optuna's, and its steps are part of its schedules; a benchmark
+        # searches for nothing.
+        searches = study is None or not (study.members or study.benchmark)
+        self.look.setVisible(searches)
+        self.more.setVisible(run.ended and searches)
+        self.train.setVisible(study is None or not study.benchmark)
 
     def _meant(self) -> Trial | None:
         if self._marked is not None:
