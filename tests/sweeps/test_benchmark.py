@@ -20,6 +20,7 @@ from mosaic.client import Client, RunRecord
 from mosaic.contract.errors import ConflictError, UserError
 from mosaic.contract.fsm import LIVE
 from mosaic.sweeps.benchmark_file import parse_benchmark
+from mosaic.sweeps.benchmark_results import results_of
 from mosaic.sweeps.configs import best_configs, continue_config, sweep_config
 from mosaic.sweeps.spec import SweepSpec
 from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, Study, read_study
@@ -315,6 +316,26 @@ def test_two_names_for_the_same_training_are_told() -> None:
     algos[1]["set"] = {}
     with pytest.raises(SpecError, match="'b' and 'a' train the same on CartPole-v1"):
         bench(algo=algos, env="CartPole-v1")
+
+
+def test_an_algorithm_may_have_environments_of_its_own(client: Client) -> None:
+    good, bad = bench_table()["algo"]
+    spec = bench(algo=[good, {**bad, "env": "B-v0"}, {**bad, "label": "lone", "env": ["C-v0"]}])
+    assert [(one.algo, one.env_id) for one in spec.templates] == [
+        ("good", "A-v0"),
+        ("good", "B-v0"),
+        ("bad", "B-v0"),
+        ("lone", "C-v0"),
+    ]
+    run = client.wait(client.submit(sweep_config(spec)).run_id, SECONDS)
+    results = results_of(spec, study_of(client, run))
+    assert results.incomplete == ["good", "bad", "lone"]
+    assert not results.aggregates
+    assert "| bad | – | 47.3 | – |" in results.markdown()
+    assert bench(algo=[{**bad, "env": "B-v0"}], env=["B-v0"]).env_ids == ["B-v0"]
+    table = bench_table(algo=[{**bad, "env": "B-v0"}])
+    del table["env"]
+    assert parse_benchmark(table, "quick").trials == 1
 
 
 def test_a_report_keeps_two_budgets_of_one_algorithm_apart(client: Client, tmp_path: Path) -> None:

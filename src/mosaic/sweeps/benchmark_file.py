@@ -20,7 +20,7 @@ _KEYS = (
     *("algo", "env", "total_timesteps", "seeds", "parallel", "max_minutes"),
     *("name", "tags", "notes", "metric", "set", "run", "scores"),
 )
-_ALGO_KEYS = ("name", "label", "set", "total_timesteps")
+_ALGO_KEYS = ("name", "label", "set", "total_timesteps", "env")
 
 
 def parse_benchmark(table: Mapping[str, Any], name: str, folder: Path | None = None) -> SweepSpec:
@@ -29,12 +29,15 @@ def parse_benchmark(table: Mapping[str, Any], name: str, folder: Path | None = N
 
 
 class _Parser(TableParser):
+    _env_ids: Sequence[str] = ()
+    """Those of all algorithms."""
+
     def benchmark(self, usual_name: str) -> SweepSpec:
         self._check_keys(self._table, _KEYS, "a benchmark")
         run = self._table_of("run")
         self._check_keys(run, RUN_KEYS, "[run]")
-        name, env_ids, seeds = self._name(usual_name), self._texts("env", "CartPole-v1"), self._seeds()
-        templates = self._cells(name, env_ids, seeds, run)
+        name, seeds = self._name(usual_name), self._seeds()
+        templates = self._cells(name, seeds, run)
         if len(templates) * len(seeds) > MOST_RUNS:
             self._complain(
                 f"These are {len(templates) * len(seeds):,} runs, of which there may be {MOST_RUNS:,}."
@@ -56,7 +59,7 @@ class _Parser(TableParser):
             tags=self._tags(),
             notes=str(self._table.get("notes", "")),
             benchmark=name,
-            references=self._references(env_ids),
+            references=self._references(),
         )
         if self._problems:
             raise SpecError(list(dict.fromkeys(self._problems)))
@@ -102,12 +105,16 @@ class _Parser(TableParser):
             )
         return found
 
-    def _cells(
-        self, name: str, env_ids: Sequence[str], seeds: Sequence[int], run: Mapping[str, Any]
-    ) -> list[Template]:
+    def _cells(self, name: str, seeds: Sequence[int], run: Mapping[str, Any]) -> list[Template]:
+        algos = self._algos()
+        if "env" in self._table or not all("env" in algo for algo in algos):
+            self._env_ids = self._texts("env", "CartPole-v1")
+        usual = self._env_ids
         shared, found, sums = self._table_of("set"), list[Template](), dict[str, str]()
-        for algo in self._algos():
-            for env_id in env_ids:
+        for algo in algos:
+            own_envs = self._names("env", algo["env"], "CartPole-v1") if "env" in algo else usual
+            self._env_ids = list(dict.fromkeys([*self._env_ids, *own_envs]))
+            for env_id in own_envs:
                 label, params = str(algo["label"]), {**shared, **algo["set"]}
                 steps = self._steps(algo.get("total_timesteps", self._table.get("total_timesteps")), env_id)
                 try:
@@ -138,8 +145,8 @@ class _Parser(TableParser):
         asked = (one.config["metadata"]["worker"]["config"] for one in templates)
         return min((int(one.get("total_timesteps") or 0) for one in asked), default=0)
 
-    def _references(self, env_ids: Sequence[str]) -> dict[str, tuple[float, float]]:
-        found = {}
+    def _references(self) -> dict[str, tuple[float, float]]:
+        found, env_ids = {}, self._env_ids
         for env_id, ends in self._table_of("scores").items():
             pair = ends if isinstance(ends, list) and len(ends) == 2 else [0, 0]
             if env_id not in env_ids:

@@ -66,16 +66,17 @@ class Results:
     cells: tuple[Cell, ...]
 
     def of(self, algo: str, env_id: str) -> Cell:
-        return next(one for one in self.cells if (one.algo, one.env_id) == (algo, env_id))
+        """One cell; that of an algorithm which is not trained there is empty."""
+        found = (one for one in self.cells if (one.algo, one.env_id) == (algo, env_id))
+        return next(found, Cell(algo, env_id, 0, ()))
 
     @cached_property
     def scores(self) -> dict[str, list[Array]]:
         """Normalised scores of each algorithm that has a result on every environment, task by task."""
-        whole = [
-            algo for algo in self.spec.algos if all(one.values for one in self.cells if one.algo == algo)
-        ]
+        env_ids = self.spec.env_ids
+        whole = [algo for algo in self.spec.algos if all(self.of(algo, one).values for one in env_ids)]
         found: dict[str, list[Array]] = {algo: [] for algo in whole}
-        for env_id in self.spec.env_ids:
+        for env_id in env_ids:
             own = {algo: np.asarray(self.of(algo, env_id).values, np.float64) for algo in whole}
             if not own:
                 return {}

@@ -139,7 +139,9 @@ class TableParser:
         return dict(found)
 
     def _texts(self, name: str, example: str) -> list[str]:
-        found = self._table.get(name)
+        return self._names(name, self._table.get(name), example)
+
+    def _names(self, name: str, found: Any, example: str) -> list[str]:
         listed = [found] if isinstance(found, str) else found
         if not isinstance(listed, list) or not listed or not all(isinstance(one, str) for one in listed):
             told = (

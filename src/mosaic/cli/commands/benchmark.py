@@ -158,6 +158,10 @@ def _dry_run(spec: SweepSpec, args: argparse.Namespace) -> int:
 
 
 def _left(run: RunRecord, spec: SweepSpec, args: argparse.Namespace) -> int:
+    if any((args.output, args.markdown, args.csv)):
+        note(
+            f"No file is written yet: `{program()} benchmark show {spec.benchmark}` with these options does."
+        )
     if args.json:
         print_json(run_json(run))
         return 0
@@ -407,12 +411,11 @@ def _cells(results: Results) -> RenderableType:
     titles = ("Environment", "algorithm", "mean and 95 % interval", "IQM", "seeds")
     rows = table(*titles, right=titles[2:], fold=titles[:2])
     for env_id in results.spec.env_ids:
-        for number, algo in enumerate(results.spec.algos):
-            one = results.of(algo, env_id)
+        for number, one in enumerate(one for one in results.cells if one.env_id == env_id):
             middle = one.over_seeds(statistics.iqm)
             rows.add_row(
                 "" if number else env_id,
-                algo,
+                one.algo,
                 interval_text(one.over_seeds(statistics.mean)),
                 words.number(middle.value if middle else None),
                 _progress(one),
