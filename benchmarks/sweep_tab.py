@@ -9,6 +9,7 @@ trials more end while the tab is looked at. The page is written when all is meas
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import random
 import sys
@@ -17,17 +18,19 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
-from gui_cases.stalls import BEAT_MS, StallMeter
+from gui_cases.stalls import BEAT_MS, StallMeter, Stalls
 from gui_cases.using import opened, spend, wait_until
 from PySide6.QtWidgets import QApplication
-from tables import Row, table_row, write_table
+from tables import Row, Table, table_row, write_tables
 
-from gym_gui.app import SWITCH_SECONDS
+from gym_gui.app import SWITCH_SECONDS, Desktop
 from gym_gui.theme import theme
 from gym_gui.ui.views.sweep import SweepView
+from gym_gui.ui.window import Window
 from mosaic.client import RunRecord
 from mosaic.client.daemon import stop_daemon
 from mosaic.contract.paths import VarPaths
@@ -44,7 +47,7 @@ later than every {beat} ms a timer of the window's own event loop rang, whatever
 CPU time of the window's thread in the same span. The window has 1440 × 900, in software without a screen.
 
 The load average of the machine was {load:.1f}."""
-SPACE = {
+SPACE: dict[str, dict[str, Any]] = {
     "learning_rate": {"low": 1e-5, "high": 1e-2, "log": True, "step": None, "whole": False},
     "ent_coef": {"low": 1e-8, "high": 0.1, "log": True, "step": None, "whole": False},
     "gamma": {"choices": [0.9, 0.95, 0.98, 0.99, 0.995, 0.999]},
@@ -70,11 +73,8 @@ def made_trial(number: int, chance: random.Random, objectives: int = 1) -> Trial
         else:
             value = chance.uniform(told["low"], told["high"])
             params[name] = round(value) if told["whole"] else value
-    import math
-
-    miss = abs(math.log10(float(params["learning_rate"] or 1)) + 3) + 4 * abs(
-        float(params["clip_coef"] or 0) - 0.2
-    )
+    rate, clip = float(params["learning_rate"] or 1), float(params["clip_coef"] or 0)
+    miss = abs(math.log10(rate) + 3) + 4 * abs(clip - 0.2)
     end = 500 * math.exp(-miss) + chance.gauss(0, 20)
     curve = {step * 2500: end * (1 - math.exp(-step / 6)) + chance.gauss(0, 12) for step in range(1, 21)}
     state, reason = COMPLETE, ""
@@ -85,11 +85,8 @@ def made_trial(number: int, chance: random.Random, objectives: int = 1) -> Trial
     elif chance.random() < 0.02:
         state, reason = FAILED, "exit code 1: ValueError: the batch of 32 cannot be split into 8 minibatches"
     values = (end, 20 + 60 * chance.random() + end / 20)[:objectives] if state == COMPLETE else ()
-    run = f"{number:026d}"
-    began = 1.7e9 + number * 40
-    return Trial(
-        number, state, params, values, curve if objectives == 1 else {}, (run,), reason, began, began + 35
-    )
+    began, points = 1.7e9 + number * 40, curve if objectives == 1 else {}
+    return Trial(number, state, params, values, points, (f"{number:026d}",), reason, began, began + 35)
 
 
 def made_study(trials: int, objectives: int = 1, wanted: int | None = None) -> Study:
@@ -101,36 +98,41 @@ def made_study(trials: int, objectives: int = 1, wanted: int | None = None) -> S
     return Study("sweep", names, ways, SPACE, made, wanted or trials, SWEEP)
 
 
-def made_run(folder: Path, live: bool, name: str = "Sweep of ppo · CartPole-v1") -> RunRecord:
-    """A sweep that no daemon has, with its folder."""
+def made_run(folder: Path, trials: int) -> RunRecord:
+    """A live sweep that no daemon has, with its folder."""
     folder.mkdir(parents=True, exist_ok=True)
     now = time.time()
     return RunRecord(
         run_id=SWEEP,
-        run_name=name,
+        run_name="Sweep of ppo · CartPole-v1",
         worker_type="sweep",
-        status="EXEC" if live else "TERM",
-        outcome=None if live else "completed",
+        status="EXEC",
+        outcome=None,
         reason=None,
         run_dir=str(folder),
         tags=[],
         submitted_at=now - 600,
         started_at=now - 590,
-        ended_at=None if live else now,
-        exit_code=None if live else 0,
+        ended_at=None,
+        exit_code=None,
         supervisor_pid=None,
         training_pid=None,
         priority=1000,
         place=0.0,
         gpus=[],
         config={"metadata": {"worker": {"type": "sweep", "config": {}}, "ui": {}}},
-        headline={"phase": "searching", "trials": 12, "total_trials": 40, "mean_return": 431.5},
+        headline={
+            "phase": "searching",
+            "trials": trials,
+            "total_trials": trials + MORE,
+            "mean_return": 499.9,
+        },
         worker={},
     )
 
 
 @contextmanager
-def window_on(var: Path) -> Iterator[object]:
+def window_on(var: Path) -> Iterator[Desktop]:
     """A window with a daemon of its own, both of which end."""
     var.mkdir(parents=True, exist_ok=True)
     try:
@@ -156,9 +158,8 @@ def main() -> int:
     if not options.short:
         text = TEXT.format(trials=options.trials, beat=BEAT_MS, load=os.getloadavg()[0])
         packages = ("PySide6-Essentials", "pyqtgraph", "numpy")
-        write_table(
-            "sweep_tab", "The Sweep tab", text, HEADER, [row.cells() for row in rows], packages=packages
-        )
+        table = Table(HEADER, [row.cells() for row in rows])
+        write_tables("sweep_tab", "The Sweep tab", text, [table], packages=packages)
     return 0 if all(row.held for row in rows) else 1
 
 
@@ -166,7 +167,7 @@ def measure(app: QApplication, var: Path, trials: int, pictures: Path | None) ->
     with window_on(var) as desktop:
         window = desktop.window
         folder = var / "trainer" / "runs" / SWEEP
-        run = made_run(folder, live=True)
+        run = made_run(folder, trials)
         writer, study = StudyWriter(folder), made_study(trials, wanted=trials + MORE)
         writer.begin(study)
         spend(1500)
@@ -177,7 +178,11 @@ def measure(app: QApplication, var: Path, trials: int, pictures: Path | None) ->
         window.select_run(SWEEP)
         wait_until(lambda: SweepView in window.page.views, "the tab is there")
         view = window.page.views[SweepView]
-        wait_until(lambda: view.settled and len(view.study.trials) == trials, "all is drawn")
+        assert isinstance(view, SweepView)
+        wait_until(
+            lambda: view.settled and view.study is not None and len(view.study.trials) == trials,
+            "all is drawn",
+        )
         seconds = time.perf_counter() - began
         opening = meter.stop()
         rows = [
@@ -201,7 +206,7 @@ def measure(app: QApplication, var: Path, trials: int, pictures: Path | None) ->
                 writer.add(number, intermediate={step: value})
             writer.add(number, state=one.state, values=one.values)
             spend(40)
-        wait_until(lambda: len(view.study.trials) == trials + MORE and view.settled, "all are drawn")
+        wait_until(lambda: view.settled and counted(view) == trials + MORE, "all are drawn")
         rows.append(_stalls(f"Stalls while {MORE} more end", meter.stop()))
         meter.start()
         for column in range(view.table.rows.columnCount()):
@@ -216,11 +221,16 @@ def measure(app: QApplication, var: Path, trials: int, pictures: Path | None) ->
     return rows
 
 
-def _stalls(what: str, stalls: object) -> Row:
+def counted(view: SweepView) -> int:
+    """How many trials are shown."""
+    return 0 if view.study is None else len(view.study.trials)
+
+
+def _stalls(what: str, stalls: Stalls) -> Row:
     return Row(what, stalls.text(), f"< {STALL_MS:g} ms", stalls.worst < STALL_MS)
 
 
-def save(app: QApplication, window: object, folder: Path | None, name: str) -> None:
+def save(app: QApplication, window: Window, folder: Path | None, name: str) -> None:
     """The window in both themes."""
     if folder is None:
         return

@@ -93,7 +93,7 @@ def test_a_sweep_is_watched_to_its_end_and_its_best_trained(driver: Driver, clie
     QTest.keyClick(view.table, Qt.Key.Key_Return)
     driver.until(lambda: driver.run.run_id == best.runs[0])
     driver.window.select_run(run.run_id)
-    driver.until(lambda: driver.run.run_id == run.run_id and view.isVisible())
+    driver.until(lambda: view.run.run_id == run.run_id and view.isVisible() and view.picture is not None)
 
     assert view.orders.train.text() == "Train with the best"
     view.orders.train.click()
@@ -108,6 +108,8 @@ def test_a_sweep_is_watched_to_its_end_and_its_best_trained(driver: Driver, clie
     card.go.click()
     driver.until(lambda: any("2 runs are queued" in text for text in driver.told()))
     made = [one for one in client.runs() if one.config["metadata"]["ui"].get("best_of") == run.run_id]
+    for one in made:
+        assert client.wait(one.run_id, 90).outcome == "completed"
     asked = [one.worker_config for one in made]
     assert sorted(one["seed"] for one in asked) == [1, 7]
     assert all(one["extras"]["algo_params"]["lr"] == best.params["lr"] for one in asked)

@@ -111,17 +111,19 @@ class SweepFeed(QObject):
     def open(self, run: RunRecord) -> None:
         """Follow a sweep."""
         folder = Path(run.run_dir)
-        if folder != self._run_dir or self._reader is None:
+        if folder != self._run_dir:
             self._child.close()
-            self._reader, self._run_dir, self._seen = StudyReader(folder), folder, None
+            self._reader, self._run_dir = None, folder
             self.weights, self.problem, self._weighed_with, self._weighed_at = {}, "", (-1, -1), 0.0
+        if self._reader is None:
+            self._reader, self._seen = StudyReader(folder), None
         self._ended = run.ended
         self._timer.start()
         self.look()
 
     def forget(self) -> None:
         """Whoever draws has nothing any more: the next look makes a picture again."""
-        self._seen = None
+        self._reader = None
 
     def update(self, run: RunRecord) -> None:
         """The sweep has news; one that has ended is read once more."""

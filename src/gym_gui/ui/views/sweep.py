@@ -72,7 +72,7 @@ class SweepView(RunView):
         self.feed = SweepFeed(context.tasks)
         self.feed.ready.connect(self._take)
         self.feed.weighed.connect(self._show_weights)
-        self.counts, self.best = label("", "strong"), ElidedLabel("", "dim")
+        self.counts, self.best = ElidedLabel("", "strong"), ElidedLabel("", "dim")
         self.objective = named(ChoiceBox(), "Objective")
         self.objective.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.objective.activated.connect(self.feed.choose)
@@ -90,7 +90,7 @@ class SweepView(RunView):
         self._steps: list[Callable[[], object]] = []
         self._making = timer(self, 0, self._make_next)
         self.orders = SweepActions(context)
-        self.orders.row.insertWidget(0, self.counts)
+        self.orders.row.insertWidget(0, self.counts, 1)
         self.orders.row.insertWidget(1, self.objective)
         head = vbox(self.orders, self.best, spacing=SPACE[0])
         edge = (SPACE[4], SPACE[3], SPACE[4], SPACE[2])
@@ -103,6 +103,7 @@ class SweepView(RunView):
         self.importance_card = PlotCard("Importance", self.importance)
         self.parallel_card = PlotCard("Parameters side by side", self.parallel)
         self.intermediate_card = PlotCard("Values on the way", self.intermediate)
+        self.parallel.fitted.connect(self._say_fitted)
         self.slices: list[FigurePlot] = []
         self.fronts: list[FigurePlot] = []
         self._slice_cards: list[PlotCard] = []
@@ -221,7 +222,8 @@ class SweepView(RunView):
 
     def _show_parallel(self, picture: SweepPicture) -> None:
         self.parallel.show_parallel(picture.parallel, picture.best)
-        hidden = self.parallel.hidden
+
+    def _say_fitted(self, hidden: int) -> None:
         self.parallel_card.note.setText(f"{hidden} more have no room" if hidden else "")
 
     def _show_intermediate(self, picture: SweepPicture) -> None:

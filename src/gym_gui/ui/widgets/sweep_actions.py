@@ -150,7 +150,7 @@ class SweepActions(QWidget):
         self.dashboard = Dashboard()
         self.dashboard.opened.connect(self._show_dashboard)
         self.dashboard.failed.connect(self._dashboard_failed)
-        self.row = hbox(1, self.look, self.more, self.stop, self.train)
+        self.row = hbox(self.look, self.more, self.stop, self.train)
         vbox(self.row, self.best_card, self.more_card, self.confirm, on=self)
 
     def show_run(self, run: RunRecord) -> None:

@@ -289,6 +289,9 @@ class FigurePlot(TrialChart):
 class ParallelPlot(TrialChart):
     """A line for each trial through an axis for each parameter, the better the brighter."""
 
+    fitted = Signal(int)
+    """How many parameters have no room."""
+
     def __init__(self) -> None:
         super().__init__("Parameters side by side", 250)
         self.parallel = Parallel((), _NONE, np.empty((0, 0)), np.empty(0), "Reading…")
@@ -302,11 +305,6 @@ class ParallelPlot(TrialChart):
         self._pointed = None
         self.repaint_all()
 
-    @property
-    def hidden(self) -> int:
-        """How many parameters have no room."""
-        return max(0, len(self.parallel.axes) - self._fitting())
-
     def _fitting(self) -> int:
         return max(2, int(self.width() / _AXIS_WIDTH))
 
@@ -318,6 +316,7 @@ class ParallelPlot(TrialChart):
         axes = self.parallel.axes
         last = len(axes) - 1
         self._columns = [*range(min(last, self._fitting() - 1)), last]
+        self.fitted.emit(len(axes) - len(self._columns))
         room = self.width() / len(self._columns)
         self._xs = np.arange(0.5, len(self._columns), dtype=np.float64) * room
         font = number_font(LABEL - 1)

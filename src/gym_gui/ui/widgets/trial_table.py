@@ -12,7 +12,7 @@ from gym_gui.ui.widgets.basics import Index, tip
 from mosaic.sweeps.study import Study, Trial
 
 _ROW = 28
-_LOOKED_AT = 60
+_LOOKED_AT = 20
 """So many rows decide how wide a column is."""
 _WIDEST = 320
 _RIGHT = int(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
@@ -114,6 +114,7 @@ class TrialTableView(QTableView):
         self.verticalHeader().setDefaultSectionSize(_ROW)
         self._head = self.horizontalHeader()
         self._head.setSectionsClickable(True)
+        self._head.setHighlightSections(False)
         self._head.setResizeContentsPrecision(_LOOKED_AT)
         self._head.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         self._head.sectionClicked.connect(self._sort)
