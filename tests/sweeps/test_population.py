@@ -124,6 +124,7 @@ def test_whoever_asks_for_evaluations_gets_them() -> None:
         ({"population": {"member": 4}}, "did you mean 'members'?"),
         ({"population": {"members": 1}}, "a whole number from 2 to 1,000"),
         ({"population": {"interval": 3 * STEPS}}, "must cut them into 2 to 1,000 pieces"),
+        ({"population": {"interval": 100}}, "an update of ppo takes 128 steps"),
         ({"population": {"quantile": 0.7}}, "a number from 0.0 to 0.5"),
         ({"population": {"perturb": [1, 2]}}, "factors above 0 other than 1"),
         ({"population": {"resample": float("nan")}}, "'population.resample' is nan"),
@@ -340,6 +341,8 @@ def test_the_command_line_trains_cancels_resumes_and_draws_a_population(
     assert f"train --resume {best}" in shown
     refused = run_mosaic("sweep", "train-best", "last", check=False)
     assert refused.returncode == 2 and f"train --resume {best}" in refused.stderr
+    pages = run_mosaic("sweep", "dashboard", "last", check=False)
+    assert pages.returncode == 2 and "is a population" in pages.stderr
     again = run_mosaic("sweep", "resume", "last", check=False)
     assert again.returncode != 0 and "is a population" in again.stderr
     assert {one.state for one in study.trials} <= ENDED

@@ -76,6 +76,17 @@ def changeable(algo: str) -> Sequence[str]:
     return catalog.changeable(algo) if isinstance(catalog, ChangingCatalog) else ()
 
 
+def _steps_of_update(algo: str, fixed: Mapping[str, Any]) -> int:
+    """How many steps lie between two updates, as far as the parameters tell."""
+    try:
+        known = {one.name: one.default for one in worker_for(algo).load_catalog().parameters(algo)}
+        values = {**known, **fixed}
+        return int(values["num_envs"]) * int(values["num_steps"])
+    except (UserError, KeyError, TypeError, ValueError):
+        # Told of elsewhere; or there is an update every few steps.
+        return 1
+
+
 def usual_settings(table: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[str, Any]:
     """What is set in all members: nobody waits for an evaluation after each piece unless it is asked for."""
     objective = table.get("objective")
@@ -119,6 +130,12 @@ class PopulationParser:
         for algo in algos[:1]:
             self._check_space(algo, space)
         found = self._settings(budget)
+        update = _steps_of_update(algos[0], fixed) if algos else 1
+        if found.interval < update:
+            self._complain(
+                f"'population.interval' is {found.interval:,}, but an update of {algos[0]} takes {update:,} steps "
+                "(num_envs times num_steps): give at least so many."
+            )
         if seeds and seeds[0] + found.members - 1 > _GREATEST_SEED:
             self._complain(
                 f"'seeds' begins with {seeds[0]}, and {found.members} members take the seeds from there on, "

@@ -453,8 +453,14 @@ def _dashboard(rest: Sequence[str], args: argparse.Namespace) -> int:
     from mosaic.sweeps.configs import spec_of
     from mosaic.sweeps.storage import open_storage
 
+    spec = spec_of(run)
+    if spec.population is not None:
+        raise UserError(
+            f"Sweep {run.run_id} is a population, which Optuna knows nothing of: "
+            f"`{program()} sweep show {run.run_id}` draws it."
+        )
     # An error of the storage is told here, in a sentence.
-    storage = spec_of(run).storage
+    storage = spec.storage
     open_storage(storage, Path(run.run_dir), os.environ)
     port = choose_port(args.port, _DASHBOARD_PORT)
     code = "import sys; from mosaic.sweeps.dashboard import main; sys.exit(main(sys.argv[1:]))"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from mosaic.cli.output import facts, table
 from mosaic.client import RunRecord
 from mosaic.contract import words
+from mosaic.sweeps.population import lineage
 from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, PRUNED, RUNNING, Study, Trial
 
 if TYPE_CHECKING:
@@ -22,6 +23,11 @@ _STYLES = {COMPLETE: "green", PRUNED: "yellow", FAILED: "red", RUNNING: "bold cy
 def panel(run: RunRecord, study: Study) -> RenderableType:
     from rich.console import Group
 
+    line = lineage(study)
+    if line is not None and line.pieces:
+        from mosaic.cli.live.lineage import lineage_table
+
+        return Group(*head(run, study), "", lineage_table(line))
     return Group(*head(run, study), "", trials(study, 10, newest=True))
 
 
