@@ -129,19 +129,19 @@ class PopulationParser:
             )
         for algo in algos[:1]:
             self._check_space(algo, space)
-        found = self._settings(budget)
+        asked = self._settings(budget)
         update = _steps_of_update(algos[0], fixed) if algos else 1
-        if found.interval < update:
+        if asked.interval < update:
             self._complain(
-                f"'population.interval' is {found.interval:,}, but an update of {algos[0]} takes {update:,} steps "
-                "(num_envs times num_steps): give at least so many."
+                f"'population.interval' is {asked.interval:,}, but an update of {algos[0]} takes {update:,} "
+                "steps (num_envs times num_steps): give at least so many."
             )
-        if seeds and seeds[0] + found.members - 1 > _GREATEST_SEED:
+        if seeds and seeds[0] + asked.members - 1 > _GREATEST_SEED:
             self._complain(
-                f"'seeds' begins with {seeds[0]}, and {found.members} members take the seeds from there on, "
+                f"'seeds' begins with {seeds[0]}, and {asked.members} members take the seeds from there on, "
                 f"but a seed must be at most {_GREATEST_SEED}."
             )
-        return found
+        return asked
 
     def _check_space(self, algo: str, space: Sequence[Parameter]) -> None:
         free = changeable(algo)
