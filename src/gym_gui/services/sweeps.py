@@ -19,6 +19,8 @@ from mosaic.sweeps.configs import spec_of
 from mosaic.sweeps.study import COMPLETE, Study, StudyReader
 
 LOOK_MS = 1000
+_FIRST_MS = 30
+"""The tab is there first: reading a large study beside it would make the window wait for Python's lock."""
 _AGAIN_SECONDS = 10.0
 """So long a live sweep rests before it is asked again which of its parameters matter."""
 _END_MS = 2000
@@ -100,6 +102,7 @@ class SweepFeed(QObject):
         """Why it cannot be told which parameters matter."""
         self._weighed_at, self._weighed_with = 0.0, (-1, -1)
         self._timer = timer(self, LOOK_MS, self.look)
+        self._first = timer(self, _FIRST_MS, self.look, once=True)
         self._child = Child()
         self._child.ended.connect(self._take_weights)
 
@@ -119,7 +122,7 @@ class SweepFeed(QObject):
             self._reader, self._seen = StudyReader(folder), None
         self._ended = run.ended
         self._timer.start()
-        self.look()
+        self._first.start()
 
     def forget(self) -> None:
         """Whoever draws has nothing any more: the next look makes a picture again."""
@@ -139,6 +142,7 @@ class SweepFeed(QObject):
 
     def close(self) -> None:
         self._timer.stop()
+        self._first.stop()
         self._child.close()
 
     def look(self) -> None:
