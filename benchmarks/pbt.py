@@ -42,7 +42,8 @@ SPACE = {
 TEXT = """\
 Mean training return of `ppo` over the last piece of a population, against as many fixed configurations. These
 are the configurations that the population begins with, with the same seeds and steps. Mean over the
-repetitions, with its 95 % bootstrap interval.
+repetitions, with its 95 % bootstrap interval. A member that never copied must end with the same bytes of
+weights as its fixed twin, although it was trained in pieces.
 
 {task}: {members} members of {steps} steps in {generations} pieces, {repetitions} times.
 For more:
@@ -58,6 +59,10 @@ class Pair:
     fixed: list[float]
     copies: int
     """How often a member was copied."""
+    untouched: int
+    """How many members never copied."""
+    same: int
+    """How many of those ended with the same bytes of weights as their fixed twin, which has no pieces."""
 
 
 def spec_of(args: argparse.Namespace, repetition: int) -> SweepSpec:
@@ -116,11 +121,22 @@ def compare(client: Client, spec: SweepSpec) -> Pair:
         runs.append(finished(client, config))
     since = (population.generations - 1) * population.interval
     last = [one for one in found.pieces if one.generation == population.generations - 1]
+    for one in runs:
+        client.wait(one.run_id)
+    untouched = [one for one in last if all(step.copied_from is None for step in found.ancestors(one.trial))]
     return Pair(
         sorted((end_return(client, one.run, since) for one in last), reverse=True),
-        sorted((end_return(client, client.wait(one.run_id).run_id, since) for one in runs), reverse=True),
+        sorted((end_return(client, one.run_id, since) for one in runs), reverse=True),
         sum(one.copied_from is not None for one in found.pieces),
+        len(untouched),
+        sum(weights(client, one.run) == weights(client, runs[one.member].run_id) for one in untouched),
     )
+
+
+def weights(client: Client, run_id: str) -> bytes:
+    """The model that a run has left."""
+    (path,) = (client.paths.runs / run_id).glob("runs/*/*.cleanrl_model")
+    return path.read_bytes()
 
 
 def told(values: list[float]) -> str:
@@ -131,9 +147,21 @@ def tables(pairs: list[Pair]) -> list[Table]:
     rows = []
     for number, one in enumerate(pairs, 1):
         values = (one.population[0], one.fixed[0], median(one.population), median(one.fixed))
-        rows.append([str(number), *(f"{value:.0f}" for value in values), str(one.copies)])
+        rows.append(
+            [
+                str(number),
+                *(f"{value:.0f}" for value in values),
+                str(one.copies),
+                str(one.untouched),
+                str(one.same),
+            ]
+        )
     header = ("repetition", "best: population", "best: fixed")
-    each = Table((*header, "median: population", "median: fixed", "copies"), rows, "Each repetition")
+    each = Table(
+        (*header, "median: population", "median: fixed", "copies", "never copied", "of these the same bytes"),
+        rows,
+        "Each repetition",
+    )
     whole = []
     for what, pick in (("best member", max), ("median member", median), ("worst member", min)):
         cells = []

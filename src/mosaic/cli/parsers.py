@@ -58,7 +58,8 @@ PAGES = {
         "goes on after any crash, and pause, resume and cancel mean its trials too. SWEEP is the id of one,\n"
         "the beginning of an id, or 'last'; show also takes the file or URL of a study made elsewhere.\n"
         "resume finishes the budget of a sweep that was cancelled or has failed, extend adds trials to it,\n"
-        "and train-best trains with the best parameters.",
+        'and train-best trains with the best parameters. With kind = "pbt" a population is trained instead\n'
+        "of a search: show draws who copied whom.",
         (
             "init ppo CartPole-v1 -o sweep.toml",
             "sweep.toml --dry-run",
@@ -85,7 +86,7 @@ PAGES = {
         _ALL,
         option("-o --output", "FILE", "init: the file to write (else it is printed)", type=named_path),
         number("--port", values.port, "dashboard: the port that it listens on (8080)"),
-        json="the sweep's run, its study with all trials, and the importance of the parameters",
+        json="the sweep's run, its study with all trials, importances, and the lineage of a population",
     ),
     "benchmark": page(
         "FILE.toml | list | show NAME [options]",
