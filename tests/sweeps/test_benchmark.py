@@ -176,10 +176,10 @@ def test_whatever_is_killed_no_cell_is_lost_or_repeated(var: Path) -> None:
     for one in algos:
         one["set"]["pause"] = 0.2
     config = sweep_config(bench(algo=algos, seeds="1-2", run={"max_restarts": 10}))
-    verdict = torture(var, config, 8, random.Random(5), pace=1.5)
+    verdict = torture(var, config, 5, random.Random(5), pace=1.5)
     assert not verdict.lost
     assert not verdict.repeated
-    assert sum(verdict.kills.values()) >= 6
+    assert sum(verdict.kills.values()) >= 4
     assert {one.state for one in verdict.study.trials} <= ENDED
     with Client.connect(var) as client:
         end(client, *client.runs(sorted(LIVE)))
