@@ -24,6 +24,7 @@ from fuzz_doors.files import event_lines
 from fuzz_doors.holder import CREDENTIALS
 from fuzz_doors.knocking import Door, Hang, Trespass
 from fuzz_doors.shapes import as_text, json_texts, mutated, texts
+from mosaic.analytics.store import RunMetrics
 from mosaic.cli.commands.show import full_run_json
 from mosaic.cli.live.board import Board
 from mosaic.cli.live.views import plain_line, render
@@ -314,7 +315,7 @@ def _show(run: RunRecord) -> None:
     board = Board([run])
     plain_line(board.rows[run.run_id], several=True)
     Console(file=io.StringIO(), width=80).print(render(board))
-    json.dumps(full_run_json(run, []))
+    json.dumps(full_run_json(run, [], RunMetrics(Path(run.run_dir))))
 
 
 def _stranger_door(town: Town) -> Door:
