@@ -193,6 +193,7 @@ class SweepFeed(QObject):
             return
         self._weighed_with, self._weighed_at = wanted, time.monotonic()
         self._child.start(["-m", "mosaic.sweeps.importance", str(self._run_dir), str(self._objective)])
+        self.weighed.emit(self.weights)
 
     def _take_weights(self, code: int, out: str, err: str) -> None:
         if code == 0:
