@@ -19,6 +19,7 @@ _BEST = ":best"
 
 
 def run_push(args: argparse.Namespace) -> int:
+    require_account()
     best = args.run.endswith(_BEST)
     with connect(args) as client:
         run = find_run(client, args.run.removesuffix(_BEST))
@@ -27,7 +28,6 @@ def run_push(args: argparse.Namespace) -> int:
             f"Run {run.run_id} has not ended yet, and may still change its model: wait, or end it with "
             f"`{program()} cancel {run.run_id}`."
         )
-    require_account()
     entity = (run.worker_config.get("extras") or {}).get("hf_entity")
     to = args.to or (f"{entity}/" if entity else None)
     if not args.json:

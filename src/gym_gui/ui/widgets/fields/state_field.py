@@ -251,7 +251,7 @@ class WatchFields(QWidget):
 
 
 class TrackingFields(QWidget):
-    """TensorBoard, and trackers with what each asks for once it is on."""
+    """TensorBoard, trackers with what each asks for once it is on, and the upload of the model."""
 
     edited = Signal(str)
 
@@ -269,7 +269,10 @@ class TrackingFields(QWidget):
         for name, switch in self.trackers.items():
             self._boxes[name].hide()
             shown += [switch, self._boxes[name]]
-        vbox(*shown, on=self, spacing=SPACE[2])
+        upload, self.entity = StateSwitch(state, "upload_model"), StateField(state, "hf_entity")
+        self._switches.append(upload)
+        vbox(*shown, upload, self.entity, on=self, spacing=SPACE[2])
+        self.entity.edited.connect(self.edited)
         for switch in self._switches:
             switch.edited.connect(self.edited)
         self.refresh()
@@ -299,6 +302,8 @@ class TrackingFields(QWidget):
         for name, field in self.fields.items():
             field.refresh()
             field.setVisible(name not in PROXIES or self._state.is_on("wandb_use_vpn_proxy"))
+        self.entity.refresh()
+        self.entity.setVisible(self._state.is_on("upload_model"))
 
 
 class SettingsSection(Section):
