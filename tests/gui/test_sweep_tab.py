@@ -239,7 +239,7 @@ def form(driver: Driver, prefill: dict[str, Any] | None = None) -> SweepForm:
 def test_a_form_checks_as_the_command_line_does_and_starts_a_sweep(
     driver: Driver, tmp_path: Path, client: Client
 ) -> None:
-    from gym_gui.models.sweep_draft import to_toml
+    from mosaic.sweeps.toml_text import to_toml
 
     path = tmp_path / "quick.toml"
     path.write_text(to_toml(quick_table(trials=3)))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from mosaic.client.configs import worker_for
 from mosaic.sweeps.space import known_spaces
+from mosaic.sweeps.toml_text import value_text
 
 
 def example(algo: str, env_id: str) -> str:
@@ -14,10 +12,10 @@ def example(algo: str, env_id: str) -> str:
     budget = worker_for(algo).load_catalog().default_timesteps(algo) or 100_000
     known = known_spaces().get(algo)
     source = known.source if known else "nobody has tried one yet: write the parameters that matter"
-    rows = [f"{name} = {_toml(told)}" for name, told in known.space.items()] if known else []
+    rows = [f"{name} = {value_text(told)}" for name, told in known.space.items()] if known else []
     return _EXAMPLE.format(
-        algo=algo,
-        env_id=env_id,
+        algo=value_text(algo),
+        env_id=value_text(env_id),
         budget=f"{min(budget, 100_000):_}",
         warmup=f"{min(budget, 100_000) // 5:_}",
         source=source,
@@ -25,23 +23,11 @@ def example(algo: str, env_id: str) -> str:
     )
 
 
-def _toml(value: Any) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{name} = {_toml(one)}' for name, one in value.items())} }}"
-    return (
-        f"{value:_}" if isinstance(value, int) else f"{value}" if isinstance(value, float) else f'"{value}"'
-    )
-
-
 _EXAMPLE = """\
 # A sweep: `mosaic sweep FILE --dry-run` checks it, `mosaic sweep FILE` starts it. See docs/sweeps.md.
 
-algo = "{algo}"  # or a list, such as ["ppo", "dqn"]: the search chooses among them
-env = "{env_id}"  # or a list: each trial trains on all; [scores] then says what a return is worth
+algo = {algo}  # or a list, such as ["ppo", "dqn"]: the search chooses among them
+env = {env_id}  # or a list: each trial trains on all; [scores] then says what a return is worth
 total_timesteps = {budget}  # of each run
 seeds = [1]  # one run for each in every trial; "1-3" is three
 trials = 20

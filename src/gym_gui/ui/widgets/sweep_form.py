@@ -16,7 +16,6 @@ from gym_gui.models.sweep_draft import (
     ABOUT_PRUNERS,
     ABOUT_SAMPLERS,
     SweepDraft,
-    to_toml,
 )
 from gym_gui.services.sweeps import Child
 from gym_gui.theme import LABEL, SPACE
@@ -52,6 +51,7 @@ from mosaic.client import RunRecord
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.capabilities import WorkerCapabilities
 from mosaic.contract.errors import MosaicError, UserError
+from mosaic.sweeps.toml_text import to_toml
 
 FILE, RESULT = 0, 1
 _FILES = "Sweep files (*.toml)"
