@@ -18,18 +18,15 @@ from typing import Any
 
 from mosaic.client import Client
 from mosaic.client.records import RunRecord
-from mosaic.contract.atomic import write_json
-from mosaic.contract.errors import UserError
-from mosaic.contract.outside import read_json
 from mosaic.sweeps.engine import Engine
 from mosaic.sweeps.spec import SweepSpec, Template
 from mosaic.sweeps.study import COMPLETE, ENDED, RUNNING, Study, Trial, read_study
+from mosaic.sweeps.trials import Unpruned
 
 BENCHMARK, CELL, LABEL = "benchmark", "cell", "label"
 """What a run of a benchmark says of itself: its name, a sum of the settings, what its algorithm is called."""
 ALGO, ENV, SEED = "algo", "env", "seed"
 """How the parameters of a trial are called."""
-_PAUSED = "paused.json"
 
 
 def cell_sum(config: Mapping[str, Any]) -> str:
@@ -67,7 +64,7 @@ def trained(client: Client, spec: SweepSpec) -> dict[int, RunRecord]:
     return {number: found[key] for number, key in keys.items() if key in found}
 
 
-class Cells:
+class Cells(Unpruned):
     """The cells of one benchmark, in the place that a study has in a search."""
 
     def __init__(self, spec: SweepSpec, run_id: str, client: Client) -> None:
@@ -144,29 +141,6 @@ class Cells:
         )
         self._trials[number] = told
         return told
-
-    def report(self, number: int, value: float, step: int) -> bool:
-        """Nothing is pruned, whatever it has reached."""
-        return False
-
-    def pruned_at(self, number: int) -> int | None:
-        return None
-
-    def mark_pruned(self, number: int, step: int) -> None:
-        raise UserError("A benchmark prunes nothing.")
-
-    def paused_runs(self) -> list[str]:
-        """The runs that the benchmark has paused."""
-        try:
-            return [str(one) for one in read_json(self._folder / _PAUSED)]
-        except (OSError, ValueError, TypeError):
-            return []
-
-    def note_paused(self, runs: Sequence[str]) -> None:
-        write_json(self._folder / _PAUSED, list(runs))
-
-    def release(self) -> None:
-        """Nobody waits for it."""
 
     def record(self) -> Study:
         """All cells that were begun, as a study."""

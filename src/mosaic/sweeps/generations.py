@@ -16,10 +16,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from mosaic.contract.atomic import write_json
 from mosaic.contract.capabilities import RESUMES
 from mosaic.contract.errors import UserError
-from mosaic.contract.outside import read_json
 from mosaic.sweeps.engine import Engine
 from mosaic.sweeps.population import Population
 from mosaic.sweeps.space import Parameter, Value
@@ -35,9 +33,9 @@ from mosaic.sweeps.study import (
     Trial,
     read_study,
 )
+from mosaic.sweeps.trials import Unpruned
 
 JOURNAL = "population.jsonl"
-_PAUSED = "paused.json"
 _CUT_OFF = "its sweep "
 """So the reason begins for a trial that ended with its sweep, and is to be trained again."""
 
@@ -133,7 +131,7 @@ def _random(population: Population, generation: int, member: int) -> Random:
     return Random(f"{population.seed}:{generation}:{member}")
 
 
-class Generations:
+class Generations(Unpruned):
     """The members of all generations, in the place that a study has in a search."""
 
     def __init__(
@@ -228,29 +226,6 @@ class Generations:
         return self._change(
             number, state=state, values=tuple(values or ()), reason=reason, ended_at=time.time()
         )
-
-    def report(self, number: int, value: float, step: int) -> bool:
-        """Nothing is pruned: what does badly copies from the others."""
-        return False
-
-    def pruned_at(self, number: int) -> int | None:
-        return None
-
-    def mark_pruned(self, number: int, step: int) -> None:
-        raise UserError("A population prunes nothing.")
-
-    def paused_runs(self) -> list[str]:
-        """The runs that the sweep has paused."""
-        try:
-            return [str(one) for one in read_json(self._folder / _PAUSED)]
-        except (OSError, ValueError, TypeError):
-            return []
-
-    def note_paused(self, runs: Sequence[str]) -> None:
-        write_json(self._folder / _PAUSED, list(runs))
-
-    def release(self) -> None:
-        """Nobody waits for it."""
 
     def record(self) -> Study:
         """All of it, as a study."""

@@ -18,12 +18,15 @@ from typing import Any
 from mosaic.analytics.store import NO_POINTS, MetricSeries, RunMetrics
 from mosaic.client import Client, HistoryEntry, RunQuery
 from mosaic.client.configs import again_config
-from mosaic.contract.errors import ConflictError, MosaicError, NotFoundError, UnavailableError
+from mosaic.contract.atomic import write_json
+from mosaic.contract.errors import ConflictError, MosaicError, NotFoundError, UnavailableError, UserError
 from mosaic.contract.fsm import LIVE, RunStatus
+from mosaic.contract.outside import read_json
 from mosaic.sweeps.spec import Template, with_params
 
 _RETRY_SECONDS = 1.0
 _GONE = "its run was removed"
+_PAUSED = "paused.json"
 
 
 @dataclass
@@ -155,3 +158,32 @@ def wait_for_news(news: SimpleQueue[Any], seconds: float) -> list[Any]:
         while True:
             found.append(news.get_nowait())
     return found
+
+
+class Unpruned:
+    """What stands in the place of a study where nothing is pruned; a file tells which runs were paused."""
+
+    _folder: Path
+
+    def report(self, number: int, value: float, step: int) -> bool:
+        """Nothing is pruned, whatever it has reached."""
+        return False
+
+    def pruned_at(self, number: int) -> int | None:
+        return None
+
+    def mark_pruned(self, number: int, step: int) -> None:
+        raise UserError("Nothing is pruned here.")
+
+    def paused_runs(self) -> list[str]:
+        """The runs that were paused with it."""
+        try:
+            return [str(one) for one in read_json(self._folder / _PAUSED)]
+        except (OSError, ValueError, TypeError):
+            return []
+
+    def note_paused(self, runs: Sequence[str]) -> None:
+        write_json(self._folder / _PAUSED, list(runs))
+
+    def release(self) -> None:
+        """Nobody waits for it."""
