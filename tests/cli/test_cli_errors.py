@@ -173,8 +173,9 @@ WITHOUT_VAR = ("envs", "extras", "phase", "scripts")
 
 @pytest.mark.parametrize("command", [one.name for one in COMMANDS if one.name not in WITHOUT_VAR])
 def test_a_var_that_is_a_file_is_refused(
-    command: str, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    monkeypatch.setenv("HF_TOKEN", "one that push asks for first")
     file = tmp_path / "file"
     file.write_text("")
     words = {
