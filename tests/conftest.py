@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import uuid
@@ -24,6 +25,10 @@ settings.register_profile("mosaic", deadline=None)
 settings.load_profile("mosaic")
 
 remember_starters()
+
+# A shell that starts the tests in the background has them ignore Ctrl-C, and so all that they start.
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 class RunMosaic(Protocol):

@@ -32,9 +32,9 @@ HUB = (
         "bool",
         False,
         "the model goes there once the run has completed",
-        "Hugging Face upload",
+        "To Hugging Face",
     ),
-    Field.maybe("hf_entity", label="User or organization", placeholder="the token's own"),
+    Field.maybe("hf_entity", label="User or team", placeholder="the token's own"),
 )
 WANDB = (
     Field.maybe("wandb_project_name", label="Project", placeholder="cleanRL"),

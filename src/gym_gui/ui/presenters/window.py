@@ -261,7 +261,7 @@ class Found:
 COMMANDS = (
     Found("train", "Train…", "Ctrl+T"),
     Found("again", "Train again", "Ctrl+Shift+T"),
-    Found("sweep", "Search parameters…", ""),
+    Found("sweep", "Sweep parameters…", ""),
     Found("policy", "Evaluate a policy…", "Ctrl+E"),
     Found("resume", "Resume training…", "Ctrl+R"),
     Found("script", "Run a script…", "Ctrl+J"),
