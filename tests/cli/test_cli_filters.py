@@ -8,15 +8,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from many_runs import fill
 
 from conftest import RunMosaic
 from mosaic.client.saved_filters import SavedFilter, SavedFilters
 from mosaic.contract.errors import NotFoundError, StorageError, UserError
 from mosaic.contract.paths import VarPaths
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-
-from many_runs import fill
 
 
 def test_a_filter_that_was_saved_is_used_by_its_name(var: Path, run_mosaic: RunMosaic) -> None:

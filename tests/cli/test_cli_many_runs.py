@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import sys
 from pathlib import Path
+
+from many_runs import fill
 
 from conftest import RunMosaic
 from mosaic.client import Client
 from mosaic.contract.paths import VarPaths
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-
-from many_runs import fill
 
 MANY = 1_200
 OUTCOMES = ("completed", "failed", "cancelled", "timed out")

@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
-
 from learning_plan import PLAN, RANGES, Row
 
 

@@ -46,7 +46,10 @@ def fill(var: Path) -> list[EndedRun]:
     return made
 
 
-def test_compare_tells_groups_differences_and_draws_them(var: Path, run_mosaic: RunMosaic) -> None:
+def test_compare_tells_groups_differences_and_draws_them(
+    var: Path, run_mosaic: RunMosaic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     made = fill(var)
     shown = run_mosaic("compare", "paper").stdout
     rows = [line for line in shown.splitlines() if re.match(r"[A-D]  ", line)]

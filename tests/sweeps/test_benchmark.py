@@ -29,8 +29,6 @@ from support.runs import end, wait_for_status
 from sweeps.conftest import SCRIPT
 from sweeps.test_sweep_runs import until, until_trials_train
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
 SECONDS = 120.0
 
 

@@ -29,8 +29,6 @@ from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, PRUNED, Study, read_stu
 from support.runs import end, wait_for_status
 from sweeps.conftest import quick_spec
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-
 SECONDS = 120.0
 
 

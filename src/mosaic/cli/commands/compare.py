@@ -24,6 +24,8 @@ from mosaic.contract import words
 _COLOURS = ("bright_blue", "yellow", "green", "magenta", "cyan", "red", "bright_green", "bright_magenta")
 _ROWS = 12
 _LEAST_COLUMNS, _MOST_COLUMNS = 20, 110
+_WIDE = 110
+"""Columns from which speed and time have room beside the names of the runs."""
 _MOST_TASKS = 6
 _MOST_BESIDE = 6
 """Groups whose settings stand in columns of their own."""
@@ -87,7 +89,9 @@ def _style(number: int) -> str:
 
 def _table(compared: Comparison) -> Table:
     final = "mean return" if "return" in compared.metric else compared.metric
-    numbers = (final, "95 % interval", "IQM", "steps", "steps/s", "time")
+    # What a narrow terminal has no room for beside the names of the runs.
+    rest = ("steps/s", "time") if console().width >= _WIDE else ()
+    numbers = (final, "95 % interval", "IQM", "steps", *rest)
     made = table("", "runs", "seeds", *numbers, "state", right=numbers, fold=("runs", "state"))
     for number, group in enumerate(compared.groups):
         found = group.final()
@@ -99,8 +103,7 @@ def _table(compared: Comparison) -> Table:
             _spread(group, found),
             words.number(_value(group.final("iqm"))),
             words.short_steps(group.of(lambda one: one.steps)),
-            words.whole(group.of(lambda one: one.speed)),
-            _time(group),
+            *((words.whole(group.of(lambda one: one.speed)), _time(group)) if rest else ()),
             _states(group),
         )
     return made

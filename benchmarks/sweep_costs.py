@@ -1,6 +1,6 @@
 """What a sweep costs and brings: use of slots, its own CPU time, what pruning saves, tuned against default.
 
-python benchmarks/sweeps.py [slots] [pruning] [tuned] [--trials 20] [--steps N] [--keep FOLDER]
+python benchmarks/sweep_costs.py [slots] [pruning] [tuned] [--trials 20] [--steps N] [--keep FOLDER]
 
 Without a name all three are measured. Sweeps that are finished in FOLDER are not run again.
 """
@@ -273,7 +273,7 @@ def main() -> int:
     finally:
         if options.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
-    write_tables("sweeps", "Sweeps", TEXT, tables, packages=("torch", "gymnasium", "numpy", "optuna"))
+    write_tables("sweep_costs", "Sweeps", TEXT, tables, packages=("torch", "gymnasium", "numpy", "optuna"))
     return 0
 
 

@@ -1,8 +1,0 @@
-"""The fault cases of the benchmarks, in short."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
