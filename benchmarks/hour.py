@@ -95,8 +95,9 @@ def main() -> int:
     seconds = train(trial, folder, steps)
     (chunk,) = EventReader(folder / "runs").poll(10_000_000)
     episodes = chunk.series["charts/episodic_return"]
-    curve = Curve(steps, list(episodes.steps), list(episodes.values))
-    late = [value for step, value in zip(curve.steps, curve.returns, strict=True) if step > 0.9 * steps]
+    curve = Curve.of(steps, episodes.steps, episodes.values)
+    ended = zip(episodes.steps, episodes.values, strict=True)
+    late = [value for step, value in ended if step > 0.9 * steps]
     by_chance = play_at_random(trial)
     learned, chance = interval(late), interval(by_chance)
     mean, spread, note = PUBLISHED.get((options.algo, options.env), (None, None, ""))

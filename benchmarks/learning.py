@@ -1,21 +1,23 @@
 """Whether algorithms learn as well as published: trains them, writes a table, the results pages and curves.
 
-python benchmarks/learning.py [--keep FOLDER] [--jobs 2] [--algos ppo …] [--envs CartPole-v1 …]
+python benchmarks/learning.py [--keep FOLDER] [--jobs 2] [--missing]
+                             [--algos ppo …] [--envs CartPole-v1 …] [--seeds 1 …]
 
-Runs that are finished in FOLDER are not trained again, so that a call that was broken off goes on.
-Rows that are not chosen stay as they are.
+Runs that are finished in FOLDER are not trained again, so that a call that was broken off goes on. The curve
+of each finished run is kept in results/curves, from which later calls take it while its flags are the same.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import sys
 import tempfile
 from pathlib import Path
 
 from learning_figures import draw
-from learning_pages import HEADER, PAGES, cells, judged_anew, write_page
-from learning_plan import CATCH, PLAN, RECALL, SMALL_TRXL, Row
+from learning_pages import HEADER, PAGES, cells, judged_anew, seeds_of, write_page
+from learning_plan import CATCH, PLAN, RECALL, SEEDS, SMALL_TRXL, Row
 from learning_runs import Curve, read_run, train_all
 from tables import Table, kept_rows, write_tables
 
@@ -45,7 +47,8 @@ The published figures are those of CleanRL's documentation. They come from older
 and may average over another part of training. Stable-Baselines3 was trained here, for as many steps, with the
 hyperparameters in `benchmarks/sb3_run.py`.
 
-With `--keep FOLDER` the runs stay, and a second call makes this page from them."""
+With `--keep FOLDER` the runs stay, and a second call makes this page from them. The curve of each run is in
+`benchmarks/results/curves`; of the rows without one there, the table and the pictures are what is left."""
 
 
 def main() -> int:
@@ -53,29 +56,37 @@ def main() -> int:
     chosen = [row for row in PLAN if row.algo in options.algos and row.env_id in options.envs]
     with tempfile.TemporaryDirectory() as scratch:
         keep = options.keep or Path(scratch)
-        failed = [] if options.no_train else train_all(chosen, keep, options.jobs)
-        curves = {row: read_row(row, keep) for row in chosen}
-        peers = {row: read_peer(row, keep) for row in chosen}
-    measured = {row: cells(row, found, peers[row]) for row, found in curves.items() if found}
+        trained = [dataclasses.replace(row, seeds=seeds) for row in chosen if (seeds := wanted(row, options))]
+        failed = [] if options.no_train else train_all(trained, keep, options.jobs, options.missing)
+        curves = {row: read_row(row, keep) for row in PLAN}
+        peers = {row: read_peer(row, keep) for row in PLAN}
     # The table is of the whole plan, however many calls it took; a folder's name tells others nothing.
     del sys.argv[1:]
     kept = {(row[0], row[1]): row for row in kept_rows("learning", HEADER)}
-    earlier = {
-        row: judged_anew(row, kept[found]) for row in PLAN if (found := (row.algo, row.env_id)) in kept
-    }
-    rows = {row: measured.get(row) or earlier.get(row) for row in PLAN}
+    rows = {}
+    for row, found in curves.items():
+        line = kept.get((row.algo, row.env_id))
+        # What was measured before curves were kept stands until as many seeds are trained again.
+        if found and (line is None or len(found) >= seeds_of(line)):
+            rows[row] = cells(row, found, peers[row])
+        elif line is not None:
+            rows[row] = judged_anew(row, line)
     text = TEXT.format(catch=" ".join(CATCH), recall=" ".join(RECALL), trxl=" ".join(SMALL_TRXL))
-    write_tables("learning", "Learning", text, [Table(HEADER, filter(None, rows.values()))])
-    for algo in dict.fromkeys(row.algo for row in PLAN):
-        told = {row: line for row, line in rows.items() if row.algo == algo and line}
-        # A picture has a panel for each line of the table, so one that lacks some here stays as it is.
-        if told and all(curves.get(row) for row in told):
+    write_tables("learning", "Learning", text, [Table(HEADER, rows.values())])
+    for algo in dict.fromkeys(row.algo for row in rows):
+        told = {row: line for row, line in rows.items() if row.algo == algo}
+        # A picture has a panel for each line of the table, so one that lacks some curves stays as it is.
+        if all(len(curves[row]) >= seeds_of(line) for row, line in told.items()):
             draw(PAGES / "figures" / f"{algo}.png", {row: curves[row] for row in told}, peers)
-        if told:
-            write_page(algo, list(told.values()))
+        write_page(algo, list(told.values()))
     for name in failed:
         print(f"{name} failed; see out.log in its folder.", file=sys.stderr)
     return 1 if failed else 0
+
+
+def wanted(row: Row, options: argparse.Namespace) -> tuple[int, ...]:
+    """The seeds of the row that are asked for."""
+    return tuple(seed for seed in row.seeds if seed in options.seeds)
 
 
 def read_row(row: Row, keep: Path) -> list[Curve]:
@@ -97,6 +108,8 @@ def parse_options() -> argparse.Namespace:
     environments = sorted({row.env_id for row in PLAN})
     parser.add_argument("--algos", nargs="+", default=algorithms, choices=algorithms)
     parser.add_argument("--envs", nargs="+", default=environments, choices=environments)
+    parser.add_argument("--seeds", nargs="+", type=int, default=SEEDS, choices=SEEDS)
+    parser.add_argument("--missing", action="store_true", help="train only what results/curves lacks")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="where runs stay and are found again")
     parser.add_argument("--jobs", type=int, default=1, metavar="N", help="how many runs train at once")
     parser.add_argument("--no-train", action="store_true", help="only read what is finished in FOLDER")

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import numpy as np
 from learning_plan import RANGES, Row
-from learning_runs import Curve
+from learning_runs import PARTS, Curve
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter, MaxNLocator
 from PIL import Image
 
-PARTS = 100
-"""Points of a curve: each is the mean over the episodes in that part of training."""
 COLOURS = 64
 """A picture of so few colours looks the same and is a third of the size."""
 OURS, PEER, PUBLISHED, BOUND = "#1f6fb4", "#d9822b", "#3d8b40", "#b0413e"
@@ -49,9 +47,9 @@ def draw(path: Path, panels: Mapping[Row, Sequence[Curve]], peers: Mapping[Row, 
 def draw_panel(axis: Axes, row: Row, curves: Sequence[Curve], peer: Curve | None) -> None:
     """One environment: each seed thin, their mean bold, a band of one standard deviation around it."""
     ends = np.arange(1, PARTS + 1) * row.steps / PARTS
-    each = np.array([curve.means(PARTS) for curve in curves])
+    each = np.array([curve.means for curve in curves])
     if peer:
-        axis.plot(ends, peer.means(PARTS), color=PEER, linewidth=1.4, label="Stable-Baselines3")
+        axis.plot(ends, peer.means, color=PEER, linewidth=1.4, label="Stable-Baselines3")
     if len(curves) > 1:
         mean, spread = each.mean(axis=0), each.std(axis=0)
         axis.fill_between(ends, mean - spread, mean + spread, color=OURS, alpha=0.18, linewidth=0)

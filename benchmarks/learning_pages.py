@@ -28,7 +28,7 @@ HEADER = [
 
 def cells(row: Row, curves: Sequence[Curve], peer: Curve | None) -> list[str]:
     """A line of the table, from the seeds that are finished."""
-    returns = [curve.last_tenth() for curve in curves]
+    returns = [curve.last_tenth for curve in curves]
     mean = fmean(returns)
     spread = f" ± {pstdev(returns):.2f}" if len(returns) > 1 else ""
     waiting = f"; {len(row.seeds) - len(returns)} not yet trained" if len(returns) < len(row.seeds) else ""
@@ -41,7 +41,7 @@ def cells(row: Row, curves: Sequence[Curve], peer: Curve | None) -> list[str]:
         row.bound_text,
         "not yet" if waiting and row.bound is not None else row.verdict(mean),
         row.published_text,
-        f"{peer.last_tenth():.2f}" if peer else "–",
+        f"{peer.last_tenth:.2f}" if peer else "–",
     ]
 
 
@@ -52,6 +52,11 @@ def judged_anew(row: Row, line: Sequence[str]) -> list[str]:
     if "not yet" not in told["each seed"]:
         told["reached"] = row.verdict(float(told["return"].split()[0]))
     return list(told.values())
+
+
+def seeds_of(line: Sequence[str]) -> int:
+    """How many seeds a line of the table tells of."""
+    return line[HEADER.index("each seed")].partition(";")[0].count(",") + 1
 
 
 def write_page(algo: str, rows: Sequence[Sequence[str]]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import shutil
 import subprocess
@@ -26,41 +27,49 @@ ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THRE
 MODELS = "runs/*/*.cleanrl_model"
 
 
+CURVES = Path(__file__).with_name("results") / "curves"
+"""A file for each run that ever finished, so that seeds may be trained in several calls and places."""
+PARTS = 100
+"""Points of a curve: each is the mean over the episodes in that part of training."""
+
+
 @dataclass(frozen=True)
 class Curve:
-    """The episodes of a run: the step at which each ended, and its return."""
+    """How the episodes of a run went."""
 
-    total_steps: int
-    steps: list[int]
-    returns: list[float]
+    last_tenth: float
+    """The mean return of the episodes that ended in the last tenth of training."""
+    means: list[float]
+    """The mean return in each of `PARTS` equal parts of training; where no episode ended, that before."""
 
-    def last_tenth(self) -> float:
-        """The mean return of the episodes that ended in the last tenth of training."""
-        episodes = zip(self.steps, self.returns, strict=True)
-        return fmean(value for step, value in episodes if step > 0.9 * self.total_steps)
-
-    def means(self, parts: int) -> list[float]:
-        """The mean return in each of `parts` equal parts of training; where no episode ended, that before."""
-        found: list[list[float]] = [[] for _ in range(parts)]
-        for step, value in zip(self.steps, self.returns, strict=True):
-            found[min(parts - 1, (step - 1) * parts // self.total_steps)].append(value)
+    @classmethod
+    def of(cls, total_steps: int, steps: Iterable[int], returns: Iterable[float]) -> Curve:
+        """The curve of episodes that ended at these steps with these returns."""
+        found: list[list[float]] = [[] for _ in range(PARTS)]
+        late: list[float] = []
+        for step, value in zip(steps, returns, strict=True):
+            found[min(PARTS - 1, (step - 1) * PARTS // total_steps)].append(value)
+            if step > 0.9 * total_steps:
+                late.append(value)
         means, last = [], float("nan")
         for values in found:
             last = fmean(values) if values else last
             means.append(last)
-        return means
+        return cls(fmean(late), means)
 
 
-def train_all(rows: Iterable[Row], keep: Path, jobs: int) -> list[str]:
-    """Train what is not finished in `keep`; gives the names of the runs that failed."""
+def train_all(rows: Iterable[Row], keep: Path, jobs: int, missing: bool) -> list[str]:
+    """Train what is not finished in `keep`, or what has no curve; gives the names of the runs that failed."""
     wanted = [job for row in rows for job in (*row.jobs(), row.peer_job()) if job is not None]
+    if missing:
+        wanted = [job for job in wanted if read_run(job, keep) is None]
     teachers = list(dict.fromkeys(job.teacher for job in wanted if job.teacher is not None))
     failed: list[str] = []
     # A teacher may be a row of the plan too, and then there is nothing left to train of it.
     for stage in (teachers, wanted):
-        missing = [job for job in stage if not _is_done(keep / job.folder, teaches=job in teachers)]
+        left = [job for job in stage if not _is_done(keep / job.folder, teaches=job in teachers)]
         with ThreadPoolExecutor(jobs) as pool:
-            failed += [name for name in pool.map(lambda job: _train(job, keep), missing) if name]
+            failed += [name for name in pool.map(lambda job: _train(job, keep), left) if name]
     return failed
 
 
@@ -105,15 +114,30 @@ def _command(job: Job, keep: Path) -> list[str]:
 
 
 def read_run(job: Job, keep: Path) -> Curve | None:
-    """The curve of a finished run; None when it is not finished."""
-    folder = keep / job.folder
-    if not (folder / "done.json").exists():
-        return None
+    """The curve of a run that is finished in `keep`, or was in an earlier call with the same flags."""
+    folder, kept = keep / job.folder, CURVES / f"{job.folder}.json"
+    if (folder / "done.json").exists():
+        curve = _read_folder(job, folder)
+        told = {"flags": job.flags, "last_tenth": curve.last_tenth}
+        # Six digits are more than a picture shows; NaN, where no episode has ended yet, is null in JSON.
+        means = [None if math.isnan(mean) else float(f"{mean:.6g}") for mean in curve.means]
+        CURVES.mkdir(exist_ok=True)
+        write_atomic(kept, (json.dumps(told | {"means": means}) + "\n").encode())
+        return curve
+    if kept.exists():
+        told = json.loads(kept.read_text("utf-8"))
+        if told["flags"] == list(job.flags):
+            means = [math.nan if mean is None else mean for mean in told["means"]]
+            return Curve(told["last_tenth"], means)
+    return None
+
+
+def _read_folder(job: Job, folder: Path) -> Curve:
     if job.trainer.startswith("sb3_"):
         return _read_monitor(folder / "sb3.monitor.csv", job.steps)
     (chunk,) = EventReader(folder / "runs").poll(10_000_000)
     episodes = chunk.series["charts/episodic_return"]
-    return Curve(job.steps, list(episodes.steps), list(episodes.values))
+    return Curve.of(job.steps, episodes.steps, episodes.values)
 
 
 def _read_monitor(path: Path, total_steps: int) -> Curve:
@@ -125,4 +149,4 @@ def _read_monitor(path: Path, total_steps: int) -> Curve:
             step += int(row["l"])
             steps.append(step)
             returns.append(float(row["r"]))
-    return Curve(total_steps, steps, returns)
+    return Curve.of(total_steps, steps, returns)
