@@ -115,7 +115,7 @@ def _command(job: Job, keep: Path) -> list[str]:
 
 def read_run(job: Job, keep: Path) -> Curve | None:
     """The curve of a run that is finished in `keep`, or was in an earlier call with the same flags."""
-    folder, kept = keep / job.folder, CURVES / f"{job.folder}.json"
+    folder, kept = keep / job.folder, CURVES / (job.folder.replace("/", "__") + ".json")
     if (folder / "done.json").exists():
         curve = _read_folder(job, folder)
         told = {"flags": job.flags, "last_tenth": curve.last_tenth}
