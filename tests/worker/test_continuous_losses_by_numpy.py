@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -13,6 +13,7 @@ from cleanrl_worker.agents.continuous import Actor, GaussianActor, GaussianAgent
 from cleanrl_worker.algorithms import (
     ddpg_continuous_action,
     ppo_continuous_action,
+    rpo_continuous_action,
     sac_continuous_action,
     td3_continuous_action,
 )
@@ -107,7 +108,7 @@ def test_ppo_and_rpo_for_normal_distributions(alpha: float, clip_vloss: bool) ->
     obs, actions = own.standard_normal((ROWS, OBS)), own.standard_normal((ROWS, 2))
     shift = own.uniform(-alpha, alpha, (ROWS, 2))
     before = gaussian_log_probs(weights_of(agent), obs, actions, shift) - own.uniform(-0.4, 0.4, ROWS)
-    batch = ppo_continuous_action.Batch(
+    batch = rpo_continuous_action.Batch(
         obs=obs,
         actions=actions,
         log_probs=before,
@@ -116,7 +117,7 @@ def test_ppo_and_rpo_for_normal_distributions(alpha: float, clip_vloss: bool) ->
         values=0.5 * own.standard_normal(ROWS),
         shift=shift,
     )
-    args = ppo_continuous_action.Args(clip_vloss=clip_vloss, ent_coef=0.07, vf_coef=0.3, clip_coef=0.15)
+    settings = dict[str, Any](clip_vloss=clip_vloss, ent_coef=0.07, vf_coef=0.3, clip_coef=0.15)
 
     def formula(weights: Weights) -> float:
         gains = batch.advantages - batch.advantages.mean()
@@ -132,7 +133,14 @@ def test_ppo_and_rpo_for_normal_distributions(alpha: float, clip_vloss: bool) ->
             errors = np.where((near - batch.returns) ** 2 > errors, (near - batch.returns) ** 2, errors)
         return float(-np.mean(surrogate) - 0.07 * entropy + 0.3 * errors.mean() / 2)
 
-    assert_same(agent, lambda: ppo_continuous_action.ppo_loss(agent, args, tensors(batch)), formula)
+    def loss() -> Any:
+        given = tensors(batch)
+        if alpha:
+            return rpo_continuous_action.rpo_loss(agent, rpo_continuous_action.Args(**settings), given)
+        own_batch = ppo_continuous_action.Batch(*given[:-1])
+        return ppo_continuous_action.ppo_loss(agent, ppo_continuous_action.Args(**settings), own_batch)
+
+    assert_same(agent, loss, formula)
     ratio = np.exp(gaussian_log_probs(weights_of(agent), obs, actions, shift) - before)
     for side in (ratio > 1.15, ratio < 0.85, (ratio > 0.85) & (ratio < 1.15)):
         assert (side & (batch.advantages > 0)).any() and (side & (batch.advantages < 0)).any()

@@ -182,7 +182,7 @@ HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 @final
 class GaussianPPOKernel:
-    """The gradient of `ppo_loss` for an agent of plain stacks, and its outputs."""
+    """The gradient of `ppo_loss` and `rpo_loss` for an agent of plain stacks, and its outputs."""
 
     def __init__(self, agent: GaussianAgent, settings: PPOSettings) -> None:
         self._actor = Stack(agent.actor_mean)
@@ -212,7 +212,9 @@ class GaussianPPOKernel:
         s = self._settings
         inverse_std = np.exp(-self._logstd)
         means = self._actor.forward(batch.obs)
-        means += batch.shift
+        if "shift" in batch._fields:
+            # Robust policy optimisation moves each mean.
+            means += batch.shift
         distance = (batch.actions - means) * inverse_std
         squares = distance * distance
         constant = np.float32(-float(np.add.reduce(self._logstd)) - HALF_LOG_2PI * len(self._logstd))

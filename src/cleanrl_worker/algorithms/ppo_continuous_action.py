@@ -70,7 +70,7 @@ class Args(CommonArgs):
 
 
 class Batch(NamedTuple):
-    """Steps in rows: arrays, or tensors in the loss. `shift` is how far each mean is moved."""
+    """Steps in rows: arrays, or tensors in the loss."""
 
     obs: Any
     actions: Any
@@ -78,14 +78,12 @@ class Batch(NamedTuple):
     advantages: Any
     returns: Any
     values: Any
-    shift: Any
 
 
 def ppo_loss(agent: GaussianAgent, args: Args, batch: Batch) -> tuple[Tensor, Tensor]:
     """The loss of a minibatch, and what is logged of it in the order of `LOGGED`."""
     logstd = agent.actor_logstd
-    # Robust policy optimisation moves each mean at random; plain PPO has a shift of zero.
-    distance = (batch.actions - (agent.means(batch.obs) + batch.shift)) * (-logstd).exp()
+    distance = (batch.actions - agent.means(batch.obs)) * (-logstd).exp()
     log_probs = (-0.5 * distance.square() - logstd - HALF_LOG_2PI).sum(1)
     entropy = (logstd + 0.5 + HALF_LOG_2PI).sum()
     log_ratio = log_probs - batch.log_probs
@@ -112,11 +110,8 @@ def ppo_loss(agent: GaussianAgent, args: Args, batch: Batch) -> tuple[Tensor, Te
     return policy_loss - args.ent_coef * entropy + args.vf_coef * value_loss, logged
 
 
-def train(run: Run[Any], alpha: float = 0.0) -> None:
-    """Rollout and update in turn until the step budget is used; the last rollout may be shorter.
-
-    `alpha` is how far each mean is moved at random while learning, at most.
-    """
+def train(run: Run[Args]) -> None:
+    """Rollout and update in turn until the step budget is used; the last rollout may be shorter."""
     args, space = run.args, run.envs.action_space
     obs_size, action_size = math.prod(run.envs.observation_space.shape), math.prod(space.shape)
     agent = run.keep("agent", GaussianAgent(obs_size, action_size).to(run.device))
@@ -151,13 +146,10 @@ def train(run: Run[Any], alpha: float = 0.0) -> None:
             advantages=advantages.reshape(-1),
             returns=(advantages + values).reshape(-1),
             values=values.reshape(-1),
-            shift=np.zeros_like(drawn),
         )
         for _ in range(args.update_epochs):
             logged = []
             for rows in run.minibatches(len(batch.obs), args.num_minibatches):
-                if alpha:
-                    batch.shift[rows] = torch.empty(len(rows), action_size).uniform_(-alpha, alpha).numpy()
                 logged.append(gradient(take(batch, rows)))
                 optimizer.step(learning_rate, args.max_grad_norm)
             losses = dict(zip(LOGGED, np.mean(logged, axis=0).tolist(), strict=True))

@@ -1,39 +1,184 @@
 """Robust policy optimisation: PPO for continuous actions whose means are moved at random while it learns.
 
-The update is that of `ppo_continuous_action.ppo_loss`, with a `shift` of each mean that is drawn from
-U(-alpha, alpha) for every minibatch. The policy stays wide for longer, so that it does not settle too early.
+The policy stays wide for longer, so that it does not settle too early.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import functools
+import math
 import sys
 from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
-from cleanrl_worker.algorithms import ppo_continuous_action
-from cleanrl_worker.kit.args import NonNegative, PositiveInt
+import numpy as np
+import torch
+from torch import Tensor
+
+from cleanrl_worker.accelerated.ppo import HALF_LOG_2PI, GaussianPPOKernel
+from cleanrl_worker.agents.continuous import GaussianAgent
+from cleanrl_worker.algorithms.ppo_continuous_action import load_policy
+from cleanrl_worker.kit.accelerate import Forward, Gradient, take
+from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, PositiveInt
+from cleanrl_worker.kit.normalise import Normaliser
+from cleanrl_worker.kit.rollout import Rollout, explained_variance, flat, gae
 from cleanrl_worker.kit.run import Run, run_algorithm
+from cleanrl_worker.kit.spec import AlgorithmSpec
+from cleanrl_worker.kit.torch_backend import Adam
+
+LOGGED = ("value_loss", "policy_loss", "entropy", "old_approx_kl", "approx_kl", "clipfrac")
 
 
 @dataclass
-class Args(ppo_continuous_action.Args):
+class Args(CommonArgs):
     """Robust policy optimisation for continuous actions."""
 
     exp_name: str = "rpo_continuous_action"
     """the name of this experiment, part of the results folder's name"""
+    env_id: str = "HalfCheetah-v5"
+    """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     total_timesteps: PositiveInt = 8_000_000
     """how many environment steps to train for, over all environments together"""
+    learning_rate: NonNegative = 3e-4
+    """the learning rate of Adam"""
+    num_envs: PositiveInt = 1
+    """how many environments are stepped together"""
+    num_steps: PositiveInt = 2048
+    """how many steps each environment takes between two updates"""
+    anneal_lr: bool = True
+    """let the learning rate fall to zero over the run"""
+    gamma: Fraction = 0.99
+    """the discount factor"""
+    gae_lambda: Fraction = 0.95
+    """lambda of generalised advantage estimation"""
+    num_minibatches: PositiveInt = 32
+    """into how many minibatches a rollout is cut"""
+    update_epochs: PositiveInt = 10
+    """how often each rollout is learned from"""
+    norm_adv: bool = True
+    """normalise the advantages of each minibatch"""
+    clip_coef: NonNegative = 0.2
+    """how far the policy's probability ratio may move before its gradient is cut"""
+    clip_vloss: bool = True
+    """clip the value loss in the same way"""
+    ent_coef: NonNegative = 0.0
+    """the weight of the entropy bonus"""
+    vf_coef: NonNegative = 0.5
+    """the weight of the value loss"""
+    max_grad_norm: NonNegative = 0.5
+    """the greatest norm of the gradient"""
+    target_kl: Annotated[float | None, Bounds(minimum=0.0)] = None
+    """end an update early when the mean KL divergence of an epoch exceeds this; none: never"""
     rpo_alpha: NonNegative = 0.5
     """how far each mean is moved at random, at most"""
 
 
+class Batch(NamedTuple):
+    """Steps in rows: arrays, or tensors in the loss."""
+
+    obs: Any
+    actions: Any
+    log_probs: Any
+    advantages: Any
+    returns: Any
+    values: Any
+    shift: Any
+    """How far each mean is moved, drawn anew for every minibatch."""
+
+
+def rpo_loss(agent: GaussianAgent, args: Args, batch: Batch) -> tuple[Tensor, Tensor]:
+    """The loss of a minibatch, and what is logged of it in the order of `LOGGED`."""
+    logstd = agent.actor_logstd
+    distance = (batch.actions - (agent.means(batch.obs) + batch.shift)) * (-logstd).exp()
+    log_probs = (-0.5 * distance.square() - logstd - HALF_LOG_2PI).sum(1)
+    entropy = (logstd + 0.5 + HALF_LOG_2PI).sum()
+    log_ratio = log_probs - batch.log_probs
+    ratio = log_ratio.exp()
+
+    advantages = batch.advantages
+    if args.norm_adv and len(advantages) > 1:
+        advantages = (advantages - advantages.mean()) / (advantages.std() + 1e-8)
+    clipped_ratio = ratio.clamp(1.0 - args.clip_coef, 1.0 + args.clip_coef)
+    policy_loss = -torch.minimum(advantages * ratio, advantages * clipped_ratio).mean()
+
+    values = agent.value(batch.obs)
+    error = (values - batch.returns).square()
+    if args.clip_vloss:
+        clipped_values = batch.values + (values - batch.values).clamp(-args.clip_coef, args.clip_coef)
+        error = torch.maximum(error, (clipped_values - batch.returns).square())
+    value_loss = 0.5 * error.mean()
+
+    with torch.no_grad():
+        old_approx_kl = -log_ratio.mean()
+        approx_kl = (ratio - 1.0).mean() + old_approx_kl
+        clipfrac = (ratio != clipped_ratio).float().mean()
+        logged = torch.stack([value_loss, policy_loss, entropy, old_approx_kl, approx_kl, clipfrac])
+    return policy_loss - args.ent_coef * entropy + args.vf_coef * value_loss, logged
+
+
 def train(run: Run[Args]) -> None:
-    """Train as PPO does, with moving means."""
-    ppo_continuous_action.train(run, run.args.rpo_alpha)
+    """Rollout and update in turn until the step budget is used; the last rollout may be shorter."""
+    args, space, alpha = run.args, run.envs.action_space, run.args.rpo_alpha
+    obs_size, action_size = math.prod(run.envs.observation_space.shape), math.prod(space.shape)
+    agent = run.keep("agent", GaussianAgent(obs_size, action_size).to(run.device))
+    optimizer = run.keep("optimizer", Adam(agent, eps=1e-5))
+    normaliser = run.keep("normaliser", Normaliser(obs_size, args.num_envs, args.gamma))
+    rollout = run.keep("rollout", Rollout(run, args.num_steps, normaliser))
+
+    kernel = GaussianPPOKernel.for_agent(agent, args)
+    means_of = Forward(agent.means, run.device, kernel and kernel.means)
+    values_of = Forward(agent.value, run.device, kernel and kernel.values)
+    loss = functools.partial(rpo_loss, agent, args)
+    moved = ("log_probs", "advantages", "returns", "values")
+    gradient = run.keep("loss", Gradient(loss, agent, optimizer, kernel and kernel.gradient, moved))
+
+    for update in run.updates(every=args.num_envs * args.num_steps):
+        learning_rate = args.learning_rate * (1.0 - update.progress if args.anneal_lr else 1.0)
+        noise = torch.randn(update.steps, args.num_envs, action_size).numpy()
+        logstd = agent.actor_logstd.detach().cpu().numpy()[0].copy()
+        drift = np.exp(logstd) * noise
+        for t, obs in enumerate(rollout.collect(update)):
+            actions = means_of(obs) + drift[t]
+            # The environment gets what it can take; the policy answers for what it drew.
+            shaped = actions.reshape(-1, *space.shape).astype(space.dtype)
+            rollout.step(list(np.minimum(np.maximum(shaped, space.low), space.high)), actions=actions)
+
+        values, advantages = gae(rollout, values_of, args.gamma, args.gae_lambda)
+        drawn = flat(noise)
+        batch = Batch(
+            obs=flat(rollout.obs),
+            actions=flat(rollout["actions"]),
+            log_probs=(-0.5 * drawn * drawn - logstd - HALF_LOG_2PI).sum(axis=1, dtype=np.float32),
+            advantages=advantages.reshape(-1),
+            returns=(advantages + values).reshape(-1),
+            values=values.reshape(-1),
+            shift=np.zeros_like(drawn),
+        )
+        for _ in range(args.update_epochs):
+            logged = []
+            for rows in run.minibatches(len(batch.obs), args.num_minibatches):
+                if alpha:
+                    batch.shift[rows] = torch.empty(len(rows), action_size).uniform_(-alpha, alpha).numpy()
+                logged.append(gradient(take(batch, rows)))
+                optimizer.step(learning_rate, args.max_grad_norm)
+            losses = dict(zip(LOGGED, np.mean(logged, axis=0).tolist(), strict=True))
+            if args.target_kl is not None and losses["approx_kl"] > args.target_kl:
+                break
+        explained = explained_variance(batch.values, batch.returns)
+        if explained is not None:
+            losses["explained_variance"] = explained
+        run.log(update.last_step, losses, learning_rate=learning_rate)
 
 
-SPEC = dataclasses.replace(ppo_continuous_action.SPEC, name="rpo_continuous_action", args=Args, train=train)
+SPEC = AlgorithmSpec(
+    name="rpo_continuous_action",
+    args=Args,
+    train=train,
+    load_policy=load_policy,
+    action_spaces=("box", "unbounded_box", "fixed_box", "integer_box"),
+    observation_spaces=("vector", "grid"),
+    normalises=True,
+)
 main = functools.partial(run_algorithm, SPEC)
 
 if __name__ == "__main__":
