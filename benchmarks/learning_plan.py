@@ -104,6 +104,8 @@ class Row:
         return Job(f"sb3_{self.peer}", self.env_id, self.seeds[0], self.steps) if self.peer else None
 
 
+IN_PYTHON = "--env-backend=python"
+"""The small tasks are Python's, also for algorithms that are named after EnvPool."""
 IMAGES = ("--num-envs=16", "--num-steps=64", "--update-epochs=3")
 CATCH = (*IMAGES, "--learning-rate=5e-4")
 CATCH_SAC = (
@@ -128,9 +130,9 @@ DAGGER = (
     *("--teacher-steps=8000", "--offline-steps=3000", "--learning-rate=5e-4"),
     *("--buffer-size=10000", "--target-network-frequency=250"),
 )
+CATCH_TRAIL = (*CATCH, '--env-kwargs={"trail": true}', IN_PYTHON)
+"""For algorithms that see one frame at a time, as those of Procgen do."""
 RECALL = (*IMAGES, "--learning-rate=1e-3", "--ent-coef=0.001")
-IN_PYTHON = "--env-backend=python"
-"""The small tasks are Python's, also for algorithms that are named after EnvPool."""
 CATCH_Q = (
     "--learning-starts=2000",
     "--buffer-size=20000",
@@ -210,6 +212,14 @@ PLAN = [
         150_000,
         least=0.9,
         flags=(*CATCH, "--num-iterations-obs-norm-init=5", IN_PYTHON),
+    ),
+    Row("ppo_procgen", "mosaic/Catch-v0", 50_000, least=0.9, flags=CATCH_TRAIL),
+    Row(
+        "ppg_procgen",
+        "mosaic/Catch-v0",
+        100_000,
+        least=0.9,
+        flags=(*CATCH_TRAIL[:2], *CATCH_TRAIL[3:], "--n-iteration=8", "--e-auxiliary=3"),
     ),
     Row("ppo_continuous_action", "InvertedPendulum-v5", 1_000_000, (963.09, 22.20), "-v4", least=900.0),
     Row(

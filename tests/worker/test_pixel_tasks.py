@@ -67,8 +67,9 @@ def test_every_block_can_be_caught_by_who_knows_its_way_and_few_by_who_follows_i
     assert play(env, lambda: 0) < 0.4
 
 
-def test_one_frame_does_not_show_which_way_a_block_goes() -> None:
-    env = Catch()
+@pytest.mark.parametrize("trail", [False, True])
+def test_one_frame_shows_which_way_a_block_goes_only_by_its_trail(trail: bool) -> None:
+    env = Catch(trail=trail)
     frames = []
     for drift in (-4, 4):
         env.reset(seed=1)
@@ -76,7 +77,7 @@ def test_one_frame_does_not_show_which_way_a_block_goes() -> None:
         for _ in range(3):
             frame = env.step(0)[0]
         frames.append(frame)
-    assert np.array_equal(*frames)
+    assert np.array_equal(*frames) is not trail
 
 
 def test_a_block_is_caught_when_it_touches_the_bat() -> None:

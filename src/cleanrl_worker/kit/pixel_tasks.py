@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 SIZE = 84
 _ZOOM = 4
 """How many times larger the picture is that people see."""
-DIM, BRIGHT = 96, 255
+FAINT, DIM, BRIGHT = 48, 96, 255
 
 Frame = NDArray[np.uint8]
 
@@ -59,7 +59,8 @@ class Catch(PixelTask):
     """A block falls at a slant and rebounds from the walls; a bat at the bottom has to be under it.
 
     Actions: 0 stay, 1 left, 2 right. The block is faster than the bat, so that following it is too late, and
-    one frame does not show which way it goes. 1 for a block that is caught, 0 for one that is not.
+    one frame does not show which way it goes. 1 for a block that is caught, 0 for one that is not. With
+    `trail` a faint block stands where the block was, so that one frame is enough.
     """
 
     meanings = ("stay", "left", "right")
@@ -68,8 +69,9 @@ class Catch(PixelTask):
     """How far the block falls and how far the bat moves with each step."""
     SPEEDS = (4, 5, 6)
 
-    def __init__(self, render_mode: str | None = None) -> None:
+    def __init__(self, render_mode: str | None = None, trail: bool = False) -> None:
         super().__init__(render_mode)
+        self._trail = trail
         self._x = self._y = self._drift = self._bat = 0
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Frame, Any]:
@@ -95,6 +97,10 @@ class Catch(PixelTask):
 
     def _look(self) -> Frame:
         frame = np.zeros((SIZE, SIZE, 1), np.uint8)
+        if self._trail:
+            # What would lie beyond a wall, after a rebound, is cut off.
+            before, above = max(self._x - self._drift, 0), max(self._y - self.FALL, 0)
+            frame[above : self._y - self.FALL + self.BLOCK, before : before + self.BLOCK] = FAINT
         frame[self._y : self._y + self.BLOCK, self._x : self._x + self.BLOCK] = BRIGHT
         frame[SIZE - self.BAT_HEIGHT :, self._bat : self._bat + self.BAT] = DIM
         return frame
