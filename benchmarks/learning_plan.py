@@ -198,7 +198,7 @@ PLAN = [
     Row("pqn", "MountainCar-v0", 500_000, (-200.00, 0.00)),
     Row("ppo_atari_envpool_xla_jax", "mosaic/Catch-v0", 150_000, least=0.9, flags=(*CATCH, IN_PYTHON)),
     Row("ppo_atari_envpool_xla_jax_scan", "mosaic/Catch-v0", 150_000, least=0.9, flags=(*CATCH, IN_PYTHON)),
-    Row("pqn_atari_envpool", "mosaic/Catch-v0", 150_000, least=0.9, flags=(*CATCH, IN_PYTHON)),
+    Row("pqn_atari_envpool", "mosaic/Catch-v0", 300_000, least=0.9, flags=(*CATCH, IN_PYTHON)),
     Row(
         "pqn_atari_envpool_lstm",
         "mosaic/Recall-v0",

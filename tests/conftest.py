@@ -26,6 +26,10 @@ settings.load_profile("mosaic")
 
 remember_starters()
 
+# The size that readline leaves for child processes is no terminal's: what is printed to a pipe is not cut.
+for size in ("COLUMNS", "LINES"):
+    os.environ.pop(size, None)
+
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so all that they start.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)

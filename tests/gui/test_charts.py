@@ -50,8 +50,14 @@ def inside(chart: Chart, share: float) -> QPoint:
     return QPointF(area.left() + area.width() * share, area.center().y()).toPoint()
 
 
+def point(chart: Chart, share: float) -> None:
+    # A pointer that a test before has left there already would not move.
+    for place in (QPoint(1, 1), inside(chart, share)):
+        QTest.mouseMove(chart.plot.viewport(), place)
+
+
 def test_the_pointer_shows_the_values_under_it(chart: Chart, qtbot: QtBot) -> None:
-    QTest.mouseMove(chart.plot.viewport(), inside(chart, 0.5))
+    point(chart, 0.5)
     qtbot.waitUntil(lambda: chart.plot.hover.text != "")
     assert re.match(r"step (9\d|10\d),\d\d\d", chart.plot.hover.text)
     assert "one" in chart.plot.hover.text
@@ -64,7 +70,7 @@ def test_the_values_under_the_pointer_hide_no_line(chart: Chart, qtbot: QtBot) -
     chart.show_lines("charts/episodic_return", [line_of(learning, ChartOptions())], ChartOptions())
     qtbot.waitUntil(lambda: chart.plot._painted[0].main[1].max() > 400)
     for share in (0.05, 0.3, 0.5, 0.7, 0.95):
-        QTest.mouseMove(chart.plot.viewport(), inside(chart, share))
+        point(chart, share)
         qtbot.waitUntil(lambda: chart.plot.hover.box is not None and chart.plot.hover.box.isVisible())
         box = chart.plot.hover.box
         assert box is not None
@@ -73,7 +79,7 @@ def test_the_values_under_the_pointer_hide_no_line(chart: Chart, qtbot: QtBot) -
 
 
 def test_the_values_follow_the_lines_while_the_pointer_rests(chart: Chart, qtbot: QtBot) -> None:
-    QTest.mouseMove(chart.plot.viewport(), inside(chart, 0.5))
+    point(chart, 0.5)
     qtbot.waitUntil(lambda: chart.plot.hover.text != "")
     before = chart.plot.hover.text
     chart.show_lines("charts/episodic_return", [wave("one", 4000)], ChartOptions())
@@ -96,9 +102,7 @@ def test_axes_may_be_logarithmic(chart: Chart, qtbot: QtBot) -> None:
     options = ChartOptions(log_x=True, log_y=True)
     chart.show_lines("losses/value_loss", [line_of(curve, options)], options)
     qtbot.waitUntil(lambda: 5 < chart.plot._painted[0].main[1].max() < 7)
-    # A pointer that is there already would not move.
-    QTest.mouseMove(chart.plot.viewport(), inside(chart, 0.3))
-    QTest.mouseMove(chart.plot.viewport(), inside(chart, 0.5))
+    point(chart, 0.5)
     qtbot.waitUntil(lambda: chart.plot.hover.text != "")
     assert re.match(r"step [23]\d\n", chart.plot.hover.text)
     chart.show_lines("losses/value_loss", [wave("one")], ChartOptions(log_y=True), "0.5")
