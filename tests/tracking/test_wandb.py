@@ -99,6 +99,26 @@ def test_a_tracker_that_is_killed_is_started_again_and_loses_nothing(
     assert link_of(tracked).finished, told
 
 
+def test_a_tracker_that_dies_while_it_hands_in_is_started_again(
+    tracked: TrackedRun, service: WandbService
+) -> None:
+    tracked.config["total_timesteps"] = 200
+    started = tracked.start({**TRACK, "algo_params": {"pause": 0.2}})
+    wait_until(lambda: any(run.history for run in service.runs.values()))
+    tracker = process_of("mosaic.tracking.process", started.pid)
+    training = [one for one in psutil.Process(started.pid).children() if one != tracker]
+    # It has not heard of the end yet when it is killed after it.
+    tracker.suspend()
+    assert training and not psutil.wait_procs(training, timeout=60)[1]
+    time.sleep(1.0)
+    tracker.kill()
+    started.communicate(timeout=120)
+    assert started.returncode == 0
+    (run,) = service.runs.values()
+    assert run.points("charts/episodic_return") == [(step, step * 2.0) for step in range(200)]
+    assert link_of(tracked).finished
+
+
 def test_a_run_that_is_killed_leaves_no_tracker(tracked: TrackedRun, service: WandbService) -> None:
     tracked.config["total_timesteps"] = 10_000
     # A segment of live frames would be removed by the daemon.

@@ -94,15 +94,18 @@ class Trackers:
     def end(self, outcome: str, seconds: Callable[[], float], meanwhile: Callable[[], object]) -> None:
         """Let them hand in what is left, and end them. `seconds` tells how much time is left for that."""
         self._ending = True
-        for name, process in list(self._processes.items()):
-            if process.ended():
-                # It died a moment ago: another one still finds everything in the run's folder.
-                self._take_end(name, process)
         for process in self._processes.values():
             process.tell({"end": outcome})
-        while left := [one for one in self._processes.values() if not one.ended()]:
+        while True:
+            for name, process in list(self._processes.items()):
+                if process.ended() and not self._handed_in(name):
+                    # It died: another one still finds everything in the run's folder.
+                    self._take_end(name, process)
+                    if name in self._processes:
+                        self._processes[name].tell({"end": outcome})
+            left = [one for one in self._processes.values() if not one.ended()]
             remaining = seconds()
-            if remaining <= 0:
+            if not left or remaining <= 0:
                 break
             select.select([one.pidfd for one in left], [], [], min(_TICK_SECONDS, remaining))
             meanwhile()
@@ -160,6 +163,11 @@ class Trackers:
         log = self._logs / f"tracking-{name}.log"
         problem = f"{TITLES[name]} does not follow this run any more: its process has died, see {log}."
         self._note(name, replace(link, state=FAILED, problem=problem))
+
+    def _handed_in(self, name: str) -> bool:
+        """Whether a process that has ended had done its work, or has said what is in its way."""
+        link = self._link(name)
+        return link.finished or bool(link.command or link.problem)
 
     def _link(self, name: str) -> TrackerLink:
         return read_link(self._requests[name].folder, name) or TrackerLink(name)

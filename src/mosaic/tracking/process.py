@@ -133,14 +133,22 @@ class Passing:
                 return outcome
 
     def _go_back(self) -> None:
-        """Pass on again what an earlier process was given and could not hand over before it was killed."""
+        """Stand where the tracker stands: what an earlier process handed over and could not note is not
+        passed on again, and what it noted and could not hand over before it was killed is."""
         has = self._tracker.has()
-        if has is None or has >= self._kept.get("rows", 0):
+        if has is None:
             return
+        rows = self._kept.get("rows", 0)
         before = [mark for mark in self._marks if mark["rows"] <= has]
-        if before:
+        if has < rows and before:
+            rows = before[-1]["rows"]
             self._feed = Feed(self._request.folder, before[-1]["feed"])
-            self._mark, self._skip = self._feed.progress(), has - before[-1]["rows"]
+            self._mark = self._feed.progress()
+        videos = self._kept.setdefault("videos", {})
+        self._skip = max(0, has - rows - sum(rows <= row < has for row in videos.values()))
+        for path in [path for path, row in videos.items() if row >= has]:
+            self._sent.discard(path)
+            del videos[path]
         self._kept["rows"] = has
 
     def _wait(self, seconds: float) -> str | None:
@@ -172,8 +180,12 @@ class Passing:
         for file in new_videos(self._request.folder, self._sent, ended):
             # First noted: a video that the tracker cannot take is not offered again and again.
             self._sent.add(file.path)
+            if "rows" in self._kept:
+                self._kept.setdefault("videos", {})[file.path] = self._kept["rows"]
             name = f"videos/{Path(file.path).stem}"
             self._tracker.add_video(self._request.folder / file.path, name, self._feed.step)
+            # Its row is not one of the feed's: who counts rows must know of it.
+            self._save(now=True)
         if problems := self._feed.problems:
             self._link = replace(self._link, problem=problems[0])
 
