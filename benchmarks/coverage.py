@@ -1,10 +1,10 @@
-"""What each algorithm was seen to do: tests every one through the daemon and writes docs/coverage.md.
+"""What each algorithm can do: tests every one through the daemon and writes docs/coverage.md.
 
 python benchmarks/coverage.py [--algos ppo …] [--tests FILE]
 
 The tests are those of tests/worker/test_algorithms.py; FILE is what
-`./mosaic test -m "" --junitxml=FILE` found of them. What was learned stands on the algorithm's page, and its
-speed in results/speed.md. Rows that are not chosen stay as they are.
+`./mosaic test -m "" --junitxml=FILE` reported. Learning results come from the algorithm's page, and speeds
+from results/speed.md. Rows of other algorithms keep their test results.
 """
 
 from __future__ import annotations
@@ -37,22 +37,23 @@ COLUMNS = {
 HEADER = ["algorithm", *COLUMNS, "proven on", "speed"]
 PAGE = PAGES.with_name("coverage.md")
 TEXT = """\
-# What each algorithm was seen to do
+# Algorithm coverage
 
-Written by `python benchmarks/coverage.py`. The columns up to *plays* are tests with real runs of a few
-hundred steps, in `tests/worker/test_algorithms.py`; every algorithm goes through all of them:
+What each algorithm has been tested to do, written by `python benchmarks/coverage.py`. The columns up to
+*plays* come from tests with real runs of a few hundred steps (`tests/worker/test_algorithms.py`), which every
+algorithm must pass:
 
-- **trains**: it is started, shakes hands, trains, writes its curves and checkpoints, and ends as completed.
-- **live view**: a picture of its environments is seen meanwhile.
-- **resumes**: a new run goes on from a checkpoint in the middle. *to the byte*: it ends with the same model
-  file. *new episodes*: what steps its environments cannot go on within an episode.
-- **evaluates**: a run of its own plays the policy and writes a summary.
-- **plays**: the policy is played step by step. *refused*: EnvPool, which alone has its environments, cannot
-  do that, and one sentence says so.
-- **proven on**: where it learned what it must, with three seeds unless another number is said; the
-  figures are on its page. *not yet*: it was trained with fewer seeds than it must be.
-- **speed**: steps a second beside Stable-Baselines3 on one core, from `benchmarks/results/speed.md`; *–*: not
-  measured beside others.
+- **trains**: it starts, connects to the daemon, trains, writes its curves and checkpoints, and completes.
+- **live view**: a picture of its environments appears while it trains.
+- **resumes**: a new run continues from a checkpoint in the middle. *exact*: it ends with the same model file,
+  byte for byte. *new episodes*: its environment backend cannot continue within an episode.
+- **evaluates**: a separate run plays the policy and writes a summary.
+- **plays**: the policy is played step by step. *refused*: its environments exist only in EnvPool, which
+  cannot do that, and a message says so.
+- **proven on**: the environments on which it reached the required return, with three seeds unless stated
+  otherwise; the figures are on its page. *not yet*: not all seeds have been trained.
+- **speed**: training speed relative to Stable-Baselines3 on one core, from `benchmarks/results/speed.md`;
+  *–*: not measured.
 """
 _SEEDS = 3
 
@@ -63,7 +64,7 @@ def main() -> int:
     )
     algorithms = list(shipped_algorithms())
     parser.add_argument("--algos", nargs="+", default=algorithms, choices=algorithms)
-    parser.add_argument("--tests", type=Path, metavar="FILE", help="results that are there already")
+    parser.add_argument("--tests", type=Path, metavar="FILE", help="existing results")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         found = read_tests(options.tests or run_tests(options.algos, Path(folder) / "tests.xml"))
@@ -93,7 +94,7 @@ def run_tests(algos: list[str], path: Path) -> Path:
 
 
 def read_tests(path: Path) -> Mapping[str, Mapping[str, str]]:
-    """Of each algorithm in a file of results: how each of its tests ended."""
+    """How each test of each algorithm ended, from a file of results."""
     found: dict[str, dict[str, str]] = defaultdict(dict)
     for case in ElementTree.parse(path).iter("testcase"):
         named = re.fullmatch(r"(\w+)\[(\w+)\](@\w+)?", case.get("name", ""))
@@ -113,11 +114,11 @@ def told(algo: str, column: str, how: str | None) -> str:
         return "refused"
     if column != "resumes":
         return "yes"
-    return "to the byte" if load_spec(algo).exact else "new episodes"
+    return "exact" if load_spec(algo).exact else "new episodes"
 
 
 def proven_on(algo: str) -> str:
-    """The environments on which the table of an algorithm's page says that it reached its bound."""
+    """The environments on which an algorithm reached its bound, from the table on its page."""
     page = (PAGES / f"{algo}.md").read_text("utf-8")
     lines = [line for line in page[page.index(BEGIN) : page.index(END)].splitlines() if line.startswith("|")]
     table = [[cell.strip() for cell in line.strip("|").split(" | ")] for line in lines]
@@ -130,11 +131,11 @@ def proven_on(algo: str) -> str:
             proofs.append(cells["environment"] + some)
         elif reached == "not yet":
             proofs.append(f"not yet: {cells['environment']} ({seeds} of {_SEEDS} seeds)")
-    return ", ".join(proofs) or "not proven here"
+    return ", ".join(proofs) or "not proven yet"
 
 
 def read_speeds() -> dict[str, str]:
-    """How many times as fast as Stable-Baselines3 each algorithm is, as results/speed.md has it."""
+    """How many times as fast as Stable-Baselines3 each algorithm is, from results/speed.md."""
     page = (Path(__file__).with_name("results") / "speed.md").read_text("utf-8")
     header = next(line for line in page.splitlines() if line.startswith("| algorithm"))
     names = [cell.strip() for cell in header.strip("|").split(" | ")]

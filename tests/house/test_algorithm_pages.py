@@ -14,7 +14,7 @@ from cleanrl_worker.schemas.model import shipped_algorithms
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "algorithms"
-UNPROVEN = "Not trained to its end here yet."
+UNPROVEN = "No results here yet."
 """What a page says in the place of results."""
 
 

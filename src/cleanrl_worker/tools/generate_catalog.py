@@ -145,13 +145,13 @@ def generate_page() -> str:
     """The text of docs/environments.md with the families as the catalog has them."""
     before, _, rest = PAGE.read_text("utf-8").partition(BEGIN)
     rows = [
-        "| family | what installs it | environments | stepped by | an example |",
+        "| family | how to install it | environments | backends | example |",
         "| --- | --- | --- | --- | --- |",
     ]
     for family in FAMILIES.values():
         members = [entry for entry in load_environments().values() if entry.family == family.name]
         extras = dict.fromkeys(
-            f"`./mosaic extras install {one.extra}`" if one.extra else "always there" for one in members
+            f"`./mosaic extras install {one.extra}`" if one.extra else "always available" for one in members
         )
         installs = ", ".join(extras)
         backends = dict.fromkeys(backend for one in members for backend in one.backends)

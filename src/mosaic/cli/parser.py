@@ -91,8 +91,8 @@ RUN = option("run", "RUN", RUN_HELP)
 
 def general(json: str | None = None) -> Addition:
     """The options of every command; `json` says what --json gives, if there is one."""
-    printed = [] if json is None else [flag("--json", f"print JSON only: {json}")]
-    folder = "the folder that holds runs and daemon (else $MOSAIC_VAR, else the usual place)"
+    printed = [] if json is None else [flag("--json", f"print only JSON: {json}")]
+    folder = "the folder that holds all data (default: $MOSAIC_VAR, or var/ in the checkout)"
     return group(
         "General",
         *printed,

@@ -14,62 +14,64 @@ from mosaic.tracking import TITLES
 
 _NAMES = (
     option("--name", "TEXT", "the run's name"),
-    repeated("--tag", "TAG", "a word to find the run by"),
+    repeated("--tag", "TAG", "a tag to find the run by"),
 )
 _SECRETS = (
     repeated(
         "--secret",
         "NAME",
-        "the setting or variable NAME is a secret, kept in no file once its run has ended; the value "
-        "@env:VARIABLE says the same and is taken from the environment here",
+        "treat the setting or variable NAME as a secret, which is in no file once the run has ended; a "
+        "value of @env:VARIABLE is also a secret and is read from your environment",
         dest="secrets",
     ),
-    repeated("--plain", "NAME", "the setting NAME only looks like a key, and may be stored"),
+    repeated("--plain", "NAME", "the setting NAME only looks like a key and may be stored"),
 )
 """How secrets among the settings of a run are told from what may be stored."""
 _TRUST = repeated(
-    "--trust", "MODULE", "a module that only the file of a policy or checkpoint names may be imported"
+    "--trust", "MODULE", "allow the import of a module that only a policy or checkpoint file names"
 )
 """The yes to what a checkpoint or a policy from elsewhere would have imported."""
 _MANNER = (
     flag("--detach", "start and return at once"),
-    flag("--dry-run", "check all and tell what would run; --json prints the run config"),
-    flag("--emit-summary", "with --dry-run: all that is told of the run, as JSON"),
+    flag("--dry-run", "check everything and show what would run; --json prints the run config"),
+    flag("--emit-summary", "with --dry-run: print the result as JSON"),
 )
-_STOCHASTIC = flag("--stochastic", "draw actions as in training, instead of the best ones")
+_STOCHASTIC = flag("--stochastic", "sample actions as in training, instead of taking the best ones")
 _POLICY = (
-    option("--env", "ID", "another environment than it was trained on"),
+    option("--env", "ID", "an environment other than that of the training"),
     option(
         "--env-kwargs",
         "JSON",
-        "keyword arguments for the environment, in place of those of training",
+        "keyword arguments of the environment, instead of those of the training",
         type=values.json_object,
     ),
-    option("--algo", "NAME", "the algorithm, for a file that does not say its own"),
+    option("--algo", "NAME", "the algorithm, for a file that does not name its own"),
     _TRUST,
 )
 _TRACKING = (
     repeated(
         "--track",
         "TRACKER",
-        "show the run in a tracker too: wandb, mlflow or trackio",
+        "also track the run with wandb, mlflow or trackio",
         choices=tuple(TITLES),
         dest="trackers",
     ),
     flag("--wandb", "the same as --track wandb", action="append_const", dest="trackers", const="wandb"),
-    option("--track-project", "NAME", "the project there (MLflow: the experiment)"),
-    option("--track-name", "NAME", "the run's name there"),
-    option("--track-group", "NAME", "the group of runs there (W&B and trackio)"),
-    flag("--track-offline", "W&B: keep the run here, to be sent later with `wandb sync`"),
+    option("--track-project", "NAME", "the tracker's project (MLflow: experiment)"),
+    option("--track-name", "NAME", "the run's name in the tracker"),
+    option("--track-group", "NAME", "the run's group in the tracker (W&B and trackio)"),
+    flag("--track-offline", "W&B: store the run locally, to upload it later with `wandb sync`"),
 )
 """Where else a run is shown. Their other settings are extras, such as wandb_entity: see docs/tracking.md."""
 _WHAT = group(
     "What is trained",
     number(
-        "--total-timesteps --steps", values.count, "how many environment steps, such as 50000, 500k or 1e6"
+        "--total-timesteps --steps",
+        values.count,
+        ("the number of environment steps, such as 50000, 500k or 1e6"),
     ),
     number("--seed", values.natural, "the random seed"),
-    option("--seeds", "LIST", "one run for each: 1-5 or 1,3,7", type=values.seeds),
+    option("--seeds", "LIST", "one run per seed: 1-5 or 1,3,7", type=values.seeds),
     repeated(
         "--set",
         "NAME=VALUE",
@@ -80,9 +82,9 @@ _WHAT = group(
     option(
         "--curriculum",
         "FILE.json",
-        "train on several environments in turn: a file with a list of stages or with the tasks of a "
-        "Syllabus-RL curriculum, the same as text, or the name of a preset, such as "
-        "BABYAI_DOORKEY_CURRICULUM; ENV is then the last of them",
+        "train on several environments in sequence: a file with a list of stages or with the tasks of a "
+        "Syllabus-RL curriculum, the same as JSON text, or the name of a preset, such as "
+        "BABYAI_DOORKEY_CURRICULUM; ENV is then the last one",
         type=values.curriculum,
     ),
     repeated(
@@ -97,34 +99,36 @@ _WITH = group(
     "With what",
     number("--cpus", values.count, "CPUs to reserve (1)"),
     number("--memory-mb", values.count, "memory to reserve, in megabytes (none)"),
-    number("--gpus", values.natural, "GPUs to reserve when they are free (0)"),
+    number("--gpus", values.natural, "GPUs to reserve if they are free (0)"),
     flag("--gpus-mandatory", "wait for the GPUs instead of training on the CPU"),
-    flag("--cuda", "train on a GPU: reserves one, or what --gpus says"),
-    option("--python", "PATH", "another interpreter for the training process, such as a venv's"),
+    flag("--cuda", "train on a GPU: reserves one, or as many as --gpus says"),
+    option("--python", "PATH", "the interpreter of the training process, such as that of another venv"),
     repeated(
         "--env",
         "NAME[=VALUE]",
-        "a variable for the run's environment; without a value the one that it has here (WANDB_*, "
-        "HF_*, CUDA_VISIBLE_DEVICES, MUJOCO_GL and proxies are taken from here anyway)",
+        "an environment variable for the run; without a value, yours is used (WANDB_*, HF_*, "
+        "CUDA_VISIBLE_DEVICES, MUJOCO_GL and proxies are always passed on)",
         type=values.variable,
         dest="variables",
     ),
     *_SECRETS,
     _TRUST,
     *_TRACKING,
-    flag("--upload-model", "when it has completed, upload its model to the Hugging Face hub (see `push`)"),
-    option("--hf-entity", "NAME", "the user or organization there (the token's own)"),
-    number("--max-minutes", values.positive, "end the run after so many minutes of work"),
-    number("--max-restarts", values.natural, "start again after a fault, at most so often"),
+    flag(
+        "--upload-model", ("upload the model to the Hugging Face Hub when the run has completed (see `push`)")
+    ),
+    option("--hf-entity", "NAME", "the user or organization on the Hub (the token's own)"),
+    number("--max-minutes", values.positive, "end the run after this many minutes of work"),
+    number("--max-restarts", values.natural, "restart the run after a fault, at most this many times"),
     number(
         "--priority",
         values.priority,
-        "the place in the queue: the higher starts first, from -1000 to 1000 (0)",
+        "from -1000 to 1000, the highest starts first (0)",
     ),
 )
 _RUN = (_WHAT, _WITH, group("How", *_MANNER))
 """Everything about the runs to start, but not what they train."""
-_RUNS_JSON = "at the end an object with run_id, status, outcome, run_dir"
+_RUNS_JSON = "at the end, an object with run_id, status, outcome, run_dir"
 
 
 def train_parser(argv: Sequence[str]) -> Parser:
@@ -134,8 +138,8 @@ def train_parser(argv: Sequence[str]) -> Parser:
     parser = Parser(
         "train",
         "ALGO ENV [options] | --resume CHECKPOINT",
-        "Train an algorithm on an environment, watch it learn, find the results in the run's folder.\n"
-        "Ctrl-C asks whether to leave the run going or to cancel it.",
+        "Train an algorithm on an environment and watch it learn. The results are in the run's folder.\n"
+        "Ctrl-C asks whether to detach or to cancel the run.",
         (
             "ppo CartPole-v1",
             "ppo CartPole-v1 --steps 50k --seeds 1-5 --tag baseline",
@@ -146,24 +150,24 @@ def train_parser(argv: Sequence[str]) -> Parser:
             "ppo --curriculum BABYAI_DOORKEY_CURRICULUM --steps 2M --set num_envs=16",
         ),
     )
-    algos = f"{', '.join(known)}; or a script's path, or a dotted module"
+    algos = f"{', '.join(known)}; or the path of a script, or a dotted module"
     add(
         parser,
         option("algo", "ALGO", algos, nargs="?"),
-        option("env", "ENV", "an environment id; your own as module:EnvId", nargs="?"),
-        option("--env-id", "ID", "another way to say ENV"),
-        option("--config", "FILE.json", "a whole run config instead of ALGO and ENV", type=Path),
+        option("env", "ENV", "an environment id; module:EnvId for your own", nargs="?"),
+        option("--env-id", "ID", "the same as ENV"),
+        option("--config", "FILE.json", "a complete run config instead of ALGO and ENV", type=Path),
         option(
             "--resume",
             "CHECKPOINT",
-            "a new run that goes on from a full checkpoint, the newest one of a run (its id, its folder, "
-            "'last') or the weights of a .cleanrl_model file; algorithm, environment and parameters are its "
-            "own",
+            "start a new run from a full checkpoint, the newest checkpoint of a run (its id, its folder, "
+            "'last'), or the weights of a .cleanrl_model file, with its algorithm, environment and "
+            "parameters",
         ),
         number(
             "--extend",
             values.count,
-            "with --resume: so many steps more than the budget was; else the run finishes its old budget",
+            "with --resume: train N steps beyond the old budget instead of finishing it",
         ),
     )
     place = parser.add_argument_group("Parameters")
@@ -187,7 +191,7 @@ def train_parser(argv: Sequence[str]) -> Parser:
 PAGES = {
     "rerun": page(
         "RUN [options]",
-        "Train again with the settings of an earlier run; what you name here is changed.",
+        "Train again with the settings of an earlier run, except for those that you change here.",
         ("last --set learning_rate=1e-3", "01K9ZW --seeds 2-5 --tag repeat"),
         RUN,
         *_RUN,
@@ -195,9 +199,9 @@ PAGES = {
     ),
     "eval": page(
         "POLICY [options]",
-        "Play a trained policy for many episodes and tell how good it is: a run of its own.\n"
-        "Algorithm, environment and seed are the policy's own unless named here. Episodes start from the "
-        "same seeds each time, so that two evaluations with one --seed can be compared.",
+        "Evaluate a trained policy over many episodes, as a separate run.\n"
+        "Algorithm, environment and seed default to the policy's own. Episodes always start from the "
+        "same seeds, so two evaluations with the same --seed can be compared.",
         (
             "last",
             "last:best --episodes 1000",
@@ -207,32 +211,34 @@ PAGES = {
         option(
             "policy",
             "POLICY",
-            "a .cleanrl_model file, a full checkpoint, or a run: its id, the beginning of one, 'last'; "
-            "of a run the newest policy is played, with ':best' after its name the best one",
+            "a .cleanrl_model file, a full checkpoint, or a run: its id, the beginning of one, or "
+            "'last', for its newest policy; append ':best' for its best one",
         ),
         group(
             "How it is played",
-            number("--episodes", values.count, "how many episodes (50)"),
-            number("--batch-size", values.count, "results are written after so many (50)"),
+            number("--episodes", values.count, "the number of episodes (50)"),
+            number("--batch-size", values.count, "write results after this many episodes (50)"),
             flag("--repeat", "play batches until the run is cancelled"),
             _STOCHASTIC,
             number("--seed", values.natural, "episode n starts from 1,000,000 + N + n"),
-            number("--gamma", values.fraction, "the discount of the discounted return"),
-            number("--num-envs", values.count, "environments played together"),
-            number("--max-episode-steps", values.count, "cut an episode off after so many (30,000)"),
-            number("--max-seconds", values.positive, "cut off what is played after so long"),
+            number("--gamma", values.fraction, "the discount factor of the discounted return"),
+            number("--num-envs", values.count, "environments played in parallel"),
+            number("--max-episode-steps", values.count, "truncate episodes after this many steps (30,000)"),
+            number("--max-seconds", values.positive, "truncate running episodes after this time"),
             flag("--video", "record videos of some episodes"),
         ),
         group("What is played", *_POLICY),
         group("The run", *_NAMES, *_SECRETS, *_MANNER),
         # What the dry run asks of every command that starts runs.
         lambda parser: parser.set_defaults(config=None, run=None, seeds=None, set=[], extra=[]),
-        json="at the end the run with all its scores as 'evaluation'",
+        json="at the end, the run with all its scores as 'evaluation'",
     ),
     "play": page(
         "POLICY | ENVIRONMENT [options]",
-        "Step through a trained policy by key: see what it sees and expects, take over its actions.\n"
-        "With an environment and no policy, play it by hand. Nothing is trained; only --record writes.",
+        "Step through a trained policy by key: see what it observes and expects, and override its "
+        "actions.\n"
+        "With an environment instead of a policy, play it by hand. Nothing is trained; only --record "
+        "writes files.",
         (
             "last",
             "01K9ZW --seed 7",
@@ -244,14 +250,14 @@ PAGES = {
             "policy",
             "POLICY",
             "a .cleanrl_model file, a full checkpoint, or a run (its id, the beginning of one, 'last'); "
-            "or the environment that is played by hand",
+            "or the environment to play by hand",
             nargs="?",
         ),
         number("--seed", values.natural, "the seed of the first episode"),
         option(
             "--record",
             "FOLDER",
-            "by hand: keep each episode there, its trajectory (.npz) and a video (.mp4)",
+            "by hand: save each episode there as a trajectory (.npz) and a video (.mp4)",
         ),
         _STOCHASTIC,
         *_POLICY,
