@@ -369,7 +369,7 @@ def test_discrete_sac_moves_its_policy_to_where_values_and_entropy_are_high(page
     assert_same(actor, lambda: page.actor_loss(actor, critics, temperature, tensors(batch)), formula)
     assert temperature.log_alpha.grad is None
     log_probs = log_softmax(layers(weights_of(actor), ACTOR_LAYERS, batch.obs, relu))
-    entropy = float(page.actor_loss(actor, critics, temperature, tensors(batch))[1][1])
+    entropy = page.actor_loss(actor, critics, temperature, tensors(batch))[1][1].item()
     assert entropy == pytest.approx(-(np.exp(log_probs) * log_probs).sum(axis=1).mean())
 
 

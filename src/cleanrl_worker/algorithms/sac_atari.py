@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from cleanrl_worker.agents.nature import FEATURES, NatureCNN
+from cleanrl_worker.algorithms.sac_continuous_action import Temperature
 from cleanrl_worker.evaluation.policies import CategoricalPolicy
 from cleanrl_worker.kit.accelerate import Forward, Gradient
 from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
@@ -119,14 +120,6 @@ def begin(layer: nn.Module) -> None:
         nn.init.kaiming_normal_(layer.weight)
         assert layer.bias is not None
         nn.init.zeros_(layer.bias)
-
-
-class Temperature(nn.Module):
-    """Alpha, the weight of the entropy, learned as its logarithm."""
-
-    def __init__(self, alpha: float) -> None:
-        super().__init__()
-        self.log_alpha = nn.Parameter(torch.tensor([math.log(alpha)]))
 
 
 def critic_loss(
