@@ -223,7 +223,7 @@ def _find_backend(config: CleanRLWorkerConfig, script: Script, origin: Origin | 
     backend = choose_backend(str(params.get("env_backend", "auto")), schema.env_backend)
     if script.ours:
         curriculum = config.schedule() is not None
-        check_backend(backend, config.env_id, curriculum, bool(params.get("capture_video")))
+        check_backend(config.algo, backend, config.env_id, curriculum, bool(params.get("capture_video")))
     return backend
 
 
