@@ -26,6 +26,8 @@ settings.load_profile("mosaic")
 
 remember_starters()
 
+_LONGEST_ID = 100
+
 # The size that readline leaves for child processes is no terminal's: what is printed to a pipe is not cut.
 for size in ("COLUMNS", "LINES"):
     os.environ.pop(size, None)
@@ -33,6 +35,13 @@ for size in ("COLUMNS", "LINES"):
 # A shell that starts the tests in the background has them ignore Ctrl-C, and so all that they start.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """A short name for a test whose parameter would fill the screen: broken files, paths without end."""
+    if isinstance(val, str | bytes) and len(ascii(val)) > _LONGEST_ID:
+        return f"{argname}-of-{len(val)}"
+    return None
 
 
 class RunMosaic(Protocol):

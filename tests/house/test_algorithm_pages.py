@@ -1,16 +1,19 @@
-"""Every algorithm's page has results and a picture, or says that it has none yet; a package has the pages."""
+"""Every algorithm's page has results and a picture, or says that it has none yet, and tells the defaults as
+they are; a package has the pages."""
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from cleanrl_worker.schemas.model import shipped_algorithms
+from cleanrl_worker.schemas.model import load_schema, shipped_algorithms
 
 ROOT = Path(__file__).parents[2]
 PAGES = ROOT / "docs" / "algorithms"
@@ -29,6 +32,36 @@ def test_an_algorithm_has_a_page_with_results(algo: str) -> None:
         "run `python benchmarks/learning.py` and commit what it writes"
     )
     assert "| environment |" in results
+
+
+def told_defaults(page: str) -> Iterator[tuple[str, str]]:
+    """The parameters in tables of them, each with the default that stands beside it."""
+    for table in re.findall(r"^\| parameter \| default \|.*\n\|[ -|]*\n((?:\|.*\n)*)", page, re.MULTILINE):
+        for line in table.splitlines():
+            names, told = (cell.strip() for cell in line.split("|")[1:3])
+            # A comma between digits belongs to a number.
+            yield from zip(re.findall(r"`(\w+)`", names), re.split(r",(?!\d{3})", told), strict=True)
+
+
+def as_value(text: str) -> object:
+    """What a default is, in the words of a page."""
+    words = {"on": True, "yes": True, "off": False, "no": False, "none": None}
+    text = text.strip().strip("`").replace(",", "").replace("−", "-")
+    try:
+        return words[text] if text in words else float(text)
+    except ValueError:
+        return text
+
+
+@pytest.mark.parametrize("algo", shipped_algorithms())
+def test_a_page_tells_the_defaults_as_they_are(algo: str) -> None:
+    schema = load_schema(algo)
+    assert schema is not None
+    for name, told in told_defaults((PAGES / f"{algo}.md").read_text()):
+        parameter = schema.parameter(name)
+        assert parameter is not None, name
+        # An empty text is none.
+        assert as_value(told) == (None if parameter.default == "" else parameter.default), name
 
 
 def test_a_wheel_has_every_page_and_its_pictures(tmp_path: Path) -> None:

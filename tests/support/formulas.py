@@ -55,20 +55,35 @@ def log_probs_and_entropies(logits: Floats, actions: Any, nvec: Sequence[int]) -
 
 
 def clipped_ppo(logits: Floats, values: Floats, batch: Any, args: Any, nvec: Sequence[int]) -> float:
+    """PPO's loss of steps in rows, from what a network gives for them."""
+    log_probs, entropies = log_probs_and_entropies(logits, batch.actions, nvec)
+    return clipped_loss(log_probs, entropies, values, batch, args)
+
+
+def clipped_loss(log_probs: Floats, entropies: Floats, values: Floats, batch: Any, args: Any) -> float:
     """The clipped surrogate of PPO's paper with an entropy bonus, and the loss of clipped values."""
-    gains, clip = batch.advantages, args.clip_coef
+    before, gains, returns, old = (
+        np.asarray(part).reshape(-1)
+        for part in (batch.log_probs, batch.advantages, batch.returns, batch.values)
+    )
+    clip = args.clip_coef
     if args.norm_adv:
         spread = np.sqrt(((gains - gains.mean()) ** 2).sum() / (len(gains) - 1))
         gains = (gains - gains.mean()) / (spread + 1e-8)
-    log_probs, entropy = log_probs_and_entropies(logits, batch.actions, nvec)
-    ratio = np.exp(log_probs - batch.log_probs)
+    ratio = np.exp(log_probs - before)
     surrogate = [min(r * a, min(max(r, 1 - clip), 1 + clip) * a) for r, a in zip(ratio, gains, strict=True)]
-    errors = (values - batch.returns) ** 2
+    errors = (values - returns) ** 2
     if args.clip_vloss:
-        near = batch.values + np.minimum(np.maximum(values - batch.values, -clip), clip)
-        errors = np.where((near - batch.returns) ** 2 > errors, (near - batch.returns) ** 2, errors)
-    loss = -np.mean(surrogate) - args.ent_coef * entropy.mean() + args.vf_coef * errors.mean() / 2
+        near = old + np.minimum(np.maximum(values - old, -clip), clip)
+        errors = np.where((near - returns) ** 2 > errors, (near - returns) ** 2, errors)
+    loss = -np.mean(surrogate) - args.ent_coef * entropies.mean() + args.vf_coef * errors.mean() / 2
     return float(loss)
+
+
+def quantile_huber(error: float, fraction: float, kappa: float) -> float:
+    """What one quantile at a fraction loses by how far a sample of its target is above it."""
+    huber = error**2 / 2 if abs(error) <= kappa else kappa * (abs(error) - kappa / 2)
+    return abs(fraction - float(error < 0)) * huber / kappa
 
 
 def weights_of(module: nn.Module) -> dict[str, Floats]:

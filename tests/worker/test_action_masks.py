@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,40 @@ def test_a_mask_that_forbids_everything_ends_the_run_with_environment_and_step(
         "masks/Picky-v0 gave an action mask that forbids everything at step 8 (environment 1 of 2), "
         "but at least one action must be allowed.\n"
     )
+
+
+BARRED = """
+import gymnasium, numpy
+from gymnasium.envs.classic_control import CartPoleEnv
+
+class Barred(CartPoleEnv):
+    def __init__(self, flags=(0, 0)):
+        super().__init__()
+        self._flags = flags
+
+    def reset(self, **options):
+        return super().reset(**options)[0], {"action_mask": self._flags}
+
+gymnasium.register("Barred-v0", Barred)
+"""
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "said"),
+    [
+        (None, "an action mask that forbids everything in reset"),
+        ({"flags": [1, 1, 1]}, r"the action mask \[1, 1, 1\] in reset\(\) .* a mask must have 2 flags"),
+        ({"flags": [1, 0]}, ""),
+    ],
+)
+def test_a_dry_run_finds_the_mask_that_no_episode_can_begin_with(
+    kwargs: Any, said: str, tmp_path: Path
+) -> None:
+    (tmp_path / "barred.py").write_text(BARRED)
+    extras = {"env_kwargs": kwargs} if kwargs else {}
+    config = {"run_id": "r", "algo": "ppo_masked", "env_id": "barred:Barred-v0", "total_timesteps": 1000}
+    with pytest.raises(UserError, match=f"^Barred-v0 gave {said}") if said else nullcontext():
+        CATALOG.check({**config, "seed": 1, "extras": extras}, None, tmp_path)
 
 
 @pytest.mark.parametrize("given", [[1, 0], "abcdef", [[True], [True]], {"a": 1}, [None] * 6, 3])

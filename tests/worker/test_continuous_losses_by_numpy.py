@@ -11,11 +11,13 @@ from torch import nn
 
 from cleanrl_worker.agents.continuous import Actor, GaussianActor, GaussianAgent, QNetwork
 from cleanrl_worker.algorithms import (
+    crossq,
     ddpg_continuous_action,
     ppo_continuous_action,
     rpo_continuous_action,
     sac_continuous_action,
     td3_continuous_action,
+    tqc,
 )
 from cleanrl_worker.kit.replay import Sample
 from support.formulas import (
@@ -24,6 +26,7 @@ from support.formulas import (
     assert_same,
     layers,
     linear,
+    quantile_huber,
     relu,
     scattered,
     tensors,
@@ -66,7 +69,11 @@ def deterministic(weights: Weights, obs: Floats) -> Floats:
 
 def squashed(weights: Weights, obs: Floats, noise: Floats) -> tuple[Floats, Floats]:
     """Actions that are drawn and squashed, and their log density by the change of variables."""
-    features = relu(linear(weights, "fc2", relu(linear(weights, "fc1", obs))))
+    return squashed_from(weights, relu(linear(weights, "fc2", relu(linear(weights, "fc1", obs)))), noise)
+
+
+def squashed_from(weights: Weights, features: Floats, noise: Floats) -> tuple[Floats, Floats]:
+    """The same, from the last hidden layer."""
     log_std = -5.0 + 7.0 * (np.tanh(linear(weights, "fc_logstd", features)) + 1.0) / 2.0
     drawn = linear(weights, "fc_mean", features) + np.exp(log_std) * noise
     normal = np.exp(-(noise**2) / 2) / (np.exp(log_std) * np.sqrt(2 * np.pi))
@@ -247,3 +254,122 @@ def test_sac_learns_soft_values_and_a_policy_that_draws() -> None:
         actor_formula,
     )
     assert temperature.log_alpha.grad is None, "the policy's loss does not move the temperature"
+
+
+def quantiles_of(weights: Weights, obs: Floats, actions: Floats, critics: int) -> Floats:
+    """Those of all critics, one critic after the other."""
+    pairs = np.concatenate([obs, actions], axis=1)
+    names = [tuple(f"{number}.fc{layer}" for layer in (1, 2, 3)) for number in range(critics)]
+    return np.concatenate([layers(weights, one, pairs, relu) for one in names], axis=1)
+
+
+def test_tqc_learns_the_pooled_quantiles_without_the_highest() -> None:
+    number, each, dropped = 2, 8, 3
+    args = tqc.Args(n_critics=number, n_quantiles=each, top_quantiles_to_drop=dropped, gamma=GAMMA, kappa=0.5)
+    actor = scattered(GaussianActor(OBS, torch.from_numpy(LOW), torch.from_numpy(HIGH)), 1)
+    assert isinstance(actor, GaussianActor)
+    made = [nn.ModuleList(tqc.QuantileCritic(OBS, len(LOW), each) for _ in range(number)) for _ in range(2)]
+    critics, targets = made
+    for seed, one in enumerate(made, 3):
+        scattered(one, seed)
+    temperature = sac_continuous_action.Temperature(0.3).double()
+    batch = sac_continuous_action.Batch(*transitions(), noise())
+    alpha, given = float(temperature.log_alpha.exp()), tensors(batch)
+
+    next_actions, log_probs = squashed(weights_of(actor), batch.next_obs, batch.noise)
+    pooled = np.sort(quantiles_of(weights_of(targets), batch.next_obs, next_actions, number), axis=1)
+    soft = pooled[:, : number * (each - dropped)] - alpha * log_probs[:, None]
+    wanted = batch.rewards[:, None] + np.where(batch.dones[:, None] == 1.0, 0.0, GAMMA * soft)
+
+    def critics_formula(weights: Weights) -> float:
+        found, losses = quantiles_of(weights, batch.obs, batch.actions, number), []
+        for row, quantiles in enumerate(found):
+            for place, quantile in enumerate(quantiles):
+                fraction = (place % each + 0.5) / each
+                losses.extend(quantile_huber(one - quantile, fraction, args.kappa) for one in wanted[row])
+        return float(np.mean(losses))
+
+    assert_same(
+        critics, lambda: tqc.critic_loss(critics, actor, targets, temperature, args, given), critics_formula
+    )
+    known = weights_of(critics)
+
+    def actor_formula(weights: Weights) -> float:
+        actions, log_probs = squashed(weights, batch.obs, batch.noise)
+        return float(
+            (alpha * log_probs - quantiles_of(known, batch.obs, actions, number).mean(axis=1)).mean()
+        )
+
+    assert_same(actor, lambda: tqc.actor_loss(actor, critics, temperature, given), actor_formula)
+    assert temperature.log_alpha.grad is None
+
+
+def normed(weights: Weights, prefix: str, rows: Floats, known: Weights | None = None) -> Floats:
+    """Two hidden layers with batch normalisation before and behind each, by its statistics or known ones."""
+
+    def norm(number: int, x: Floats) -> Floats:
+        name = f"{prefix}norm{number}"
+        mean, var = x.mean(axis=0), ((x - x.mean(axis=0)) ** 2).mean(axis=0)
+        if known is not None:
+            mean, var = known[f"{name}.running_mean"], known[f"{name}.running_var"]
+        found: Floats = (x - mean) / np.sqrt(var + 1e-5) * weights[f"{name}.weight"]
+        return found + weights[f"{name}.bias"]
+
+    rows = norm(0, rows)
+    for number in (1, 2):
+        rows = norm(number, relu(linear(weights, f"{prefix}fc{number}", rows)))
+    return rows
+
+
+def normed_values(weights: Weights, pairs: Floats, known: Weights | None = None) -> list[Floats]:
+    return [
+        linear(weights, f"{number}.fc3", normed(weights, f"{number}.", pairs, known))[:, 0]
+        for number in (0, 1)
+    ]
+
+
+def statistics_of(module: nn.Module) -> dict[str, Floats]:
+    """The running means and variances, drawn anew and as they are now."""
+    own = torch.Generator().manual_seed(9)
+    for name, buffer in module.named_buffers():
+        if name.endswith(("running_mean", "running_var")):
+            buffer.copy_(0.5 + torch.rand(buffer.shape, generator=own, dtype=torch.float64))
+    return {name: buffer.numpy().copy() for name, buffer in module.named_buffers()}
+
+
+def test_crossq_learns_from_both_observations_as_one_batch() -> None:
+    actor = crossq.NormedActor(OBS, torch.from_numpy(LOW), torch.from_numpy(HIGH)).eval()
+    critics = nn.ModuleList(crossq.NormedQNetwork(OBS, len(LOW), 16) for _ in range(2)).eval()
+    scattered(actor, 1)
+    scattered(critics, 2)
+    of_actor, _ = statistics_of(actor), statistics_of(critics)
+    temperature = sac_continuous_action.Temperature(0.3).double()
+    batch = sac_continuous_action.Batch(*transitions(), noise())
+    alpha, given = float(temperature.log_alpha.exp()), tensors(batch)
+
+    features = normed(weights_of(actor), "", batch.next_obs, of_actor)
+    next_actions, log_probs = squashed_from(weights_of(actor), features, batch.noise)
+    pairs = [
+        np.concatenate(one, axis=1) for one in ((batch.obs, batch.actions), (batch.next_obs, next_actions))
+    ]
+    both = np.concatenate(pairs)
+    # The targets come from the same pass, and give no gradient.
+    soft = np.minimum(*normed_values(weights_of(critics), both))[ROWS:] - alpha * log_probs
+    wanted = batch.rewards + np.where(batch.dones == 1.0, 0.0, GAMMA * soft)
+
+    def critics_formula(weights: Weights) -> float:
+        return float(sum(((one[:ROWS] - wanted) ** 2).mean() for one in normed_values(weights, both)))
+
+    args = crossq.Args(gamma=GAMMA)
+    assert_same(
+        critics, lambda: crossq.critic_loss(critics, actor, temperature, args, given), critics_formula
+    )
+    known, of_critics = weights_of(critics), statistics_of(critics)
+
+    def actor_formula(weights: Weights) -> float:
+        actions, log_probs = squashed_from(weights, normed(weights, "", batch.obs), batch.noise)
+        pairs = np.concatenate((batch.obs, actions), axis=1)
+        return float((alpha * log_probs - np.minimum(*normed_values(known, pairs, of_critics))).mean())
+
+    assert_same(actor, lambda: crossq.actor_loss(actor, critics, temperature, given), actor_formula)
+    assert temperature.log_alpha.grad is None

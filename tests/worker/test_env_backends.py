@@ -71,6 +71,20 @@ def test_training_refuses_the_same(algo: str, env_id: str, options: dict[str, An
     assert said in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("env_id", "said"),
+    [
+        ("ALE/Pang-v5", r"^There is no environment 'ALE/Pang-v5'; did you mean 'ALE/\w+-v5'\?$"),
+        ("Qqqq", r"^Environment 'Qqqq' cannot be made: NameNotFound: .*[^.?]\.$"),
+    ],
+)
+def test_a_name_that_python_does_not_know_either_is_no_fault_of_the_backend(
+    env_id: str, said: str, tmp_path: Path
+) -> None:
+    with pytest.raises(UserError, match=said):
+        inspection.inspect(config_of("ppo_atari_envpool", env_id, {}), None, tmp_path)
+
+
 def test_pictures_that_an_algorithm_prepares_need_python() -> None:
     spec = ppo_atari.SPEC
     args = spec.args(env_id="gfootball/11_vs_11_kaggle-v1", env_backend="envpool")

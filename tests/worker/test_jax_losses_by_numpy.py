@@ -2,22 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 
-from cleanrl_worker.algorithms import c51_jax, ddpg_continuous_action_jax, dqn_jax, td3_continuous_action_jax
+from cleanrl_worker.agents.jax_nature import NatureAgent, NatureQNetwork
+from cleanrl_worker.algorithms import (
+    c51_atari_jax,
+    c51_jax,
+    ddpg_continuous_action_jax,
+    dqn_atari_jax,
+    dqn_jax,
+    td3_continuous_action_jax,
+)
+from cleanrl_worker.algorithms import ppo_atari_envpool_xla_jax as ppo_jax
 from cleanrl_worker.kit.replay import Sample
-from support.formulas import Floats, Weights, assert_slopes, layers, log_softmax, relu
+from support.formulas import (
+    Floats,
+    Weights,
+    assert_slopes,
+    clipped_ppo,
+    layers,
+    linear,
+    log_probs_and_entropies,
+    log_softmax,
+    relu,
+)
+from support.nature import features, spread
 
 ROWS, OBS, ACTIONS, GAMMA = 24, 5, 4, 0.9
 LOW, HIGH = np.array([-1.0, 0.0]), np.array([1.0, 4.0])
 SCALE, BIAS = (HIGH - LOW) / 2, (HIGH + LOW) / 2
 DENSE = ("Dense_0", "Dense_1", "Dense_2")
+SAME = {name: name for name in DENSE}
 Flat = dict[str, Floats]
 
 
@@ -36,17 +59,26 @@ def drawn(seed: int, *sizes: int) -> Flat:
     return found
 
 
-def tree(flat: Weights) -> Any:
-    """The same as Flax keeps them."""
-    parts = {name: {"kernel": flat[f"{name}.weight"].T, "bias": flat[f"{name}.bias"]} for name in DENSE}
+def tree(flat: Weights, names: Mapping[str, str]) -> Any:
+    """The same as Flax keeps them; `names` are ours, each with Flax's."""
+    parts = {
+        theirs: {"kernel": turned(flat[f"{ours}.weight"]), "bias": flat[f"{ours}.bias"]}
+        for ours, theirs in names.items()
+    }
     return {"params": parts}
 
 
-def from_tree(params: Any) -> Flat:
+def turned(weight: Floats) -> Floats:
+    """Flax's kernel: what is read comes before what is given."""
+    return weight.T if weight.ndim == 2 else weight.transpose(2, 3, 1, 0)
+
+
+def from_tree(params: Any, names: Mapping[str, str]) -> Flat:
     found = {}
-    for name, part in params["params"].items():
-        found[f"{name}.weight"] = np.asarray(part["kernel"]).T.copy()
-        found[f"{name}.bias"] = np.asarray(part["bias"])
+    for ours, theirs in names.items():
+        kernel = np.asarray(params["params"][theirs]["kernel"])
+        found[f"{ours}.weight"] = (kernel.T if kernel.ndim == 2 else kernel.transpose(3, 2, 0, 1)).copy()
+        found[f"{ours}.bias"] = np.array(params["params"][theirs]["bias"])
     return found
 
 
@@ -57,10 +89,22 @@ def transitions(actions: Any) -> Sample:
     return Sample(obs, next_obs, actions, 2.0 * own.standard_normal(ROWS), dones)
 
 
-def check(loss: Callable[[Any], Any], flat: Flat, formula: Callable[[Weights], float]) -> None:
-    value, slopes = jax.value_and_grad(loss)(tree(flat))
-    assert float(value) == pytest.approx(formula(flat), rel=1e-9)
-    assert_slopes(flat, from_tree(slopes), formula)
+def check(
+    loss: Callable[[Any], Any],
+    flat: Flat,
+    formula: Callable[[Weights], float],
+    to: Callable[[Weights], Any] = lambda flat: vectors(flat),
+    back: Callable[[Any], Flat] = lambda params: from_tree(params, SAME),
+    rel: float = 1e-9,
+) -> None:
+    """A loss in JAX and its gradients are those of a formula of the weights, which `to` makes a tree."""
+    value, slopes = jax.value_and_grad(loss)(to(flat))
+    assert float(value) == pytest.approx(formula(flat), rel=rel)
+    assert_slopes(flat, back(slopes), formula)
+
+
+def vectors(flat: Weights) -> Any:
+    return tree(flat, SAME)
 
 
 def test_dqn_in_jax() -> None:
@@ -74,7 +118,7 @@ def test_dqn_in_jax() -> None:
         values = layers(weights, DENSE, batch.obs, relu)[np.arange(ROWS), batch.actions]
         return float(((targets - values) ** 2).mean())
 
-    check(lambda params: dqn_jax.dqn_loss(network, GAMMA, params, tree(behind), batch)[0], flat, formula)
+    check(lambda params: dqn_jax.dqn_loss(network, GAMMA, params, vectors(behind), batch)[0], flat, formula)
 
 
 def test_c51_in_jax() -> None:
@@ -97,7 +141,7 @@ def test_c51_in_jax() -> None:
                 total -= prob * float(shares @ log_probs[row, batch.actions[row]])
         return total / ROWS
 
-    check(lambda params: c51_jax.c51_loss(params, network, GAMMA, tree(behind), batch)[0], flat, formula)
+    check(lambda params: c51_jax.c51_loss(params, network, GAMMA, vectors(behind), batch)[0], flat, formula)
 
 
 def acts(weights: Weights, obs: Floats) -> Floats:
@@ -120,12 +164,12 @@ def test_ddpg_in_jax() -> None:
         return float(((judges(weights, batch.obs, batch.actions) - targets) ** 2).mean())
 
     def loss(params: Any) -> Any:
-        behind = tree(target_actor), {"qf1": tree(target_critic)}
+        behind = vectors(target_actor), {"qf1": vectors(target_critic)}
         return page.critic_loss({"qf1": params}, network, GAMMA, *behind, batch)[0]
 
     check(loss, critic, formula)
     check(
-        lambda params: page.actor_loss(params, network, tree(critic), batch),
+        lambda params: page.actor_loss(params, network, vectors(critic), batch),
         actor,
         lambda weights: -float(judges(critic, batch.obs, acts(weights, batch.obs)).mean()),
     )
@@ -151,8 +195,149 @@ def test_td3_in_jax(learned: str) -> None:
         return float(sum(((judges(one, batch.obs, batch.actions) - targets) ** 2).mean() for one in both))
 
     def loss(params: Any) -> Any:
-        both = {name: tree(one) for name, one in critics.items()} | {learned: params}
-        targets = {name: tree(one) for name, one in behind.items()}
-        return page.critic_loss(both, network, GAMMA, smoothing, tree(target_actor), targets, batch, key)[0]
+        both = {name: vectors(one) for name, one in critics.items()} | {learned: params}
+        targets = {name: vectors(one) for name, one in behind.items()}
+        return page.critic_loss(both, network, GAMMA, smoothing, vectors(target_actor), targets, batch, key)[
+            0
+        ]
 
     check(loss, critics[learned], formula)
+    actor, judge = drawn(1, OBS, 256, 256, 2), critics[learned]
+    check(
+        lambda params: page.actor_loss(params, network, vectors(judge), batch),
+        actor,
+        lambda weights: -float(judges(judge, batch.obs, acts(weights, batch.obs)).mean()),
+    )
+
+
+SHAPE, NVEC = (36, 36, 4), (3, 2)
+"""Of such pictures the convolutions leave one pixel, so no order in which it is read can matter."""
+CONVOLUTIONS = {"network.0": "Conv_0", "network.2": "Conv_1", "network.4": "Conv_2", "network.7": "Dense_0"}
+OF_PICTURES = {**CONVOLUTIONS, "network.9": "Dense_1"}
+FEW = 6
+"""Pictures in a batch."""
+SINGLE = 1e-6
+"""How near losses come: pixels are divided in single precision."""
+
+
+def drawn_for_pictures(seed: int, **heads: int) -> Flat:
+    """Weights of the convolutions and of layers on their features, by the names that torch has for them."""
+    own, found = np.random.default_rng(seed), {}
+    shapes: dict[str, tuple[int, ...]] = {
+        "network.0": (32, 4, 8, 8),
+        "network.2": (64, 32, 4, 4),
+        "network.4": (64, 64, 3, 3),
+        "network.7": (512, 64),
+        **{name.replace("_", "."): (outputs, 512) for name, outputs in heads.items()},
+    }
+    for name, shape in shapes.items():
+        found[f"{name}.weight"] = own.standard_normal(shape) * np.sqrt(2.0 / np.prod(shape[1:]))
+        found[f"{name}.bias"] = 0.3 * own.standard_normal(shape[0])
+    return found
+
+
+def pictures(seed: int = 4) -> Any:
+    return np.random.default_rng(seed).integers(0, 256, (FEW, *SHAPE), np.uint8)
+
+
+def picture_transitions() -> Sample:
+    own = np.random.default_rng(2)
+    dones = np.array([0, 1, 0, 0, 1, 0.0])
+    return Sample(pictures(4), pictures(5), own.integers(0, ACTIONS, FEW), own.standard_normal(FEW), dones)
+
+
+def test_dqn_for_pictures_in_jax() -> None:
+    batch = picture_transitions()
+    flat, behind = (drawn_for_pictures(seed, network_9=ACTIONS) for seed in (1, 2))
+    network = NatureQNetwork(ACTIONS)
+
+    def values(weights: Weights, obs: Any) -> Floats:
+        return linear(weights, "network.9", features(weights, obs))
+
+    targets = batch.rewards + GAMMA * (1.0 - batch.dones) * values(behind, batch.next_obs).max(axis=1)
+
+    def formula(weights: Weights) -> float:
+        chosen = values(weights, batch.obs)[np.arange(FEW), batch.actions]
+        return float(((targets - chosen) ** 2).mean())
+
+    later = tree(behind, OF_PICTURES)
+    check(
+        lambda params: dqn_atari_jax.dqn_loss(params, network, GAMMA, later, batch)[0],
+        flat,
+        formula,
+        lambda flat: tree(flat, OF_PICTURES),
+        lambda params: from_tree(params, OF_PICTURES),
+        SINGLE,
+    )
+
+
+def test_c51_for_pictures_in_jax() -> None:
+    batch, atoms, each = picture_transitions(), np.linspace(-1.0, 2.0, 7), np.arange(FEW)
+    flat, behind = (drawn_for_pictures(seed, network_9=ACTIONS * 7) for seed in (1, 2))
+    network = c51_atari_jax.QNetwork(ACTIONS, 7, -1.0, 2.0)
+
+    def log_probs(weights: Weights, obs: Any) -> Floats:
+        return log_softmax(linear(weights, "network.9", features(weights, obs)).reshape(FEW, ACTIONS, 7))
+
+    following = np.exp(log_probs(behind, batch.next_obs))
+    best = (following @ atoms).argmax(axis=1)
+    wanted = spread(following[each, best], batch.rewards, GAMMA * (1.0 - batch.dones), atoms)
+
+    def formula(weights: Weights) -> float:
+        return -float((wanted * log_probs(weights, batch.obs)[each, batch.actions]).sum(axis=1).mean())
+
+    later = tree(behind, OF_PICTURES)
+    check(
+        lambda params: c51_atari_jax.c51_loss(params, network, GAMMA, later, batch)[0],
+        flat,
+        formula,
+        lambda flat: tree(flat, OF_PICTURES),
+        lambda params: from_tree(params, OF_PICTURES),
+        SINGLE,
+    )
+
+
+PARTS = {"network": CONVOLUTIONS, "actor": {"actor": "Dense_0"}, "critic": {"critic": "Dense_0"}}
+"""The trees of PPO's agent."""
+
+
+@pytest.mark.parametrize("clip_vloss", [True, False])
+def test_ppo_for_pictures_in_jax(clip_vloss: bool) -> None:
+    args = dataclasses.replace(
+        ppo_jax.Args(), clip_coef=0.15, ent_coef=0.07, vf_coef=0.3, clip_vloss=clip_vloss
+    )
+    assert args.norm_adv
+    flat, own = drawn_for_pictures(1, actor=sum(NVEC), critic=1), np.random.default_rng(3)
+
+    def outputs(weights: Weights) -> tuple[Floats, Floats]:
+        seen = features(weights, obs)
+        return linear(weights, "actor", seen), linear(weights, "critic", seen)[:, 0]
+
+    obs, actions = pictures(), np.stack([own.integers(0, size, FEW) for size in NVEC], axis=1)
+    before, _ = log_probs_and_entropies(outputs(flat)[0], actions, NVEC)
+    batch = ppo_jax.Batch(
+        obs,
+        actions,
+        before - own.uniform(-0.4, 0.4, FEW),
+        own.standard_normal(FEW),
+        own.standard_normal(FEW),
+        0.5 * own.standard_normal(FEW),
+    )
+    # Flax's way of a deviation is over all numbers, not over one less.
+    gains = (batch.advantages - batch.advantages.mean()) / (batch.advantages.std() + 1e-8)
+    known = SimpleNamespace(**{**vars(args), "norm_adv": False})
+
+    def formula(weights: Weights) -> float:
+        return clipped_ppo(*outputs(weights), batch._replace(advantages=gains), known, NVEC)
+
+    agent, form = NatureAgent(NVEC), ppo_jax.Form(*(getattr(args, name) for name in ppo_jax.Form._fields))
+    check(
+        lambda params: ppo_jax.ppo_loss(params, agent, form, batch)[0],
+        flat,
+        formula,
+        lambda flat: {part: tree(flat, names) for part, names in PARTS.items()},
+        lambda params: {
+            name: one for part, names in PARTS.items() for name, one in from_tree(params[part], names).items()
+        },
+        SINGLE,
+    )

@@ -17,25 +17,18 @@ import numpy as np
 import pytest
 import torch
 from flax import serialization
-from gymnasium.spaces import Box
 
-from cleanrl_worker.agents import continuous, jax_continuous, nature, q_networks
+from cleanrl_worker.agents import nature, q_networks
 from cleanrl_worker.agents.jax_nature import NatureAgent, NatureQNetwork
 from cleanrl_worker.algorithms import (
-    c51,
     c51_atari_jax,
     c51_jax,
-    ddpg_continuous_action,
-    ddpg_continuous_action_jax,
     dqn_atari,
     dqn_atari_jax,
     ppo_atari,
     ppo_atari_envpool_xla_jax,
-    td3_continuous_action,
-    td3_continuous_action_jax,
 )
 from cleanrl_worker.evaluation.models import open_model
-from cleanrl_worker.kit.box_actions import NumpyBoxActions
 from cleanrl_worker.kit.loading import load_spec
 from cleanrl_worker.kit.replay import Sample
 from cleanrl_worker.schemas.model import load_schema, shipped_algorithms
@@ -89,64 +82,6 @@ def same(found: Any, expected: Any) -> None:
 
 def keys(count: int) -> Any:
     return [np.array([7, number], np.uint32) for number in range(count)]
-
-
-def test_the_loss_of_c51_is_that_of_its_twin() -> None:
-    args = c51.Args(n_atoms=11, v_min=-2.0, v_max=2.0)
-    theirs = c51_jax.QNetwork(ACTIONS, 11, -2.0, 2.0)
-    batch = sample(floats(ROWS, OBS), floats(ROWS, OBS), RANDOM.integers(0, ACTIONS, ROWS))
-    params, nets = [], []
-    for key in keys(2):
-        params.append(theirs.init(key, batch.obs))
-        nets.append(q_networks.DistributionalQNetwork(OBS, ACTIONS, 11, -2.0, 2.0))
-        layers = {f"Dense_{index}": nets[-1].network[2 * index] for index in range(3)}
-        put(layers, params[-1])
-    same(
-        c51_jax.c51_loss(params[0], theirs, args.gamma, params[1], batch),
-        c51.c51_loss(nets[0], nets[1], args, tensors(batch)),
-    )
-
-
-def test_the_losses_for_continuous_actions_are_those_of_their_twins() -> None:
-    space = NumpyBoxActions(Box(np.float32([-1, -3]), np.float32([2, 3])))
-    low, high = torch.from_numpy(space.low), torch.from_numpy(space.high)
-    actor, q = jax_continuous.make_actor(space), jax_continuous.QNetwork()
-    batch = sample(floats(ROWS, OBS), floats(ROWS, OBS), floats(ROWS, ACTIONS))
-    actor_params = [actor.init(key, batch.obs) for key in keys(2)]
-    q_params = [q.init(key, batch.obs, batch.actions) for key in keys(4)]
-    actors, critics = [], []
-    for params in actor_params:
-        actors.append(continuous.Actor(OBS, low, high))
-        own = actors[-1]
-        put({"Dense_0": own.fc1, "Dense_1": own.fc2, "Dense_2": own.fc_mu}, params)
-    for params in q_params:
-        critics.append(continuous.QNetwork(OBS, ACTIONS))
-        net = critics[-1]
-        put({"Dense_0": net.fc1, "Dense_1": net.fc2, "Dense_2": net.fc3}, params)
-    named = [dict(zip(("qf1", "qf2"), q_params[at : at + 2], strict=True)) for at in (0, 2)]
-    pairs = [torch.nn.ModuleList(critics[at : at + 2]) for at in (0, 2)]
-
-    plain = ddpg_continuous_action.Args()
-    same(
-        ddpg_continuous_action_jax.critic_loss(
-            named[0], actor, plain.gamma, actor_params[1], named[1], batch
-        ),
-        ddpg_continuous_action.critic_loss(pairs[0], actors[1], pairs[1], plain, tensors(batch)),
-    )
-    td3, smoothing = td3_continuous_action.Args(), td3_continuous_action_jax.Smoothing(0.4, 0.3)
-    key = keys(1)[0]
-    noise = np.clip(0.4 * np.asarray(jax.random.normal(key, (ROWS, ACTIONS))), -0.3, 0.3)
-    smoothed = td3_continuous_action.Batch(*batch, noise)
-    same(
-        td3_continuous_action_jax.critic_loss(
-            named[0], actor, td3.gamma, smoothing, actor_params[1], named[1], batch, key
-        ),
-        td3_continuous_action.critic_loss(pairs[0], actors[1], pairs[1], td3, tensors(smoothed)),
-    )
-    same(
-        [td3_continuous_action_jax.actor_loss(actor_params[0], actor, q_params[0], batch)],
-        td3_continuous_action.actor_loss(actors[0], pairs[0], tensors(smoothed))[:1],
-    )
 
 
 def test_the_loss_of_dqn_for_pictures_is_that_of_its_twin() -> None:

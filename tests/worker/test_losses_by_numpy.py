@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from cleanrl_worker.agents.mlp import MLPAgent
 from cleanrl_worker.agents.q_networks import (
@@ -15,18 +18,31 @@ from cleanrl_worker.agents.q_networks import (
     QNetwork,
     QuantileNetwork,
 )
-from cleanrl_worker.algorithms import c51, dqn, ppo, pqn, qr_dqn
+from cleanrl_worker.algorithms import (
+    c51,
+    dqn,
+    iqn,
+    ppo,
+    ppo_masked,
+    pqn,
+    pqn_atari_envpool,
+    qr_dqn,
+    sac_atari,
+    sac_discrete,
+)
 from cleanrl_worker.kit.replay import Sample
 from cleanrl_worker.kit.rollout import advantages
 from support.formulas import (
     Floats,
     Weights,
     assert_same,
+    clipped_loss,
     clipped_ppo,
     layers,
     linear,
     log_probs_and_entropies,
     log_softmax,
+    quantile_huber,
     relu,
     scattered,
     tensors,
@@ -88,6 +104,44 @@ def test_what_ppo_logs_is_what_the_names_say() -> None:
     assert told["old_approx_kl"] == pytest.approx(-log_ratio.mean())
     assert told["approx_kl"] == pytest.approx((np.exp(log_ratio) - 1 - log_ratio).mean())
     assert told["clipfrac"] == pytest.approx((np.abs(np.exp(log_ratio) - 1) > 0.2).mean())
+
+
+def allowed_only(logits: Floats, actions: Any, allowed: Any) -> tuple[Floats, Floats]:
+    """Log probabilities and entropies of choices among what each row allows of them, row by row."""
+    log_prob, entropy = np.zeros(ROWS), np.zeros(ROWS)
+    for row in range(ROWS):
+        start = 0
+        for column, size in enumerate(NVEC):
+            free = np.flatnonzero(allowed[row, start : start + size])
+            part = log_softmax(logits[row, start : start + size][free])
+            log_prob[row] += part[list(free).index(actions[row, column])]
+            entropy[row] -= (np.exp(part) * part).sum()
+            start += size
+    return log_prob, entropy
+
+
+def test_masked_ppo_is_ppo_over_what_is_allowed() -> None:
+    agent = scattered(MLPAgent(OBS, NVEC))
+    assert isinstance(agent, MLPAgent)
+    plain, own = steps_of_two_choices(agent), np.random.default_rng(8)
+    allowed = own.random((ROWS, sum(NVEC))) < 0.5
+    # What was done was allowed.
+    for column, start in enumerate((0, NVEC[0])):
+        allowed[np.arange(ROWS), start + plain.actions[:, column]] = True
+    names = [tuple(f"{net}.{layer}" for layer in (0, 2, 4)) for net in ("actor", "critic")]
+    logits = layers(weights_of(agent), names[0], plain.obs, np.tanh)
+    before = allowed_only(logits, plain.actions, allowed)[0] - own.uniform(-0.4, 0.4, ROWS)
+    batch = ppo_masked.Batch(
+        plain.obs, allowed, plain.actions, before, plain.advantages, plain.returns, plain.values
+    )
+    args = ppo_masked.Args(ent_coef=0.07, vf_coef=0.3, clip_coef=0.15)
+
+    def formula(weights: Weights) -> float:
+        logits, values = (layers(weights, one, batch.obs, np.tanh) for one in names)
+        return clipped_loss(*allowed_only(logits, batch.actions, allowed), values[:, 0], batch, args)
+
+    assert not allowed.all() and not allowed.all(axis=0).any()
+    assert_same(agent, lambda: ppo_masked.ppo_loss(agent, args, tensors(batch)), formula)
 
 
 def transitions(seed: int = 2) -> Sample:
@@ -179,11 +233,12 @@ def normed(weights: Weights, x: Floats) -> Floats:
     return linear(weights, "network.6", x)
 
 
-def test_pqn_learns_the_returns_through_normalised_layers() -> None:
+@pytest.mark.parametrize("page", [pqn, pqn_atari_envpool], ids=["pqn", "pqn_atari_envpool"])
+def test_pqn_learns_the_returns_through_normalised_layers(page: ModuleType) -> None:
     network = scattered(NormedQNetwork(OBS, ACTIONS))
     assert isinstance(network, NormedQNetwork)
     own = np.random.default_rng(3)
-    batch = pqn.Batch(
+    batch = page.Batch(
         own.standard_normal((ROWS, OBS)), own.integers(0, ACTIONS, ROWS), own.standard_normal(ROWS)
     )
 
@@ -191,7 +246,7 @@ def test_pqn_learns_the_returns_through_normalised_layers() -> None:
         values = normed(weights, batch.obs)[np.arange(ROWS), batch.actions]
         return float(((values - batch.returns) ** 2).mean())
 
-    assert_same(network, lambda: pqn.pqn_loss(network, tensors(batch)), formula)
+    assert_same(network, lambda: page.pqn_loss(network, tensors(batch)), formula)
 
 
 @pytest.mark.parametrize("kappa", [1.0, 0.3])
@@ -210,15 +265,112 @@ def test_qr_dqn_weighs_each_pair_by_its_quantile(kappa: float) -> None:
         for row in range(ROWS):
             best = int(np.argmax(next_quantiles[row].mean(axis=1)))
             for index, own in enumerate(quantiles[row, batch.actions[row]]):
-                middle = (index + 0.5) / number
                 for future in next_quantiles[row, best]:
                     error = batch.rewards[row] + 0.9 * (1.0 - batch.dones[row]) * future - own
-                    near = abs(error) <= kappa
-                    huber = error**2 / 2 if near else kappa * (abs(error) - kappa / 2)
-                    total += abs(middle - float(error < 0)) * huber / kappa / number
+                    total += quantile_huber(error, (index + 0.5) / number, kappa) / number
         return total / ROWS
 
     assert_same(network, lambda: qr_dqn.qr_dqn_loss(network, target, args, tensors(batch)), formula)
+
+
+@pytest.mark.parametrize("kappa", [1.0, 0.3])
+def test_iqn_weighs_each_pair_by_the_fraction_that_was_drawn(kappa: float) -> None:
+    number, others, greedy, cosines = 5, 3, 8, 6
+    made = [iqn.ImplicitQuantileNetwork(OBS, ACTIONS, cosines, greedy) for _ in range(2)]
+    network, target = (scattered(one, seed) for seed, one in enumerate(made))
+    assert isinstance(network, iqn.ImplicitQuantileNetwork)
+    assert isinstance(target, iqn.ImplicitQuantileNetwork)
+    for one in (network, target):
+        # As they are, they are multiples of a pi in single precision.
+        one.cosines = np.pi * torch.arange(cosines, dtype=torch.float64)
+    own = np.random.default_rng(6)
+    batch = iqn.Batch(*transitions(), own.random((ROWS, number)), own.random((ROWS, others)))
+    behind, even = weights_of(target), np.tile((np.arange(greedy) + 0.5) / greedy, (ROWS, 1))
+    args = dataclasses.replace(iqn.Args(), gamma=0.9, kappa=kappa)
+
+    def quantiles(weights: Weights, obs: Floats, fractions: Floats) -> Floats:
+        """Of shape (row, fraction, action)."""
+        waves = np.cos(np.pi * np.arange(cosines) * fractions[:, :, None])
+        told = relu(linear(weights, "embedding.0", waves))
+        seen = relu(linear(weights, "body.0", obs))[:, None, :]
+        return layers(weights, ("head.0", "head.2"), seen * told, relu)
+
+    best = quantiles(behind, batch.next_obs, even).mean(axis=1).argmax(axis=1)
+    futures = quantiles(behind, batch.next_obs, batch.target_fractions)
+
+    def formula(weights: Weights) -> float:
+        found, total = quantiles(weights, batch.obs, batch.fractions), 0.0
+        for row in range(ROWS):
+            for fraction, quantile in zip(
+                batch.fractions[row], found[row, :, batch.actions[row]], strict=True
+            ):
+                for future in futures[row, :, best[row]]:
+                    error = batch.rewards[row] + 0.9 * (1.0 - batch.dones[row]) * future - quantile
+                    total += quantile_huber(error, fraction, kappa) / others
+        return total / ROWS
+
+    assert_same(network, lambda: iqn.iqn_loss(network, target, args, tensors(batch)), formula)
+
+
+PAGES_OF_SAC = pytest.mark.parametrize("page", [sac_discrete, sac_atari], ids=["sac_discrete", "sac_atari"])
+ACTOR_LAYERS = ("fc1", "fc2", "fc_logits")
+
+
+def soft_nets() -> tuple[nn.Module, nn.ModuleList, nn.ModuleList]:
+    """A policy, two Q networks and their targets; the losses do not look at what these read."""
+    pairs = [nn.ModuleList(QNetwork(OBS, ACTIONS) for _ in range(2)) for _ in range(2)]
+    for seed, pair in enumerate(pairs, 2):
+        scattered(pair, seed)
+    return scattered(sac_discrete.CategoricalActor(OBS, ACTIONS), 1), pairs[0], pairs[1]
+
+
+def lesser_value(weights: Weights, obs: Floats) -> Floats:
+    names = [tuple(f"{number}.{name}" for name in RELU_LAYERS) for number in (0, 1)]
+    found: Floats = np.minimum(*(layers(weights, one, obs, relu) for one in names))
+    return found
+
+
+@PAGES_OF_SAC
+def test_discrete_sac_learns_soft_values_over_all_actions(page: ModuleType) -> None:
+    actor, critics, targets = soft_nets()
+    temperature, batch = page.Temperature(0.3).double(), transitions()
+    alpha, behind = temperature.log_alpha.exp().item(), weights_of(targets)
+    log_probs = log_softmax(layers(weights_of(actor), ACTOR_LAYERS, batch.next_obs, relu))
+    soft = (np.exp(log_probs) * (lesser_value(behind, batch.next_obs) - alpha * log_probs)).sum(axis=1)
+    wanted = batch.rewards + np.where(batch.dones == 1.0, 0.0, 0.9 * soft)
+
+    def formula(weights: Weights) -> float:
+        each = []
+        for number in (0, 1):
+            names = tuple(f"{number}.{name}" for name in RELU_LAYERS)
+            values = layers(weights, names, batch.obs, relu)[np.arange(ROWS), batch.actions]
+            each.append(((values - wanted) ** 2).mean())
+        return float(sum(each))
+
+    assert_same(
+        critics,
+        lambda: page.critic_loss(critics, actor, targets, temperature, 0.9, tensors(batch)),
+        formula,
+    )
+    assert temperature.log_alpha.grad is None
+
+
+@PAGES_OF_SAC
+def test_discrete_sac_moves_its_policy_to_where_values_and_entropy_are_high(page: ModuleType) -> None:
+    actor, critics, _ = soft_nets()
+    temperature, batch = page.Temperature(0.3).double(), transitions()
+    alpha, lesser = temperature.log_alpha.exp().item(), lesser_value(weights_of(critics), batch.obs)
+
+    def formula(weights: Weights) -> float:
+        log_probs = log_softmax(layers(weights, ACTOR_LAYERS, batch.obs, relu))
+        # As in CleanRL's script the mean is over the actions too.
+        return float((np.exp(log_probs) * (alpha * log_probs - lesser)).mean())
+
+    assert_same(actor, lambda: page.actor_loss(actor, critics, temperature, tensors(batch)), formula)
+    assert temperature.log_alpha.grad is None
+    log_probs = log_softmax(layers(weights_of(actor), ACTOR_LAYERS, batch.obs, relu))
+    entropy = page.actor_loss(actor, critics, temperature, tensors(batch))[1][1].item()
+    assert entropy == pytest.approx(-(np.exp(log_probs) * log_probs).sum(axis=1).mean())
 
 
 def test_advantages_are_the_sums_of_the_discounted_errors() -> None:

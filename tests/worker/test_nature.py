@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from cleanrl_worker.agents.impala import ConvSequence, ImpalaCNN
 from cleanrl_worker.agents.nature import NatureAgent, NatureCNN, NatureLSTMAgent
 from cleanrl_worker.kit.torch_backend import Adam, ModuleState, Target
 
@@ -33,6 +34,34 @@ def test_features_are_those_of_the_plain_layers(shape: tuple[int, ...]) -> None:
     plain_features(network, first).square().sum().backward()
     for mine, parameter in zip(ours, network.parameters(), strict=True):
         torch.testing.assert_close(mine, parameter.grad, rtol=1e-3, atol=1e-4)
+
+
+def plain_residual(network: ImpalaCNN, pictures: torch.Tensor) -> torch.Tensor:
+    """The layers of IMPALA's network in torch's default layout, by their definition; channels come first."""
+    relu, found = nn.functional.relu, pictures.float() / 255.0
+    for part in network:
+        if isinstance(part, ConvSequence):
+            found = nn.functional.max_pool2d(part.conv(found), 3, stride=2, padding=1)
+            for block in (part.res_block0, part.res_block1):
+                found = found + block.conv1(relu(block.conv0(relu(found))))
+        else:
+            found = relu(found) if isinstance(part, nn.ReLU) else part(found)
+    return found
+
+
+@pytest.mark.parametrize("shape", [(64, 64, 3), (4, 84, 84), (21, 30, 2)])
+def test_features_of_the_residual_network_are_those_of_its_definition(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(1)
+    network = ImpalaCNN(shape)
+    pictures = torch.randint(0, 256, (3, *shape), dtype=torch.uint8)
+    first = pictures if shape[0] == 4 else pictures.permute(0, 3, 1, 2)
+    slopes = []
+    for features in (network(pictures), plain_residual(network, first)):
+        network.zero_grad()
+        (features.square().sum() + features.sum()).backward()
+        slopes.append([features, *(parameter.grad for parameter in network.parameters())])
+    for mine, plain in zip(*slopes, strict=True):
+        torch.testing.assert_close(mine, plain, rtol=1e-3, atol=1e-4)
 
 
 def test_a_small_picture_is_refused() -> None:

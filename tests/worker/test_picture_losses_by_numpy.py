@@ -15,6 +15,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from cleanrl_worker.agents.impala import PhasicAgent
 from cleanrl_worker.algorithms import ppg_procgen, ppo_atari, ppo_procgen, ppo_rnd_envpool
 from support.formulas import (
     Floats,
@@ -118,6 +119,44 @@ def test_ppg_clones_its_policy_while_it_distils_values() -> None:
         return float(errors / 2 + 0.7 * divergence)
 
     assert_same(agent, lambda: ppg_procgen.aux_loss(agent, args, tensors(batch)), formula)
+
+
+def slopes_of(agent: nn.Module, found: tuple[Tensor, Tensor]) -> dict[str, Tensor]:
+    """The gradient of each parameter that a loss moves."""
+    agent.zero_grad()
+    found[0].backward()  # type: ignore[no-untyped-call]
+    slopes = {name: one.grad for name, one in agent.named_parameters() if one.grad is not None}
+    return {name: slope.clone() for name, slope in slopes.items() if slope.abs().max() > 0.0}
+
+
+def test_values_teach_the_network_of_ppg_in_its_second_phase_only_and_by_a_head_of_their_own() -> None:
+    torch.manual_seed(1)
+    agent, own = PhasicAgent((16, 16, 3), NVEC), np.random.default_rng(1)
+    given = {name: one[:6].astype(np.float32) for name, one in steps(scattered(Heads(1))).items()}
+    pictures = own.integers(0, 256, (6, 16, 16, 3), np.uint8)
+    batch = tensors(ppg_procgen.Batch(**{**given, "obs": pictures, "actions": np.zeros((6, 2), np.int64)}))
+    args = dataclasses.replace(ppg_procgen.Args(), ent_coef=0.1)
+
+    def parts(slopes: dict[str, Tensor]) -> set[str]:
+        return {name.partition(".")[0] for name in slopes}
+
+    both = slopes_of(agent, ppg_procgen.phase_loss(agent, args, batch))
+    policy = slopes_of(agent, ppg_procgen.phase_loss(agent, args, batch, value=False))
+    value = slopes_of(agent, ppg_procgen.phase_loss(agent, args, batch, policy=False))
+    assert (parts(policy), parts(value)) == ({"network", "actor"}, {"critic"})
+    for name, slope in {**policy, **value}.items():
+        torch.testing.assert_close(both[name], slope)
+
+    before = agent.all_outputs(batch.obs)[0].detach() + torch.randn(6, sum(NVEC))
+    aux = ppg_procgen.AuxBatch(batch.obs, batch.returns, before)
+    cloned = slopes_of(agent, ppg_procgen.aux_loss(agent, args, aux))
+    free = dataclasses.replace(args, beta_clone=0.0)
+    found = slopes_of(agent, ppg_procgen.aux_loss(agent, free, aux))
+    assert parts(cloned) == {"network", "actor", "critic", "aux_critic"}
+    assert parts(found) == {"network", "critic", "aux_critic"}
+    wanted = 0.5 * (agent.all_outputs(batch.obs)[2] - batch.returns).square().mean()
+    for name, slope in slopes_of(agent, (wanted, wanted)).items():
+        torch.testing.assert_close(found[name], slope)
 
 
 class Distillation(nn.Module):

@@ -22,6 +22,7 @@ from cleanrl_worker.evaluation.interactive.messages import Request
 from cleanrl_worker.evaluation.interactive.session import Session
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.evaluation.policies import RecurrentPolicy
+from cleanrl_worker.kit.accelerate import take_envs
 from cleanrl_worker.kit.open_envs import open_episodes
 from cleanrl_worker.kit.rollout import Rollout, advantages, gae_of_values
 from cleanrl_worker.kit.run import Run, Update
@@ -125,7 +126,7 @@ def test_a_rollout_keeps_memory_with_the_steps() -> None:
 def test_minibatches_have_whole_environments_in_their_order() -> None:
     columns = [np.arange(12).reshape(3, 4) for _ in range(7)]
     batch = ppo_atari_lstm.Batch(np.arange(4)[:, None], *columns)
-    taken = ppo_atari_lstm.take_envs(batch, np.array([3, 1]))
+    taken = take_envs(batch, np.array([3, 1]))
     assert taken.memory[:, 0].tolist() == [3, 1]
     assert taken.obs.tolist() == [[3, 1], [7, 5], [11, 9]]
 

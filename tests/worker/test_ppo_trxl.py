@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +13,8 @@ from cleanrl_worker.algorithms import ppo_trxl
 from cleanrl_worker.kit.torch_backend import AdamW
 from cleanrl_worker.supervisor.offers import CATALOG
 from mosaic.contract.errors import UserError
+from support.formulas import weights_of
+from support.transformer import step_of
 
 DIM, HEADS, LAYERS, LENGTH, OBS = 8, 2, 2, 5, 3
 
@@ -27,48 +28,14 @@ def agent() -> TransformerAgent:
     return made
 
 
-def layer_norm(x: Any, weights: Any, name: str) -> Any:
-    centred = x - x.mean(axis=-1, keepdims=True)
-    scaled = centred / np.sqrt((centred**2).mean(axis=-1, keepdims=True) + 1e-5)
-    return scaled * weights[f"{name}.weight"] + weights[f"{name}.bias"]
-
-
-def by_the_equations(agent: TransformerAgent, obs: Any, remembered: list[Any]) -> tuple[Any, Any, Any]:
-    """Logits, value and what is remembered of one observation, given that of the steps before, in float64."""
-    weights = {name: value.double().numpy() for name, value in agent.state_dict().items()}
-
-    def linear(name: str, x: Any) -> Any:
-        return x @ weights[f"{name}.weight"].T + weights.get(f"{name}.bias", 0.0)
-
-    newest = np.maximum(linear("encoder.0", obs), 0.0)
-    items = []
-    for number in range(LAYERS):
-        items.append(newest)
-        layer = f"layers.{number}"
-        seen = np.stack([*(item[number] for item in remembered[-LENGTH:]), newest])
-        ages = np.arange(len(seen))[::-1, None] / 10_000 ** (np.arange(0, DIM, 2) / DIM)
-        aged = seen + np.concatenate((np.sin(ages), np.cos(ages)), axis=1)
-        query = linear(f"{layer}.queries", layer_norm(newest, weights, f"{layer}.norm_query"))
-        keyed = layer_norm(aged, weights, f"{layer}.norm_keys")
-        keys, values = linear(f"{layer}.keys", keyed), linear(f"{layer}.values", keyed)
-        found = []
-        for part in np.split(np.arange(DIM), HEADS):
-            scores = np.exp(keys[:, part] @ query[part] / np.sqrt(DIM / HEADS))
-            found.append(scores / scores.sum() @ values[:, part])
-        newest = newest + linear(f"{layer}.outputs", np.concatenate(found))
-        hidden = linear(f"{layer}.hidden", layer_norm(newest, weights, f"{layer}.norm_hidden"))
-        newest = newest + np.maximum(hidden, 0.0)
-    features = layer_norm(newest, weights, "norm")
-    return linear("actor", features), linear("critic", features)[0], np.stack(items)
-
-
 def test_it_sees_the_steps_of_its_episode_and_no_more_than_its_memory_holds(agent: TransformerAgent) -> None:
-    own = np.random.default_rng(1)
+    own, weights = np.random.default_rng(1), weights_of(agent)
     memory, remembered = torch.zeros(1, agent.memory_size), []
     for obs in own.standard_normal((2 * LENGTH, OBS)).astype(np.float32):
         with torch.no_grad():
             logits, values, memory = agent.step(torch.from_numpy(obs)[None], memory)
-        expected, value, items = by_the_equations(agent, obs.astype(float), remembered)
+        newest = remembered[-LENGTH:]
+        expected, value, items = step_of(weights, obs.astype(float), newest, LAYERS, HEADS)
         np.testing.assert_allclose(logits[0].numpy(), expected, rtol=1e-4, atol=1e-5)
         assert float(values) == pytest.approx(value, rel=1e-4, abs=1e-5)
         remembered.append(items)

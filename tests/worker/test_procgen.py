@@ -111,6 +111,8 @@ REFUSED = [
     ),
     ("ppo_procgen", GAME, {"num_levels": -1}, {}, "must be a whole number of at least 0"),
     ("ppo_procgen", GAME, {}, {"num_levels": -1}, "is asked for with num_levels -1: give 0 or more"),
+    ("dqn_atari", GAME, {}, {}, "which EnvPool does for Atari games only; use ppo_procgen there"),
+    ("dqn", GAME, {}, {}, "has image observations; use ppo_procgen there"),
     ("ppo", GAME, {"env_backend": "envpool"}, {}, "has image observations; use ppo_procgen there"),
 ]
 

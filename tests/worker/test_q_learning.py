@@ -11,15 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from cleanrl_worker.accelerated.c51 import project
 from cleanrl_worker.agents.q_networks import DistributionalQNetwork, NormedQNetwork
-from cleanrl_worker.algorithms import c51, dqn, dqn_jax, iqn, pqn, qr_dqn, sac_discrete
+from cleanrl_worker.algorithms import c51, dqn, dqn_jax, iqn, pqn, qr_dqn
 from cleanrl_worker.config.checkpoint_files import list_checkpoints
-from cleanrl_worker.kit.accelerate import as_tensors
 from cleanrl_worker.kit.discrete_actions import epsilon_greedy, linear_schedule
-from cleanrl_worker.kit.replay import Sample
 from cleanrl_worker.kit.rollout import gae
 from cleanrl_worker.kit.state import decode
 from cleanrl_worker.kit.torch_backend import RAdam
@@ -71,85 +68,6 @@ def test_projection_shares_probability_between_neighbours() -> None:
     # 0.25 + 0.5 * 2 lies between 1 and 2; a terminal step is worth its reward; the rest is cut at the ends.
     expected = [[0, 0, 0, 0.75, 0.25], [0, 0, 0.5, 0.5, 0], [0, 0, 0, 0, 1], [1, 0, 0, 0, 0]]
     np.testing.assert_allclose(projected, np.array(expected), atol=1e-6)
-
-
-def test_the_quantile_huber_loss_is_that_of_the_paper() -> None:
-    generator = np.random.default_rng(3)
-    quantiles, targets = generator.normal(0, 2, (4, 3)), generator.normal(0, 2, (4, 5))
-    fractions, kappa = np.array([1 / 6, 3 / 6, 5 / 6]), 0.7
-
-    def expected(quantiles: Any) -> float:
-        total = 0.0
-        for own, others in zip(quantiles, targets, strict=True):
-            for quantile, fraction in zip(own, fractions, strict=True):
-                for error in others - quantile:
-                    size = abs(error)
-                    huber = 0.5 * error**2 if size <= kappa else kappa * (size - 0.5 * kappa)
-                    total += abs(fraction - (error < 0)) * huber / kappa
-        return total / (4 * 5)
-
-    tensor = torch.tensor(quantiles, requires_grad=True)
-    loss = qr_dqn.quantile_huber_loss(tensor, torch.tensor(targets), torch.tensor(fractions), kappa)
-    assert float(loss.detach()) == pytest.approx(expected(quantiles), rel=1e-9)
-    torch.autograd.backward(loss)
-    assert tensor.grad is not None
-    for place in np.ndindex(quantiles.shape):
-        step = np.zeros_like(quantiles)
-        step[place] = 1e-6
-        slope = (expected(quantiles + step) - expected(quantiles - step)) / 2e-6
-        assert float(tensor.grad[place]) == pytest.approx(slope, abs=1e-6)
-
-
-def test_the_losses_of_discrete_sac_are_those_of_float64_sums() -> None:
-    torch.manual_seed(5)
-    networks = [nn.Linear(3, 4) for _ in range(5)]
-    actor, critics, targets = networks[0], nn.ModuleList(networks[1:3]), nn.ModuleList(networks[3:])
-    temperature, gamma = sac_discrete.Temperature(0.3), 0.9
-    generator = np.random.default_rng(5)
-    batch = Sample(
-        obs=generator.normal(size=(6, 3)).astype(np.float32),
-        next_obs=generator.normal(size=(6, 3)).astype(np.float32),
-        actions=generator.integers(0, 4, 6),
-        rewards=generator.normal(size=6).astype(np.float32),
-        dones=np.array([0, 1, 0, 0, 1, 0], np.float32),
-    )
-
-    def outputs(network: Any, obs: Any) -> Any:
-        weight, bias = (one.detach().numpy().astype(np.float64) for one in network.parameters())
-        return obs @ weight.T + bias
-
-    def log_softmax(logits: Any) -> Any:
-        return logits - np.log(np.exp(logits).sum(axis=1, keepdims=True))
-
-    log_probs = log_softmax(outputs(actor, batch.next_obs))
-    lowest = np.minimum(*(outputs(target, batch.next_obs) for target in targets))
-    after = (np.exp(log_probs) * (lowest - 0.3 * log_probs)).sum(axis=1)
-    wanted_values = batch.rewards + gamma * (1.0 - batch.dones) * after
-    values = [outputs(critic, batch.obs)[np.arange(6), batch.actions] for critic in critics]
-    tensors = as_tensors(batch, "cpu")
-    loss, logged = sac_discrete.critic_loss(critics, actor, targets, temperature, gamma, tensors)
-    expected = [((value - wanted_values) ** 2).mean() for value in values]
-    np.testing.assert_allclose(logged.detach(), [*(value.mean() for value in values), *expected], rtol=1e-5)
-    torch.autograd.backward(loss)
-    for critic, value in zip(critics, values, strict=True):
-        errors = np.zeros((6, 4))
-        errors[np.arange(6), batch.actions] = 2.0 * (value - wanted_values) / 6
-        weight, bias = critic.parameters()
-        np.testing.assert_allclose(weight.grad, errors.T @ batch.obs, rtol=1e-4, atol=1e-6)
-        np.testing.assert_allclose(bias.grad, errors.sum(axis=0), rtol=1e-4, atol=1e-6)
-
-    log_probs = log_softmax(outputs(actor, batch.obs))
-    probs, lowest = np.exp(log_probs), np.minimum(*(outputs(critic, batch.obs) for critic in critics))
-    loss, logged = sac_discrete.actor_loss(actor, critics, temperature, tensors)
-    worth = 0.3 * log_probs - lowest
-    wanted = [(probs * worth).mean(), -(probs * log_probs).sum(axis=1).mean()]
-    np.testing.assert_allclose(logged.detach(), wanted, rtol=1e-5)
-    torch.autograd.backward(loss)
-    # The slope of a softmax: each logit moves its own probability up and all others down.
-    errors = probs * (worth + 0.3 - (probs * (worth + 0.3)).sum(axis=1, keepdims=True)) / (6 * 4)
-    weight, bias = actor.parameters()
-    np.testing.assert_allclose(weight.grad, errors.T @ batch.obs, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(bias.grad, errors.sum(axis=0), rtol=1e-4, atol=1e-6)
 
 
 def test_lambda_returns_stop_at_an_end_and_go_on_past_a_time_limit() -> None:

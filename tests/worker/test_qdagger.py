@@ -46,7 +46,33 @@ def numpy_loss(
     return td_loss, np.mean((np.exp(teacher) * (teacher - student)).sum(axis=1))
 
 
-def test_the_loss_and_its_gradient_are_those_of_the_paper() -> None:
+def in_torch(table: Any, later: Any, batch: Any) -> tuple[Any, Any]:
+    """What is logged of the loss, and its gradient along the table that stands for the network."""
+    values, tensors = torch.tensor(table, requires_grad=True), type(batch)(*map(torch.from_numpy, batch))
+    args, behind = SPEC.args(gamma=0.9, temperature=2.0), torch.tensor(later)
+    loss, logged = qdagger.qdagger_loss(lambda obs: obs @ values, lambda obs: obs @ behind, args, tensors)  # type: ignore[arg-type]
+    loss.backward()  # type: ignore[no-untyped-call]
+    return logged.detach(), values.grad
+
+
+def in_jax(table: Any, later: Any, batch: Any) -> tuple[Any, Any]:
+    """The same in JAX."""
+    jax = pytest.importorskip("jax")
+    from cleanrl_worker.algorithms import qdagger_dqn_atari_jax_impalacnn as page
+
+    class Table:
+        def apply(self, params: Any, obs: Any) -> Any:
+            return obs @ params
+
+    given = page.Batch(*batch)._replace(distill_coeff=batch.distill_coeff[0])
+    with jax.enable_x64(True):
+        gradient = jax.grad(page.qdagger_loss, has_aux=True)
+        slopes, logged = gradient(table, Table(), 0.9, 2.0, later, given)
+        return np.asarray(logged), np.asarray(slopes)
+
+
+@pytest.mark.parametrize("compute", [in_torch, in_jax])
+def test_the_loss_and_its_gradient_are_those_of_the_paper(compute: Any) -> None:
     random = np.random.default_rng(0)
     rows, n = 6, 4
     batch = qdagger.Batch(
@@ -58,59 +84,31 @@ def test_the_loss_and_its_gradient_are_those_of_the_paper() -> None:
         teacher_scores=random.normal(size=(rows, n)),
         distill_coeff=np.array([0.7]),
     )
-    # A table in place of the networks: what is compared is the loss.
-    table = torch.tensor(random.normal(size=(rows, n)), requires_grad=True)
-    later = torch.tensor(random.normal(size=(rows, n)))
-    args = SPEC.args(gamma=0.9, temperature=2.0)
-    tensors = qdagger.Batch(*map(torch.from_numpy, batch))
-
-    loss, logged = qdagger.qdagger_loss(lambda obs: obs @ table, lambda obs: obs @ later, args, tensors)  # type: ignore[arg-type]
-    loss.backward()  # type: ignore[no-untyped-call]
-    best_next = (batch.next_obs @ later.numpy()).max(axis=1)
+    # Tables in place of the networks: what is compared is the loss.
+    values, later = random.normal(size=(2, rows, n))
+    best_next = (batch.next_obs @ later).max(axis=1)
 
     def total(values: NDArray[Any]) -> float:
         td_loss, distill_loss = numpy_loss(values, best_next, batch, 0.9, 2.0)
         return td_loss + 0.7 * distill_loss
 
-    values = table.detach().numpy()
+    logged, gradient = compute(values, later, batch)
     td_loss, distill_loss = numpy_loss(values, best_next, batch, 0.9, 2.0)
     expected = [total(values), td_loss, distill_loss, values[np.arange(rows), batch.actions].mean()]
-    np.testing.assert_allclose(logged.detach().numpy(), expected, rtol=1e-10)
+    np.testing.assert_allclose(logged, expected, rtol=1e-10)
     slopes = np.zeros_like(values)
     for place in np.ndindex(*values.shape):
         step = np.zeros_like(values)
         step[place] = 1e-6
         slopes[place] = (total(values + step) - total(values - step)) / 2e-6
-    assert table.grad is not None
-    np.testing.assert_allclose(table.grad.numpy(), slopes, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(gradient, slopes, rtol=1e-5, atol=1e-8)
 
 
-def test_the_loss_in_jax_has_the_same_terms() -> None:
+def test_the_network_in_jax_has_as_many_numbers_as_that_of_cleanrls_script() -> None:
     jax = pytest.importorskip("jax")
-    from cleanrl_worker.algorithms import qdagger_dqn_atari_jax_impalacnn as in_jax
+    from cleanrl_worker.algorithms.qdagger_dqn_atari_jax_impalacnn import ImpalaQNetwork
 
-    random = np.random.default_rng(3)
-    rows, n = 3, 4
-    network = in_jax.ImpalaQNetwork(n)
-    shape = (rows, 84, 84, 4)
-    obs, next_obs = (random.integers(0, 256, shape, np.uint8) for _ in range(2))
-    params, target = (network.init(np.array([0, seed], np.uint32), obs) for seed in (1, 2))
-    batch = in_jax.Batch(
-        obs=obs,
-        next_obs=next_obs,
-        actions=random.integers(0, n, rows, np.int32),
-        rewards=random.normal(size=rows).astype(np.float32),
-        dones=np.array([0.0, 1.0, 0.0], np.float32),
-        teacher_scores=random.normal(size=(rows, n)).astype(np.float32),
-        distill_coeff=np.float32(0.7),
-    )
-    _, logged = in_jax.qdagger_loss(params, network, 0.9, 2.0, target, batch)
-    seen = ((params, obs), (target, next_obs))
-    values, later = (np.asarray(in_jax.action_values(network, *one), np.float64) for one in seen)
-    td_loss, distill_loss = numpy_loss(values, later.max(axis=1), batch, 0.9, 2.0)  # type: ignore[arg-type]
-    mean = values[np.arange(rows), batch.actions].mean()
-    expected = [td_loss + 0.7 * distill_loss, td_loss, distill_loss, mean]
-    np.testing.assert_allclose(np.asarray(logged), expected, rtol=1e-4)
+    params = ImpalaQNetwork(4).init(np.array([0, 1], np.uint32), np.zeros((1, 84, 84, 4), np.uint8))
     assert jax.tree.map(np.shape, params)["params"]["Dense_0"]["kernel"] == (3872, 256)
 
 
@@ -248,10 +246,11 @@ def test_a_wrong_teacher_is_one_sentence_in_a_dry_run(tmp_path: Path) -> None:
     )
 
 
-def test_a_teacher_with_a_memory_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("frame_stack", [1, 4])
+def test_a_teacher_with_a_memory_is_refused(tmp_path: Path, frame_stack: int) -> None:
     weights = NatureLSTMAgent((84, 84, 1), 3).state_dict()
     path = save_policy(tmp_path / "l.cleanrl_model", weights, "ppo_atari_lstm", CATCH)
-    told = refusal(tmp_path, teacher_policy=str(path), frame_stack=1)
+    told = refusal(tmp_path, teacher_policy=str(path), frame_stack=frame_stack)
     assert "remembers what it has seen" in told
 
 

@@ -41,6 +41,25 @@ def test_each_manner_of_a_boolean_reaches_argparse(value: bool, tmp_path: Path) 
     assert (got["env_id"], got["total_timesteps"], got["learning_rate"]) == ("None-v0", 9, 0.5)
 
 
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (b"import sys\ndef f(:\n", r"line 2: invalid syntax\.$"),
+        (b"print('a'\n", r"line 1: '\(' was never closed\.$"),
+        (b"x = '\xff'\n", r"line 1: .*utf-8.*\.$"),
+    ],
+)
+def test_a_script_with_an_error_of_syntax_is_refused_before_anything_starts(
+    source: bytes, said: str, tmp_path: Path
+) -> None:
+    script = tmp_path / "mine.py"
+    script.write_bytes(source)
+    with pytest.raises(UserError, match=f"^mine.py is not a script that Python can run: {said}"):
+        described(script, tmp_path)
+    # Another interpreter may read what this one does not.
+    CATALOG.check({"run_id": "r", "algo": str(script), "env_id": "None-v0"}, "/usr/bin/python3", tmp_path)
+
+
 def test_a_switched_off_boolean_reaches_tyro(client: Client) -> None:
     config = script_config("tyro_script.py", steps=100, params={"anneal": "false"})
     run = client.wait(client.submit(config).run_id, timeout=120)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from cleanrl_worker.agents.nature import NatureLSTMAgent
 from cleanrl_worker.evaluation.policies import RecurrentPolicy
-from cleanrl_worker.kit.accelerate import Floats, Gradient
+from cleanrl_worker.kit.accelerate import Floats, Gradient, take_envs
 from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, PositiveInt
 from cleanrl_worker.kit.discrete_actions import DiscreteActions
 from cleanrl_worker.kit.policy import Policy, Spaces
@@ -115,12 +115,6 @@ def ppo_loss(agent: NatureLSTMAgent, args: Args, batch: Batch) -> tuple[Tensor, 
         clipfrac = (ratio != clipped_ratio).float().mean()
         logged = torch.stack([value_loss, policy_loss, entropy, old_approx_kl, approx_kl, clipfrac])
     return policy_loss - args.ent_coef * entropy + args.vf_coef * value_loss, logged
-
-
-def take_envs(batch: Batch, indices: NDArray[np.int64]) -> Batch:
-    """The sequences of some environments."""
-    memory, *columns = batch
-    return Batch(memory[indices], *(column[:, indices] for column in columns))
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from cleanrl_worker.agents.nature import NatureLSTMQNetwork
 from cleanrl_worker.evaluation.policies import RecurrentGreedyPolicy
-from cleanrl_worker.kit.accelerate import Floats, Gradient
+from cleanrl_worker.kit.accelerate import Floats, Gradient, take_envs
 from cleanrl_worker.kit.args import CommonArgs, Fraction, NonNegative, PositiveInt
 from cleanrl_worker.kit.discrete_actions import epsilon_greedy, linear_schedule
 from cleanrl_worker.kit.policy import Policy, Spaces
@@ -84,12 +84,6 @@ def pqn_loss(network: NatureLSTMQNetwork, batch: Batch) -> tuple[Tensor, Tensor]
     values = all_values.gather(2, batch.actions.unsqueeze(2)).squeeze(2)
     loss = (values - batch.returns).square().mean()
     return loss, torch.stack([loss, values.mean()])
-
-
-def take_envs(batch: Batch, indices: NDArray[np.int64]) -> Batch:
-    """The sequences of some environments."""
-    memory, *columns = batch
-    return Batch(memory[indices], *(column[:, indices] for column in columns))
 
 
 @torch.no_grad()

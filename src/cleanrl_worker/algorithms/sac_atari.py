@@ -1,7 +1,4 @@
-"""Soft actor-critic for pictures and discrete actions, as in games of Atari.
-
-The losses are those of `sac_discrete.critic_loss` and `sac_discrete.actor_loss`.
-"""
+"""Soft actor-critic for pictures and discrete actions, as in games of Atari."""
 
 from __future__ import annotations
 
@@ -16,18 +13,20 @@ import torch
 from torch import Tensor, nn
 
 from cleanrl_worker.agents.nature import FEATURES, NatureCNN
-from cleanrl_worker.algorithms.sac_discrete import LOGGED, Temperature, actor_loss, critic_loss
+from cleanrl_worker.algorithms.sac_continuous_action import Temperature
 from cleanrl_worker.evaluation.policies import CategoricalPolicy
 from cleanrl_worker.kit.accelerate import Forward, Gradient
 from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
 from cleanrl_worker.kit.discrete_actions import DiscreteActions
 from cleanrl_worker.kit.policy import Policy, Spaces
-from cleanrl_worker.kit.replay import Replay
+from cleanrl_worker.kit.replay import Replay, Sample
 from cleanrl_worker.kit.run import LOG_EVERY, Run, run_algorithm
 from cleanrl_worker.kit.spec import AlgorithmSpec
 from cleanrl_worker.kit.state import Held
 from cleanrl_worker.kit.torch_backend import Adam, Target, keep_freed_memory, load_weights
 from cleanrl_worker.wrappers.atari import atari_defaults, atari_options, wrap_atari
+
+LOGGED = ("qf1_values", "qf2_values", "qf1_loss", "qf2_loss")
 
 
 @dataclass
@@ -121,6 +120,42 @@ def begin(layer: nn.Module) -> None:
         nn.init.kaiming_normal_(layer.weight)
         assert layer.bias is not None
         nn.init.zeros_(layer.bias)
+
+
+def critic_loss(
+    critics: nn.ModuleList,
+    actor: nn.Module,
+    target_critics: nn.ModuleList,
+    temperature: Temperature,
+    gamma: float,
+    batch: Sample,
+) -> tuple[Tensor, Tensor]:
+    """The loss of both Q networks, and what is logged of it in the order of `LOGGED`."""
+    with torch.no_grad():
+        log_probs = actor(batch.next_obs).log_softmax(dim=1)
+        first, second = (target(batch.next_obs) for target in target_critics)
+        soft_values = torch.minimum(first, second) - temperature.log_alpha.exp() * log_probs
+        # The mean over all actions, by how likely they are: no action has to be drawn.
+        next_values = (log_probs.exp() * soft_values).sum(dim=1)
+        targets = batch.rewards + (1.0 - batch.dones) * gamma * next_values
+    chosen = batch.actions[:, None]
+    values = [critic(batch.obs).gather(1, chosen).squeeze(1) for critic in critics]
+    losses = [(value - targets).square().mean() for value in values]
+    return losses[0] + losses[1], torch.stack([value.mean() for value in values] + losses)
+
+
+def actor_loss(
+    actor: nn.Module, critics: nn.ModuleList, temperature: Temperature, batch: Sample
+) -> tuple[Tensor, Tensor]:
+    """The loss of the policy; it is logged with the policy's entropy."""
+    with torch.no_grad():
+        first, second = (critic(batch.obs) for critic in critics)
+        values = torch.minimum(first, second)
+    log_probs = actor(batch.obs).log_softmax(dim=1)
+    probs = log_probs.exp()
+    loss = (probs * (temperature.log_alpha.exp().detach() * log_probs - values)).mean()
+    entropy = -(probs * log_probs).sum(dim=1).mean()
+    return loss, torch.stack([loss, entropy])
 
 
 def train(run: Run[Args]) -> None:

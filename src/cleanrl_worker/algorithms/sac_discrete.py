@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from cleanrl_worker.agents.q_networks import HIDDEN, QNetwork
+from cleanrl_worker.algorithms.sac_continuous_action import Temperature
 from cleanrl_worker.evaluation.policies import CategoricalPolicy
 from cleanrl_worker.kit.accelerate import Forward, Gradient
 from cleanrl_worker.kit.args import Bounds, CommonArgs, Fraction, NonNegative, NonNegativeInt, PositiveInt
@@ -74,14 +75,6 @@ class CategoricalActor(nn.Module):
         """Unnormalised log probabilities of the actions."""
         logits: Tensor = self.fc_logits(torch.relu(self.fc2(torch.relu(self.fc1(obs)))))
         return logits
-
-
-class Temperature(nn.Module):
-    """Alpha, the weight of the entropy, learned as its logarithm."""
-
-    def __init__(self, alpha: float) -> None:
-        super().__init__()
-        self.log_alpha = nn.Parameter(torch.tensor([math.log(alpha)]))
 
 
 def critic_loss(

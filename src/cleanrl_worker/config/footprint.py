@@ -124,12 +124,15 @@ def check_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | None) 
 
 
 def _memory() -> tuple[int, int]:
-    """Megabytes of this machine with what it swaps out, and how many of them are free."""
+    """Megabytes that a run may have, with what is swapped out, and how many of them are free."""
     # Only here, because most trainings have no need to ask.
     import psutil
 
-    memory, swap = psutil.virtual_memory(), psutil.swap_memory()
-    return (memory.total + swap.total) // _MB, (memory.available + swap.free) // _MB
+    from mosaic.contract.process import memory_limit
+
+    memory, swap, limit = psutil.virtual_memory(), psutil.swap_memory(), memory_limit()
+    there, free = memory.total + swap.total, memory.available + swap.free
+    return min(there, limit) // _MB, min(free, limit) // _MB
 
 
 def _size(space: Mapping[str, Any]) -> int:

@@ -228,6 +228,18 @@ def read_flags(path: Path) -> ScriptFlags:
     return _tyro_flags(tree) or _argparse_flags(tree) or ScriptFlags()
 
 
+def require_python(path: Path) -> None:
+    """Raise UserError for a script with an error of syntax, as this interpreter reads it."""
+    try:
+        ast.parse(path.read_bytes())
+    except (SyntaxError, ValueError) as error:
+        told = f"line {error.lineno}: {error.msg}" if isinstance(error, SyntaxError) else str(error)
+        raise UserError(f"{path.name} is not a script that Python can run: {told}.") from error
+    except (OSError, RecursionError):
+        # It may be too deep for a tree, or readable for the run alone.
+        return
+
+
 def find_source(module: str, python: str | None, places: Sequence[Path]) -> Path | None:
     """The file of a dotted module, by its name alone: on the user's path, then where packages are."""
     if python is None or python == sys.executable:

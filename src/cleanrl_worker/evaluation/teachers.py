@@ -61,7 +61,14 @@ def open_teacher(algo: str, args: CommonArgs, spaces: Spaces, keep: bool = True)
         if card_path(origin.path).is_file():
             link_or_copy(card_path(origin.path), FOLDER / card_path(origin.path).name)
     model = open_model(origin.path, origin.algo, args.env_id, args.env_kwargs)
-    return Teacher(model.load_policy(spaces), str(origin.path))
+    name = str(origin.path)
+    try:
+        return Teacher(model.load_policy(spaces), name)
+    except UserError:
+        # A policy with memory sees single frames, and what matters is that it remembers.
+        with model.make_envs(1) as own:
+            Teacher(model.load_policy(own), name)
+        raise
 
 
 def main(algo: str, values: str) -> int:

@@ -223,6 +223,12 @@ def take(batch: BatchT, rows: NDArray[np.int64]) -> BatchT:
     return type(batch)(*[column.take(rows, axis=0) for column in batch])
 
 
+def take_envs(batch: BatchT, indices: NDArray[np.int64]) -> BatchT:
+    """The sequences (step, environment, …) of some environments; first comes a row of memory for each."""
+    memory, *columns = batch
+    return type(batch)(memory[indices], *[column[:, indices] for column in columns])
+
+
 def _gradient(parameter: Tensor) -> Floats:
     assert parameter.grad is not None
     found: Floats = parameter.grad.numpy().copy()

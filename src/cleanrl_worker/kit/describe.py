@@ -42,6 +42,8 @@ def describe_algorithm(spec: AlgorithmSpec) -> dict[str, Any]:
         described["wraps"] = True
     if spec.several_players:
         described["several_players"] = True
+    if spec.masks:
+        described["masks"] = True
     return described
 
 
@@ -57,6 +59,7 @@ def schema_of(spec: AlgorithmSpec) -> AlgoSchema:
         exact=spec.exact,
         wraps=spec.wrap is not None,
         several_players=spec.several_players,
+        masks=spec.masks,
     )
 
 

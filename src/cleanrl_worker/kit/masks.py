@@ -1,7 +1,12 @@
-"""Action masks: which actions an environment allows now."""
+"""Action masks: which actions an environment allows now.
+
+`python -m cleanrl_worker.kit.masks ALGORITHM ENV KWARGS SEED` tells as JSON whether an episode can begin.
+"""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,3 +71,22 @@ class MaskReader:
         start: Any = 0 if isinstance(self._space, spaces.MultiBinary) else self._space.start
         chosen = np.asarray(action - start).reshape(-1)
         return all(mask[part][one] for part, one in zip(self._slices, chosen, strict=True))
+
+
+def main(algo: str, env_id: str, kwargs: str, seed: str) -> int:
+    """Print what is wrong with the mask that the first episode begins with, if anything is."""
+    from cleanrl_worker.kit.vector_env import make_envs
+    from mosaic.contract.errors import MosaicError
+
+    found: dict[str, str] = {}
+    try:
+        with make_envs(algo, env_id, 1, kwargs, masked=True) as envs:
+            envs.reset(int(seed), np.zeros((1, *envs.observation_space.shape), envs.obs_dtype))
+    except MosaicError as error:
+        found = {"error": str(error)}
+    print(json.dumps(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

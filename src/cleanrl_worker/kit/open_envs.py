@@ -34,7 +34,7 @@ def open_envs(spec: AlgorithmSpec, args: CommonArgs) -> Envs:
     """The environments that a run trains on; UserError says what its backend cannot do."""
     backend = choose_backend(args.env_backend, spec.env_backend)
     schedule = parse_schedule(args.curriculum)
-    check_backend(backend, args.env_id, schedule is not None, args.capture_video)
+    check_backend(spec.name, backend, args.env_id, schedule is not None, args.capture_video)
     num_envs: int = vars(args)["num_envs"]
     if spec.several_players:
         return open_seats(spec, args)

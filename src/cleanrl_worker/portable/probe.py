@@ -66,6 +66,10 @@ class ProbeError(Exception):
     """The environment cannot be made; the text is one sentence."""
 
 
+class LackingError(ProbeError):
+    """A backend does not have the environment, which another one may have."""
+
+
 def make_environment(env_id: str, kwargs: dict[str, Any]) -> Any:
     """The environment itself; `module:EnvId` imports the module first."""
     module, _, name = env_id.rpartition(":")
@@ -149,10 +153,10 @@ def import_package(package: str, who: str) -> Any:
     return module
 
 
-def lacking(backend: str, env_id: str) -> ProbeError:
+def lacking(backend: str, env_id: str) -> LackingError:
     """What is said of an id that a backend does not have."""
     title = BACKEND_TITLES[backend]
-    return ProbeError(f"{title} does not have the environment '{env_id}': use env_backend python.")
+    return LackingError(f"{title} does not have the environment '{env_id}': use env_backend python.")
 
 
 def name_in_envpool(env_id: str) -> str:
@@ -360,9 +364,9 @@ def has_module(name: str) -> bool:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of an error's text, without its full stop."""
+    """The first line of an error's text, without its full stop or question mark."""
     lines = str(error).strip().splitlines()
-    return lines[0].rstrip(".") if lines else type(error).__name__
+    return lines[0].rstrip(".? ") if lines else type(error).__name__
 
 
 def named(error: BaseException) -> str:
@@ -404,7 +408,7 @@ def main() -> int:
         else:
             result = describe_with(options.backend, options.name, parse_kwargs(options.kwargs))
     except ProbeError as error:
-        result = {"error": str(error)}
+        result = {"error": str(error), **({"lacking": True} if isinstance(error, LackingError) else {})}
     with result_file:
         result_file.write(json.dumps(result) + "\n")
     return 2 if "error" in result else 0

@@ -226,11 +226,13 @@ def gymnasium_id(env_id: str, backend: str) -> str:
     return f"{match[1]}NoFrameskip-v4"
 
 
-def check_backend(backend: str, env_id: str, curriculum: bool, capture_video: bool) -> None:
+def check_backend(algo: str, backend: str, env_id: str, curriculum: bool, capture_video: bool) -> None:
     """Raise UserError when a backend cannot do what else a run asks for."""
     if backend == PYTHON:
         entry = find_environment(env_id)
         if entry is not None and entry.family == PROCGEN:
+            # Another backend helps only an algorithm that can play such a game.
+            check_fit(algo, entry)
             raise UserError(f"{env_id} is a game of EnvPool's: use env_backend envpool.")
         return
     what = ""

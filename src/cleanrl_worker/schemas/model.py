@@ -43,6 +43,8 @@ class AlgoSchema:
     """Whether it prepares what environments show, which compiled backends do for Atari games only."""
     several_players: bool = False
     """Whether it trains all players of a game, and not one agent."""
+    masks: bool = False
+    """Whether it asks environments which actions they allow."""
 
     def parameter(self, name: str) -> ParamSchema | None:
         """The parameter called `name`, or None; hyphens and underscores are the same."""

@@ -15,7 +15,7 @@ from cleanrl_worker.config.checkpoint_files import Origin, find_origin
 from cleanrl_worker.config.footprint import check_memory
 from cleanrl_worker.config.modes import MODE_TARGETS, POLICY_EVAL, RESUME, TRAIN
 from cleanrl_worker.config.resuming import check_policy, check_resume, trusted_in, with_origin
-from cleanrl_worker.config.scripts import Script, resolve_script
+from cleanrl_worker.config.scripts import Script, require_python, resolve_script
 from cleanrl_worker.config.shell_scripts import check_shell_script
 from cleanrl_worker.config.teachers import PARAMETER as TEACHER
 from cleanrl_worker.config.teachers import find_teacher
@@ -85,6 +85,11 @@ class Prober:
             str(values[TEACHER]), "-P", "-m", "cleanrl_worker.evaluation.teachers", algo, json.dumps(values)
         )
 
+    def check_masks(self, algo: str, env_id: str, env_kwargs: Mapping[str, Any] | None, seed: int) -> None:
+        """Raise UserError when the action mask that an episode begins with is none."""
+        kwargs = json.dumps(dict(env_kwargs or {}))
+        self._ask(env_id, "-P", "-m", "cleanrl_worker.kit.masks", algo, env_id, kwargs, str(seed))
+
     def has_module(self, name: str) -> bool:
         """Whether the interpreter finds a module."""
         return bool(self._ask(name, str(_PROBE), "module", name).get("found"))
@@ -105,8 +110,12 @@ class Prober:
             last = (done.stderr.strip().splitlines() or ["no output"])[-1]
             raise UserError(f"{self._python} cannot tell about '{what}': {last}") from error
         if "error" in answer:
-            raise UserError(str(answer["error"]))
+            raise (_Lacking if answer.get("lacking") else UserError)(str(answer["error"]))
         return dict(answer)
+
+
+class _Lacking(UserError):
+    """A backend does not have an environment."""
 
 
 _OF_THE_RUN = ("track", "cuda", "wandb_project_name", "wandb_entity")
@@ -197,6 +206,10 @@ def inspect(config: Mapping[str, Any], python: str | None, folder: Path | None) 
         # Only a look at its network tells whether it fits.
         kwargs = json.dumps(checked.extras.get("env_kwargs") or {})
         prober.check_teacher(checked.algo, {**student, "env_id": checked.env_id, "env_kwargs": kwargs})
+    schema = load_schema(checked.algo) if student and entry is not None else None
+    seed = checked.effective_seed or 1
+    if prober is not None and schema is not None and schema.masks and asks and not missing:
+        prober.check_masks(checked.algo, checked.env_id, checked.extras.get("env_kwargs"), seed)
     return Inspection(checked, script, entry, origin, missing, warning)
 
 
@@ -210,7 +223,7 @@ def _find_backend(config: CleanRLWorkerConfig, script: Script, origin: Origin | 
     backend = choose_backend(str(params.get("env_backend", "auto")), schema.env_backend)
     if script.ours:
         curriculum = config.schedule() is not None
-        check_backend(backend, config.env_id, curriculum, bool(params.get("capture_video")))
+        check_backend(config.algo, backend, config.env_id, curriculum, bool(params.get("capture_video")))
     return backend
 
 
@@ -304,7 +317,9 @@ def _check_script(config: CleanRLWorkerConfig, script: Script, prober: Prober | 
     if script.kind == "shell":
         check_shell_script(Path(script.target), script.head)
     if script.kind == "foreign":
-        if not script.is_file and prober is not None:
+        if script.target.endswith(".py") and other is None:
+            require_python(Path(script.target))
+        elif prober is not None and not script.is_file:
             prober.check_module(script.target)
         extras = _checked_flags(config, script)
     return replace(config, algo=script.target if script.is_file else config.algo, extras=extras)
@@ -376,7 +391,13 @@ def _find_entry(
         if not is_installed(EXTRAS[backend]):
             return known
         if script.ours or known is None:
-            found = prober.environment(config.env_id, kwargs, backend)
+            try:
+                found = prober.environment(config.env_id, kwargs, backend)
+            except _Lacking:
+                # Where Python does not have it either, its name is wrong, not the backend.
+                if known is None:
+                    check_environment(config.env_id, prober.environment)
+                raise
             return known or found
     if kwargs:
         return prober.environment(config.env_id, kwargs)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import psutil
 
 from mosaic.contract.errors import UserError
+from mosaic.contract.process import memory_limit
 from mosaic.contract.run_config import Resources
 from mosaic.contract.variables import list_variable, whole_variable
 
@@ -30,7 +31,7 @@ class Machine:
         gpus = list_variable(GPUS_VARIABLE)
         return cls(
             cpus=whole_variable(CPUS_VARIABLE, len(os.sched_getaffinity(0)), least=1),
-            memory_mb=psutil.virtual_memory().total // 2**20,
+            memory_mb=min(psutil.virtual_memory().total, memory_limit()) // 2**20,
             gpus=_find_gpus() if gpus is None else gpus,
         )
 

@@ -96,6 +96,7 @@ def tree_below(pid: int, without: Collection[int] = ()) -> list[ProcessIdentity]
     return found
 
 
+_UNLIMITED = 2**63
 _LOCKS_LIMIT = 10
 """`RLIMIT_LOCKS`: without meaning to the kernel since Linux 2.4, but every process has it from its parent."""
 _LOCKS_LINE = b"Max file locks"
@@ -156,3 +157,23 @@ def open_closed_streams() -> None:
             os.open(os.devnull, os.O_RDWR)
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115
+
+
+def memory_limit(groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")) -> int:
+    """The bytes that a container, or a group of processes, may have: what is beyond them is killed for it."""
+    limits = [_UNLIMITED]
+    try:
+        lines = groups.read_text().splitlines()
+    except OSError:
+        return _UNLIMITED
+    for line in lines:
+        _, kinds, own = line.split(":", 2)
+        if kinds not in ("", "memory"):
+            continue
+        top, name = (root, "memory.max") if not kinds else (root / kinds, "memory.limit_in_bytes")
+        folder = top / own.lstrip("/")
+        # What a group may have, those within it share; a container sees its own group at the top.
+        for one in {top, folder, *folder.parents} - set(top.parents):
+            with contextlib.suppress(OSError, ValueError):
+                limits.append(int((one / name).read_text()))
+    return min(limits)
