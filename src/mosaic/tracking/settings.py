@@ -6,6 +6,7 @@ Only the standard library: the worker checks these before a run is queued, the w
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,12 @@ def without_user(url: str) -> str:
     if not parts.netloc:
         return url
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def program(name: str) -> str:
+    """The program of a tracker as any shell finds it: with our interpreter, which PATH need not lead to."""
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if beside.exists() else name
 
 
 def usual_folder(var: Path, name: str) -> Path:
