@@ -59,9 +59,10 @@ def test_seeds_are_one_line_and_other_settings_another(
     QTest.keyClick(view.large.chart.plot, Qt.Key.Key_Escape)
     qtbot.waitUntil(lambda: not view.large.isVisible() and view.back.isVisible())
     header = [view.table.horizontalHeaderItem(at).text() for at in range(view.table.columnCount())]
-    assert header == ["Runs", "Seeds", "Mean return", "Steps", "State", "total_timesteps"]
+    returns = ("Mean return", "95 % interval", "IQM")
+    assert header == ["Runs", "Seeds", *returns, "Steps", "State", "total_timesteps"]
     assert view.table.item(0, 1).text() == "1–3"
-    assert view.table.item(1, 5).text() == "60"
+    assert view.table.item(1, 7).text() == "60"
 
     view.average.click()
     qtbot.waitUntil(
@@ -88,7 +89,7 @@ def test_a_run_that_goes_on_is_followed_and_read_again_at_its_end(
     end(client, live)
     view.update_runs([client.get(live.run_id)])
     qtbot.waitUntil(lambda: view.compared._sources[live.run_id].live is None, timeout=WAIT)
-    assert view.table.item(1, 4).text() == "Cancelled"
+    assert view.table.item(1, 6).text() == "Cancelled"
 
 
 def test_leaving_stops_following_and_back_is_asked_for(

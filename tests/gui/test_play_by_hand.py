@@ -189,6 +189,7 @@ def test_what_is_played_is_recorded_also_when_the_page_is_left_in_the_middle(
     send(view, QEvent.Type.KeyPress, Qt.Key.Key_R, "r")
     wait(qtbot, lambda: view.presenter.recording is not None and view.presenter.untouched)
     assert view.presenter.seed == 7 and view.record.isChecked()
+    assert ("Episode", "1") in view.presenter.numbers(), "it was begun anew to be recorded from its start"
     down(view, Qt.Key.Key_Up)
     wait(qtbot, lambda: message(view).get("step", 0) >= 3)
     view.leave()

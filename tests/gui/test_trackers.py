@@ -23,6 +23,7 @@ from gym_gui.ui.views.trackers import TrackersView
 from mosaic.client import Client, RunRecord
 from mosaic.contract.extras import qt_folder
 from mosaic.tracking import TrackerLink, write_link
+from mosaic.tracking.settings import program
 from support.gui_records import record
 from support.runs import script_config
 from support.window import Driver
@@ -137,7 +138,7 @@ def test_a_script_that_tracks_itself_has_the_tab_too(tmp_path: Path) -> None:
     offline = tmp_path / "wandb" / "offline-run-20260101_000000-abc"
     offline.mkdir(parents=True)
     (link,) = trackers_of(run)
-    assert (link.state, link.command) == ("offline", f"wandb sync {offline}")
+    assert (link.state, link.command) == ("offline", f"{program('wandb')} sync {offline}")
     (tmp_path / "wandb" / "run-20260102_000000-abc").mkdir()
     log = tmp_path / "logs" / "cleanrl.stderr.log"
     log.parent.mkdir()

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from gym_gui.models.compare import note_of, table_of
 from mosaic.client import RunRecord
 from mosaic.client.groups import defaults_for, differences, group_runs
+from mosaic.tracking.settings import SETTINGS
 from support.gui_records import record
 
 
@@ -19,6 +22,14 @@ def test_runs_that_differ_in_seed_and_notes_alone_are_one_group() -> None:
     (group,) = group_runs([trained("01RUNA", 1), trained("01RUNB", 2), trained("01RUNC", 3)])
     assert group.seeds == [1, 2, 3]
     assert group.label == "ppo · CartPole-v1"
+
+
+@pytest.mark.parametrize("tracker", SETTINGS)
+def test_where_a_run_is_tracked_makes_it_no_other_configuration(tracker: str) -> None:
+    extras = {f"track_{tracker}": True, **{f"{tracker}_{name}": f"its {name}" for name in SETTINGS[tracker]}}
+    tracked = record("01RUNA", asked={"seed": 1, "extras": extras})
+    (group,) = group_runs([tracked, record("01RUNB", asked={"seed": 2})])
+    assert group.seeds == [1, 2]
 
 
 def test_two_runs_of_one_seed_are_one_seed() -> None:
@@ -73,8 +84,9 @@ def test_algorithms_that_differ_in_much_are_named_by_themselves() -> None:
 def test_a_group_has_its_seeds_its_mean_return_and_its_states() -> None:
     groups = group_runs([trained("01RUNA", 1), trained("01RUNB", 2), trained("01RUNC", 3)])
     _, (row,) = table_of(groups)
-    assert [cell.text for cell in row[:3]] == ["ppo · CartPole-v1", "1–3", "200.0 ± 81.6"]
-    assert row[4].text == "Running"
+    told = [cell.text for cell in row[:5]]
+    assert told == ["ppo · CartPole-v1", "1–3", "200.0", "100.0 to 300.0", "200.0"]
+    assert row[6].text == "Running"
     assert (
         note_of(groups, grouped=True)
         == "lines are the mean of up to 3 seeds, bands one standard deviation between them"

@@ -21,7 +21,7 @@ from conftest import RunMosaic
 from mosaic.client import Client
 from mosaic.client.archive import export_runs, import_archive
 from mosaic.client.daemon import stop_daemon
-from mosaic.contract.errors import ConflictError, MosaicError, StorageError
+from mosaic.contract.errors import ConflictError, MosaicError, StorageError, UserError
 from mosaic.contract.paths import VarPaths
 from support.ended_runs import EndedRun
 
@@ -202,12 +202,20 @@ def damaged(members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
     members[place] = members[place][0], bytes(len(members[place][1]))
 
 
-def live(members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
-    place = next(n for n, (member, _) in enumerate(members) if member.name.endswith("record.json"))
-    data = members[place][1].replace(b'"status": "TERM"', b'"status": "EXEC"')
-    members[place] = members[place][0], data
-    summed = hashlib.sha256(data).hexdigest()
-    listed(lambda told: told["files"][place - 1].update(sha256=summed))(members)
+def recorded(change: Callable[[dict[str, Any]], object]) -> Change:
+    """A change of the run's record, with the right sum of it in the list."""
+
+    def apply(members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
+        place = next(n for n, (member, _) in enumerate(members) if member.name.endswith("record.json"))
+        told = json.loads(members[place][1])
+        change(told)
+        data = json.dumps(told).encode()
+        members[place][0].size = len(data)
+        members[place] = members[place][0], data
+        summed = hashlib.sha256(data).hexdigest()
+        listed(lambda told: told["files"][place - 1].update(sha256=summed, size=len(data)))(members)
+
+    return apply
 
 
 @pytest.mark.parametrize(
@@ -226,7 +234,13 @@ def live(members: list[tuple[tarfile.TarInfo, bytes]]) -> None:
         (as_type(tarfile.GNUTYPE_SPARSE), "not a(?: plain)? file|is a device"),
         (twice, "two files of one name"),
         (damaged, "its sum is not the one"),
-        (live, "it has not ended"),
+        (renamed(f"folder/{'n' * 300}"), "longer than the name of a file"),
+        (renamed("folder/" + "/".join(["d" * 200] * 30)), "longer than the name of a file"),
+        (recorded(lambda told: told["row"].update(status="EXEC")), "it has not ended"),
+        (recorded(lambda told: told["row"].update(tags="a")), r"makes no sense \(tags"),
+        (recorded(lambda told: told["row"].update(ended_at="late")), r"makes no sense \(ended_at"),
+        (recorded(lambda told: told["row"].update(outcome="well")), "'well' is not a valid Outcome"),
+        (recorded(lambda told: told["history"][0].update(status="ODD")), "'ODD' is not a valid RunStatus"),
         (lambda members: members.pop(), "it is cut short"),
         (lambda members: members.append((tarfile.TarInfo("more"), b"")), "which its list does not name"),
         (lambda members: members.reverse(), "is not an archive"),
@@ -253,6 +267,30 @@ def test_what_others_have_made_of_it_is_refused_in_a_sentence(
     assert not list(VarPaths(elsewhere).trainer.glob("imports/*"))
     assert not list(VarPaths(elsewhere).runs.iterdir())
     assert not (var.parent / "evil").exists()
+
+
+@pytest.mark.parametrize("at_its_start", [False, True])
+def test_what_the_daemon_refuses_stands_in_nobodys_way(
+    var: Path, elsewhere: Path, at_its_start: bool
+) -> None:
+    made = EndedRun()
+    path, staged = exported(var, made), VarPaths(elsewhere).staged(made.run_id)
+
+    def lay_ready() -> None:
+        (staged.folder / "folder").mkdir(parents=True)
+        (staged.folder / "config.json").write_text(json.dumps(made.config))
+        (staged.folder / "record.json").write_text("{}")
+        staged.mark.touch()
+
+    if at_its_start:
+        lay_ready()
+    with Client.connect(elsewhere) as client:
+        if not at_its_start:
+            lay_ready()
+            with pytest.raises(UserError, match="not those of an ended run"):
+                client.adopt(made.run_id)
+        assert client.runs() == [] and not staged.mark.exists()
+        assert [one.new for one in import_archive(client, path)] == [True]
 
 
 def test_a_header_that_would_fill_the_memory_is_refused(var: Path, elsewhere: Path) -> None:

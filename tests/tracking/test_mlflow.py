@@ -18,6 +18,7 @@ import psutil
 import pytest
 
 from mosaic.tracking import FAILED, LOCAL, ONLINE, TrackerLink, read_link
+from mosaic.tracking.settings import program
 from support.tracked import TrackedRun
 
 pytestmark = pytest.mark.long
@@ -98,7 +99,7 @@ def test_a_run_goes_to_a_database_on_this_machine_and_goes_on_there(tracked: Tra
     assert run["files"] == ["model/curves.cleanrl_model", "videos/episode-0.mp4"]
     link = link_of(tracked)
     assert (link.state, link.problem, link.finished) == (LOCAL, "", True)
-    assert link.command == f"mlflow ui --backend-store-uri {uri}"
+    assert link.command == f"{program('mlflow')} ui --backend-store-uri {uri}"
 
 
 def test_a_real_server_takes_it_and_one_that_comes_late_is_waited_for(

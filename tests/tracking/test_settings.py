@@ -56,8 +56,26 @@ def test_proxies_are_for_who_asks_the_runs_own_first(tmp_path: Path) -> None:
 
 def test_an_env_file_may_hold_anything(tmp_path: Path) -> None:
     path = tmp_path / ".env"
-    path.write_bytes(b'A=1\nB = "two words" \nnonsense\n\xff\xfe=3\nC=\n')
-    assert read_env_file(path) | {"A": "1", "B": "two words", "C": ""} == read_env_file(path)
+    path.write_bytes(
+        b'A=1\nB = "two words" \nnonsense\n\xff\xfe=3\nC=\nD="http://u:p@h" # mine\n'
+        b"E='a # b'\nF=\"open # x\n"
+    )
+    known = {"A": "1", "B": "two words", "C": "", "D": "http://u:p@h", "E": "a # b", "F": '"open'}
+    assert read_env_file(path) | known == read_env_file(path)
+
+
+@pytest.mark.parametrize(
+    "address", ["me:secret@host:80", '"http://me:secret@host:80"', "http://me:secret@[host", "//a:se@cret@h"]
+)
+def test_an_address_that_makes_no_sense_shows_no_password_either(address: str) -> None:
+    assert "cret" not in without_user(address) and "h" in without_user(address)
+
+
+def test_no_password_is_kept_of_what_a_client_says(tmp_path: Path) -> None:
+    said = "Cannot connect to proxy 'http://me:secret@host:80/': refused."
+    write_link(tmp_path, TrackerLink("wandb", OFFLINE, problem=said, url="http://me:secret@h/x"), {})
+    (kept,) = links(tmp_path)
+    assert (kept.problem, kept.url) == ("Cannot connect to proxy 'http://host:80/': refused.", "http://h/x")
 
 
 def test_an_address_is_shown_without_its_password() -> None:

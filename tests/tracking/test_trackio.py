@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from mosaic.tracking import LOCAL, read_link
+from mosaic.tracking.settings import program
 from support.tracked import TrackedRun
 
 TRACK: dict[str, Any] = {"track_trackio": True}
@@ -28,7 +29,7 @@ def test_a_run_goes_to_a_database_on_this_machine_and_goes_on_there(tracked: Tra
     assert link is not None, tracked.log()
     assert (link.state, link.problem, link.finished) == (LOCAL, "", True), tracked.log()
     folder = tracked.var / "trackio"
-    assert link.command == f"TRACKIO_DIR={folder} trackio show --project proj"
+    assert link.command == f"TRACKIO_DIR={folder} {program('trackio')} show --project proj"
     done = subprocess.run(
         [sys.executable, "-c", ALL], env={"TRACKIO_DIR": str(folder)}, capture_output=True, text=True
     )

@@ -212,7 +212,7 @@ def test_a_slow_service_holds_the_end_of_a_run_no_longer_than_is_allowed(
     started.communicate(timeout=120)
     assert started.returncode == 0 and time.monotonic() - began < 20
     link = link_of(tracked)
-    assert "was not done in time" in link.problem and link.command.startswith("wandb sync ")
+    assert "was not done in time" in link.problem and " sync " in link.command
 
 
 def test_the_asked_proxy_is_used_and_no_other(
@@ -346,15 +346,19 @@ def process_of(module: str, supervisor: int) -> psutil.Process:
 
 
 def send(command: str, service: WandbService) -> None:
-    """Do what the user is told to do."""
-    assert command.startswith("wandb sync ")
-    wandb = Path(sys.executable).with_name("wandb")
+    """Do what the user is told to do, in a shell that knows nothing of our environment."""
+    assert " sync " in command
     done = subprocess.run(
-        f"{wandb}{command.removeprefix('wandb')}",
+        command,
         shell=True,
         # It keeps a log in the current folder.
         cwd=os.environ["HOME"],
-        env={**os.environ, "WANDB_BASE_URL": service.url, "WANDB_API_KEY": KEY},
+        env={
+            "HOME": os.environ["HOME"],
+            "PATH": "/usr/bin:/bin",
+            "WANDB_BASE_URL": service.url,
+            "WANDB_API_KEY": KEY,
+        },
         capture_output=True,
         text=True,
     )

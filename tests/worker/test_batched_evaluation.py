@@ -12,13 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from cleanrl_worker.algorithms import ppo
 from cleanrl_worker.evaluation import evaluate_policy
-from cleanrl_worker.evaluation.episodes import FIRST_SEED
+from cleanrl_worker.evaluation.episodes import FIRST_SEED, PlayedEpisode
 from cleanrl_worker.evaluation.evaluate_policy import EvalSettings, run_batched_evaluation
 from cleanrl_worker.evaluation.models import SavedModel, open_model
-from cleanrl_worker.evaluation.record import bootstrap_interval, interquartile_mean
+from cleanrl_worker.evaluation.record import score
+from mosaic.analytics import statistics
 from mosaic.analytics.eval_summary import EvalSummary, read_eval_summary
 from mosaic.analytics.store import RunMetrics
 from mosaic.contract.errors import UserError
@@ -72,7 +74,7 @@ def test_every_number_of_the_summary_follows_from_the_episodes(tmp_path: Path, m
         assert (scores.median, scores.min, scores.max) == (np.median(returns), returns.min(), returns.max())
         assert scores.std == pytest.approx(returns.std())
         assert scores.interval[0] < scores.mean < scores.interval[1]
-        assert scores.iqm == pytest.approx(interquartile_mean(returns))
+        assert scores.iqm == pytest.approx(float(statistics.iqm([returns])))
         # In CartPole each step earns 1, so that a return is a length.
         assert scores.steps == returns.sum() and scores.mean_length == scores.mean
         expected = np.mean([(1 - 0.5**length) / (1 - 0.5) for length in returns])
@@ -244,13 +246,21 @@ def test_keyword_arguments_stay_with_the_environment_of_the_training(
         assert summary.policy["env_kwargs"] == {"sutton_barto_reward": True}
 
 
+def interval_of(returns: NDArray[np.float64]) -> tuple[float, float]:
+    return score([PlayedEpisode(value, 1, value, False) for value in returns.tolist()], 1, 1.0).interval
+
+
 def test_an_interval_is_as_wide_as_the_mean_is_unsure() -> None:
     values = np.random.default_rng(1).normal(10.0, 2.0, 400)
-    low, high = bootstrap_interval(values)
-    assert (low, high) == bootstrap_interval(values)
+    low, high = interval_of(values)
     assert high - low == pytest.approx(2 * 1.96 * values.std() / math.sqrt(400), rel=0.1)
-    assert bootstrap_interval(np.full(3, 5.0)) == (5.0, 5.0)
+    # A report that is made of the same episodes says the same.
+    whole = statistics.interval([values])
+    assert (low, high) == (whole.low, whole.high)
+    assert interval_of(np.full(3, 5.0)) == (5.0, 5.0)
     many = np.random.default_rng(1).exponential(3.0, 20_001)
-    assert bootstrap_interval(many) == pytest.approx(bootstrap_interval(many[:-1]), rel=0.005)
-    assert interquartile_mean(np.array([-1e6, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 1e6])) == 3.5
-    assert interquartile_mean(np.array([4.0])) == 4.0
+    assert interval_of(many) == pytest.approx(interval_of(many[:-1]), rel=0.005)
+
+
+def test_a_return_that_is_not_finite_leaves_the_mean_unsure() -> None:
+    assert all(map(math.isnan, interval_of(np.array([1.0, math.inf, 3.0]))))

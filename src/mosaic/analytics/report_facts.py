@@ -185,12 +185,17 @@ def commands_section(compared: Comparison) -> Markup:
             again_config(group.runs[0].config, group.runs[0].run_id), indent=2, ensure_ascii=False
         )
         parts.append(el("h3", group.label))
-        parts.append(el("pre", "\n".join(commands)))
+        parts.append(el("pre", *map(_unbroken, re.split(r"( |\n)", "\n".join(commands)))))
         title = "The config" + (
             " of the first run; the others have other seeds" if len(group.runs) > 1 else ""
         )
         parts.append(el("details", el("summary", title), el("pre", config)))
     return el("section", parts)
+
+
+def _unbroken(word: str) -> Markup | str:
+    """A word of a command; the name of an option is not broken at its dashes, where a line ends."""
+    return el("span", word, cls="whole") if word.startswith("--") else word
 
 
 def _commands(runs: Sequence[RunRecord]) -> list[str]:
@@ -227,8 +232,8 @@ def runs_section(runs: Sequence[RunRecord]) -> Markup:
         rows.append(
             el(
                 "tr",
-                el("td", el("code", run.run_id)),
-                el("td", run.run_name),
+                el("td", el("code", run.run_id, cls="whole")),
+                el("td", run.run_name, cls="loose"),
                 number_cell(words.NONE if seed is None else str(seed)),
                 el(
                     "td",
@@ -251,5 +256,5 @@ def runs_section(runs: Sequence[RunRecord]) -> Markup:
     return el(
         "section",
         el("h2", "All runs"),
-        el("table", el("thead", el("tr", heads)), el("tbody", rows)),
+        el("table", el("thead", el("tr", heads)), el("tbody", rows), cls="long"),
     )

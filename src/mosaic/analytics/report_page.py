@@ -293,12 +293,13 @@ table{border-collapse:collapse;width:100%;font-size:13.5px;margin:8px 0}
 th{text-align:left;font-weight:600;color:var(--dim);font-size:12px;vertical-align:bottom}
 th,td{padding:6px 12px 6px 0;border-bottom:1px solid var(--line);vertical-align:middle}
 td.num,th.num{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-td.wide{width:26%}td:first-child,dd,pre,.tag,h1,h3,li{overflow-wrap:anywhere}
+td.wide{width:26%}td:first-child,.loose,dd,pre,.tag,h1,h3,li{overflow-wrap:anywhere}
 td:first-child{min-width:150px}tr.axis td{border:0;padding-top:2px}td.usual{color:var(--dim)}
 code,pre{font:12.5px/1.55 ui-monospace,"SF Mono",Consolas,"DejaVu Sans Mono",monospace}
 pre{background:var(--soft);border:1px solid var(--line);border-radius:6px;padding:10px 12px;
 white-space:pre-wrap;
 margin:6px 0}
+.whole{white-space:nowrap}
 details{margin:8px 0}summary{cursor:pointer;color:var(--dim);font-size:13.5px}
 .tag{display:inline-block;background:var(--soft);border:1px solid var(--line);border-radius:9px;
 padding:0 8px;
@@ -316,6 +317,6 @@ footer{margin-top:56px;border-top:1px solid var(--line);padding-top:12px}
 .s5{stroke:var(--s5)}.s6{stroke:var(--s6)}.s7{stroke:var(--s7)}
 @page{margin:16mm}
 @media print{body{font-size:10.5pt}main{max-width:none;padding:0}h2{margin-top:24px}h2,h3{break-after:avoid}
-figure,table,.frames,pre,tr{break-inside:avoid}details:not([open]){display:none}
+figure,table,.frames,pre,tr{break-inside:avoid}table.long{break-inside:auto}details:not([open]){display:none}
 *{-webkit-print-color-adjust:exact;print-color-adjust:exact}}
 """

@@ -18,6 +18,7 @@ from io import BytesIO
 from pathlib import Path
 from typing import IO, Any, cast
 
+from pydantic import TypeAdapter, ValidationError
 from ulid import ULID
 
 from mosaic import __version__
@@ -38,6 +39,7 @@ from mosaic.client.client import Client
 from mosaic.client.records import RunRecord
 from mosaic.contract.atomic import sync_folder, write_json
 from mosaic.contract.errors import ConflictError, NotFoundError, StorageError, UserError
+from mosaic.contract.fsm import Outcome, RunStatus
 from mosaic.contract.outside import read_json, sound
 from mosaic.contract.paths import StagedRun, VarPaths, make_folder
 from mosaic.contract.run_config import validate_train_run_config
@@ -52,6 +54,15 @@ _ROW = (
 )
 """Of a run's row what is true on every machine."""
 _CHANGE = ("status", "outcome", "reason", "at")
+_RECORD = TypeAdapter(RunRecord)
+_NOT_TOLD = {
+    **dict.fromkeys(("supervisor_pid", "training_pid")),
+    "run_dir": "",
+    "place": 0.0,
+    "gpus": [],
+    "config": {},
+}
+"""Of a run's record what is not in its row."""
 
 
 @dataclass(frozen=True)
@@ -276,7 +287,8 @@ def import_archive(
         for new in ids.values():
             if client.paths.staged(new).mark.exists():
                 # An import that was interrupted when it had all but told the daemon.
-                client.adopt(new)
+                with contextlib.suppress(UserError, ConflictError):
+                    client.adopt(new)
         staged = {old: stack.enter_context(_staged(client.paths, new)) for old, new in ids.items()}
         archive.extract(
             lambda file: staged[file.run_id].folder / file.path,
@@ -343,6 +355,10 @@ def _settle_in(
     try:
         config = validate_train_run_config(read_json(staged.folder / "config.json"))
         record = _record(read_json(staged.folder / "record.json"), staged.folder.name)
+    except ValidationError as error:
+        found = error.errors()[0]
+        why = f"{'.'.join(map(str, found['loc']))}: {found['msg']}"
+        raise UserError(f"{archive} cannot be imported: run {run.run_id} makes no sense ({why}).") from error
     except (OSError, ValueError, KeyError, TypeError, AttributeError, UserError) as error:
         raise UserError(
             f"{archive} cannot be imported: run {run.run_id} makes no sense ({error})."
@@ -366,4 +382,10 @@ def _record(told: Mapping[str, Any], run_id: str) -> dict[str, Any]:
     history = [
         {"seq": 0, "run_id": run_id, **{name: change[name] for name in _CHANGE}} for change in told["history"]
     ]
+    # All runs of an archive come or none, so nothing may be left that the daemon would refuse.
+    _RECORD.validate_python({**_NOT_TOLD, **row, "history": history})
+    for one in (row, *history):
+        RunStatus(one["status"])
+        if one["outcome"] is not None:
+            Outcome(one["outcome"])
     return {"format": 1, "row": row, "history": history}

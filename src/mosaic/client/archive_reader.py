@@ -30,6 +30,8 @@ MOST_FILES = 200_000
 _MOST_MANIFEST = 60 * 2**20
 _MOST_HEADER = 64 * 2**10
 """Bytes of the headers that hold long names: no name is longer."""
+_LONGEST_NAME, _LONGEST_PATH = 255, 3000
+"""Bytes of a name, and of a path inside of a run: what the var folder's own path leaves."""
 _MOST_RATIO = 200
 _SMALL = 100_000_000
 """What expands to less than this is harmless, however well it was compressed."""
@@ -272,6 +274,8 @@ def _check_inside(path: Any) -> None:
         raise ValueError(f"'{path!s:.80}' leads outside")
     if "\0" in path or not is_text(path):
         raise ValueError(f"{path!r:.80} is not the name of a file")
+    if len(path.encode()) > _LONGEST_PATH or max(len(part.encode()) for part in parts) > _LONGEST_NAME:
+        raise ValueError(f"'{path:.80}…' is longer than the name of a file can be")
 
 
 def _strict(path: Path) -> type[tarfile.TarInfo]:

@@ -23,7 +23,7 @@ from mosaic.contract.capabilities import (
 )
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.paths import choose_var
-from mosaic.contract.run_filter import NEUTRAL_EXTRAS
+from mosaic.contract.run_filter import is_neutral
 from mosaic.contract.secrets import set_secrets_apart
 
 
@@ -155,11 +155,7 @@ def settings_of(run: RunRecord) -> dict[str, Any]:
         "seed": extras.get("seed_override", asked.get("seed")),
         "mode": run.mode,
     }
-    others = {
-        name: value
-        for name, value in extras.items()
-        if name not in NEUTRAL_EXTRAS and not name.startswith("wandb_") and value is not None
-    }
+    others = {name: value for name, value in extras.items() if not is_neutral(name) and value is not None}
     return again_config({**plain, **others, **params}, run.run_id)
 
 

@@ -27,14 +27,15 @@ _ALIASES = {
     "note": "notes",
     "run_name": "name",
 }
-NEUTRAL_EXTRAS = frozenset(
+_NEUTRAL_EXTRAS = frozenset(
     [
-        *("notes", "seed_override", "tensorboard_dir", "track_wandb", "schema_id", "schema_version"),
+        *("notes", "seed_override", "tensorboard_dir", "schema_id", "schema_version", "trust_modules"),
         *("fastlane_video_mode", "video_mode", "fastlane_slot", "fastlane_grid_limit", "grid_limit"),
         *("fastlane_only", "requirements", "mode", "algo_params", "upload_model", "hf_entity"),
+        *("track_wandb", "track_mlflow", "track_trackio"),
     ]
 )
-"""Extras that change nothing of what is learned, or that are looked at by themselves."""
+_OF_TRACKERS = ("wandb_", "mlflow_", "trackio_")
 _TERM = re.compile(r"(?P<name>[A-Za-z_][\w.-]*)(?P<how>!=|>=|<=|=|>|<|:)(?P<value>.*)")
 _NUMBER = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+)(?:e[-+]?\d+)?)(k|m|g|s|min|h|d|w|%)?", re.IGNORECASE)
 _UNITS = {"k": 1e3, "m": 1e6, "g": 1e9, **SECONDS, "%": 0.01}
@@ -142,6 +143,11 @@ def parse_terms(text: str) -> tuple[Term, ...]:
         # A quote that is not closed yet: it is being typed.
         parts = text.lower().replace('"', " ").replace("'", " ").split()
     return tuple(_term(part) for part in parts)
+
+
+def is_neutral(extra: str) -> bool:
+    """Whether an extra changes nothing of what is learned, or is looked at by itself."""
+    return extra in _NEUTRAL_EXTRAS or extra.startswith(_OF_TRACKERS)
 
 
 def canonical(name: str) -> str:

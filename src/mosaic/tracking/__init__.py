@@ -22,8 +22,9 @@ and is written whole or not at all. `links(run_dir)` reads them, with nothing bu
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from mosaic.contract.outside import read_json
 TITLES: Mapping[str, str] = {"wandb": "Weights & Biases", "mlflow": "MLflow", "trackio": "trackio"}
 """The trackers by the names of their optional sets."""
 FOLDER = "tracking"
+_PASSWORD = re.compile(r"//[^/\s]*@")
 STARTING, ONLINE, OFFLINE, LOCAL, FAILED = "starting", "online", "offline", "local", "failed"
 
 
@@ -85,7 +87,12 @@ def read_link(run_dir: Path, name: str) -> TrackerLink | None:
 
 
 def write_link(run_dir: Path, link: TrackerLink, progress: Mapping[str, Any]) -> None:
-    """Keep where a tracker stands, and `progress`, by which it goes on after a restart."""
+    """Keep where a tracker stands, and `progress`, by which it goes on after a restart.
+
+    What a client says of an address may have a password in it: none is kept.
+    """
+    problem, url = (_PASSWORD.sub("//", text) for text in (link.problem, link.url))
+    link = replace(link, problem=problem, url=url)
     folder = run_dir / FOLDER
     folder.mkdir(exist_ok=True)
     write_json(folder / f"{link.name}.json", {"link": link.as_json(), "progress": dict(progress)})

@@ -15,7 +15,7 @@ from typing import Any
 from mosaic.tracking import LOCAL, ONLINE, TrackerLink
 from mosaic.tracking.feed import Point
 from mosaic.tracking.request import Request, TrackerProblem, first_line
-from mosaic.tracking.settings import usual_folder, without_user
+from mosaic.tracking.settings import program, usual_folder, without_user
 
 DEFAULT_EXPERIMENT = "mosaic"
 _MOST_POINTS = 1000
@@ -62,7 +62,7 @@ class MlflowTracker:
                 self._client = mlflow.MlflowClient(uri)
                 experiment = self._experiment(project, (folder / "artifacts").as_uri() if local else None)
             self._begin(experiment, kept)
-        command = f"mlflow ui --backend-store-uri {shlex.quote(uri)}" if local else ""
+        command = shlex.join([program("mlflow"), "ui", "--backend-store-uri", uri]) if local else ""
         served = self._shown.startswith("http")
         page = f"{self._shown.rstrip('/')}/#/experiments/{experiment}/runs/{self._run}"
         details = {

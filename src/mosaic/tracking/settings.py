@@ -6,6 +6,8 @@ Only the standard library: the worker checks these before a run is queued, the w
 from __future__ import annotations
 
 import os
+import re
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -35,6 +37,7 @@ SETTINGS: Mapping[str, Mapping[str, str]] = {
 """The extras of each tracker, without its prefix, and what each must be."""
 PROJECT_SETTING = {"wandb": "project_name", "mlflow": "experiment_name", "trackio": "project"}
 WANDB_MODES = ("online", "offline")
+_USER = re.compile(r"(^|//)[^/\s]*@")
 
 
 def wanted(extras: Mapping[str, Any]) -> list[str]:
@@ -118,18 +121,30 @@ def read_env_file(path: Path) -> dict[str, str]:
     for line in lines:
         name, equals, value = line.strip().removeprefix("export ").partition("=")
         value = value.strip()
-        quoted = len(value) > 1 and value[0] == value[-1] and value[0] in "\"'"
+        # What is quoted ends with its quote, whatever comes behind it.
+        end = value.find(value[0], 1) if value[:1] in ("'", '"') else -1
         if equals and not name.startswith("#"):
-            found[name.strip()] = value[1:-1] if quoted else value.partition(" #")[0].rstrip()
+            found[name.strip()] = value[1:end] if end > 0 else value.partition(" #")[0].rstrip()
     return found
 
 
 def without_user(url: str) -> str:
-    """An address that may be shown: without a user's name and password, and without a query."""
-    parts = urlsplit(url)
-    if not parts.netloc:
-        return url
-    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    """An address that may be shown: without a user's name and password, and without a query.
+
+    Also one that makes no sense, or has no scheme, may have a password in it.
+    """
+    shown = _USER.sub(r"\1", url, count=1)
+    try:
+        parts = urlsplit(shown)
+    except ValueError:
+        return shown
+    return urlunsplit((parts.scheme, parts.netloc, parts.path, "", "")) if parts.netloc else shown
+
+
+def program(name: str) -> str:
+    """The program of a tracker as any shell finds it: with our interpreter, which PATH need not lead to."""
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if beside.exists() else name
 
 
 def usual_folder(var: Path, name: str) -> Path:

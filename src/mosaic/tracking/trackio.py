@@ -12,7 +12,7 @@ from typing import Any
 from mosaic.tracking import LOCAL, ONLINE, TrackerLink
 from mosaic.tracking.feed import Point, finite, rows
 from mosaic.tracking.request import Request, TrackerProblem, first_line
-from mosaic.tracking.settings import usual_folder, without_user
+from mosaic.tracking.settings import program, usual_folder, without_user
 
 DEFAULT_PROJECT = "mosaic"
 _UNIQUE = 6
@@ -107,4 +107,5 @@ class TrackioTracker:
 
 
 def _show_command(folder: Path, project: str) -> str:
-    return f"TRACKIO_DIR={shlex.quote(str(folder))} trackio show --project {shlex.quote(project)}"
+    show = shlex.join([program("trackio"), "show", "--project", project])
+    return f"TRACKIO_DIR={shlex.quote(str(folder))} {show}"

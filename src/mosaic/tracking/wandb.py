@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 from mosaic.tracking import OFFLINE, ONLINE, TrackerLink
 from mosaic.tracking.feed import Point, rows
 from mosaic.tracking.request import Request, TrackerProblem, first_line
-from mosaic.tracking.settings import without_user
+from mosaic.tracking.settings import program, without_user
 
 DEFAULT_PROJECT = "cleanRL"
 """As in CleanRL's scripts."""
@@ -46,8 +46,8 @@ def reach(base_url: str, key: str, proxies: Mapping[str, str], seconds: float = 
     shown, host = without_user(base_url), urlsplit(base_url).hostname
     if not key:
         return Answer(
-            f"{host} needs an API key, and none is set: run `wandb login`, or set WANDB_API_KEY or "
-            "'wandb_api_key'."
+            f"{host} needs an API key, and none is set: run `{program('wandb')} login`, or set WANDB_API_KEY "
+            "or 'wandb_api_key'."
         )
     sign = base64.b64encode(f"api:{key}".encode()).decode()
     question = urllib.request.Request(
@@ -74,7 +74,8 @@ def reach(base_url: str, key: str, proxies: Mapping[str, str], seconds: float = 
 
 
 def _refused(host: str | None) -> str:
-    return f"{host} refuses the API key: check WANDB_API_KEY, 'wandb_api_key' or `wandb login`."
+    login = f"`{program('wandb')} login`"
+    return f"{host} refuses the API key: check WANDB_API_KEY or 'wandb_api_key', or run {login}."
 
 
 def sync_command(folder: Path) -> str:
@@ -83,7 +84,7 @@ def sync_command(folder: Path) -> str:
     parts = sorted(
         (path for path in folder.glob("*run-*") if path.is_dir() and not path.is_symlink()), key=_time
     )
-    return shlex.join(["wandb", "sync", *map(str, parts)]) if parts else ""
+    return shlex.join([program("wandb"), "sync", *map(str, parts)]) if parts else ""
 
 
 def _time(part: Path) -> str:

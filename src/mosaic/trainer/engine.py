@@ -11,7 +11,7 @@ from typing import Any
 
 from ulid import ULID
 
-from mosaic.contract.errors import ConflictError, NotFoundError, StorageError, UserError
+from mosaic.contract.errors import ConflictError, MosaicError, NotFoundError, StorageError, UserError
 from mosaic.contract.fsm import STARTED, Outcome, RunStatus
 from mosaic.contract.machine import Machine
 from mosaic.contract.paths import VarPaths
@@ -143,9 +143,14 @@ class Engine:
             raise NotFoundError(f"No files of run {run_id} are ready to be taken in.")
         if staged.has_folder:
             # Else it was taken in by half, and only the rest is to be done.
-            if known is not None or self.paths.run(run_id).run_dir.exists():
-                raise ConflictError(f"Run {run_id} is there already.")
-            check_staged(self.paths, run_id)
+            try:
+                if known is not None or self.paths.run(run_id).run_dir.exists():
+                    raise ConflictError(f"Run {run_id} is there already.")
+                check_staged(self.paths, run_id)
+            except MosaicError:
+                # It would be refused each time, and stand in the way of another import of this run.
+                staged.mark.unlink()
+                raise
         await asyncio.to_thread(place_staged, self.paths, run_id)
         reach("adopt.files")
         run = self.registry.adopt(run_id)

@@ -19,12 +19,12 @@ from mosaic.contract.capabilities import EVALUATES, NO_ENVIRONMENT, parameter_de
 from mosaic.contract.errors import UserError
 from mosaic.contract.fsm import RunStatus
 from mosaic.contract.run_filter import (
-    NEUTRAL_EXTRAS,
     NUMBERS,
     TEXTS,
     RunQuery,
     Term,
     canonical,
+    is_neutral,
     parse_terms,
 )
 from mosaic.trainer.registry import Registry
@@ -339,7 +339,7 @@ def _setting_paths(name: str) -> str:
         places.append(f"{_ASKED}.{name}")
     elif name == "mode":
         places.append(f"{_ASKED}.extras.mode")
-    elif name not in NEUTRAL_EXTRAS and not name.startswith("wandb_"):
+    elif not is_neutral(name):
         places.append(f'{_ASKED}.extras."{name}"')
     # Of one path alone the value itself would come, without its type.
     listed = ", ".join(f"'{place}'" for place in [*places, "$.none"])

@@ -150,7 +150,7 @@ def settle_imports(paths: VarPaths) -> None:
     """At the start: bring imports to their end that were complete, and remove what is left of others."""
     for run_id in _names(paths.imports):
         try:
-            if not is_run_id(run_id) or not place_staged(paths, run_id):
+            if not is_run_id(run_id) or not _can_be_placed(paths, run_id) or not place_staged(paths, run_id):
                 with paths.staged(run_id).lock.open("a") as lock:
                     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
                     shutil.rmtree(paths.staged(run_id).folder, ignore_errors=True)
@@ -159,6 +159,20 @@ def settle_imports(paths: VarPaths) -> None:
             continue
         except OSError as error:
             log.warning(Code.STORAGE_FAILED, f"an import cannot be brought to its end: {error}", run_id)
+
+
+def _can_be_placed(paths: VarPaths, run_id: str) -> bool:
+    """Whether what is marked as complete is an ended run that is not there yet."""
+    staged = paths.staged(run_id)
+    if not staged.mark.exists() or not staged.has_folder:
+        # Without its folder it was placed by half.
+        return staged.mark.exists()
+    try:
+        check_staged(paths, run_id)
+    except UserError as error:
+        log.warning(Code.STORAGE_FAILED, f"an import is dropped: {error}", run_id)
+        return False
+    return not paths.run(run_id).run_dir.exists()
 
 
 def adopt(connection: sqlite3.Connection, paths: VarPaths, run_id: str) -> None:

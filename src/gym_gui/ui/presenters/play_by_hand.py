@@ -107,11 +107,13 @@ class HandPresenter:
             self._notice, self.running, self.phase = news.reason, False, "failed"
 
     def _see(self, seen: Seen) -> None:
+        untouched = self.untouched
         self.seen, self.running, self._notice = seen, seen.running, ""
         message = seen.message
         if "seed" in message:
             self.seed = int(message["seed"])
-            self._begun += 1
+            # One that was begun anew before its first step was none.
+            self._begun += not untouched
             self._recorded = self.recording is not None
             self._keep(message.get("recorded"))
         self.phase = "ended" if seen.last else "playing"

@@ -162,6 +162,9 @@ class WebPage(QWidget):
             self._page.settings().setAttribute(attribute, False)
         self._page.left.connect(self.left)
         self._page.loadFinished.connect(self.loaded)
+        if not local:
+            # What says nothing of its colours is written in black, and meant to be on white.
+            self._page.loadFinished.connect(lambda _: self._page.setBackgroundColor(QColor("white")))
         self._page.renderProcessTerminated.connect(lambda *_: self.crashed.emit())
         self.view.setPage(self._page)
         self.view.setContextMenuPolicy(self.view.contextMenuPolicy().NoContextMenu)

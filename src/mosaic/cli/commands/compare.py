@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -16,7 +17,7 @@ from mosaic.analytics import scales
 from mosaic.analytics.report_data import Axis, Comparison, GroupCurve, MeasuredGroup, by_task, compare_runs
 from mosaic.analytics.statistics import Interval
 from mosaic.cli.live.board import Row
-from mosaic.cli.output import console, cut, note, print_json, say, table
+from mosaic.cli.output import console, note, print_json, say, table
 from mosaic.cli.runs import choose_runs, connect
 from mosaic.client.groups import defaults_for
 from mosaic.contract import words
@@ -27,8 +28,7 @@ _LEAST_COLUMNS, _MOST_COLUMNS = 20, 110
 _WIDE = 110
 """Columns from which speed and time have room beside the names of the runs."""
 _MOST_TASKS = 6
-_MOST_BESIDE = 6
-"""Groups whose settings stand in columns of their own."""
+_DIFFERS, _GAP = "what differs", 3
 _BRAILLE = 0x2800
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
@@ -141,18 +141,35 @@ def _states(group: MeasuredGroup) -> Text:
 def _differences(compared: Comparison) -> Table | None:
     if not compared.chosen:
         return None
-    if len(compared.groups) > _MOST_BESIDE:
-        made = table("what differs", "values", fold=("values",))
-        for row in compared.differ:
-            made.add_row(Text(row.name), cut(", ".join(dict.fromkeys(row.values))))
-        return made
-    made = table("what differs", *(letter(number) for number in range(len(compared.groups))), gap=3)
+    names = [letter(number) for number in range(len(compared.groups))]
+    columns = zip(*(row.values for row in compared.chosen), strict=True)
+    widths = [max(map(cell_len, column)) for column in columns]
+    first = max(map(cell_len, (_DIFFERS, *(row.name for row in compared.chosen))))
+    if first + sum(width + _GAP for width in widths) > console().width:
+        return _values_and_groups(compared, names)
+    made = table(_DIFFERS, *names, gap=_GAP)
     for number, column in enumerate(made.columns[1:]):
-        column.header = Text(letter(number), style=f"bold {_style(number)}")
-        column.no_wrap, column.overflow = True, "ellipsis"
+        column.header = Text(names[number], style=f"bold {_style(number)}")
     for row in compared.chosen:
         values = zip(row.values, row.defaults, strict=True)
-        made.add_row(row.name, *(Text(value, style="dim" if usual else "") for value, usual in values))
+        made.add_row(Text(row.name), *(Text(value, style="dim" if usual else "") for value, usual in values))
+    return made
+
+
+def _values_and_groups(compared: Comparison, names: Sequence[str]) -> Table:
+    """For each setting its values, each with the letters of its groups: for what has no room side by side."""
+    made = table(_DIFFERS, "values", gap=_GAP, fold=(_DIFFERS, "values"))
+    for row in compared.chosen:
+        whose: dict[tuple[str, bool], list[int]] = {}
+        for number, (value, usual) in enumerate(zip(row.values, row.defaults, strict=True)):
+            whose.setdefault((value, usual), []).append(number)
+        told = Text()
+        for (value, usual), numbers in whose.items():
+            told.append("   " if told else "")
+            told.append(value, style="dim" if usual else "")
+            for number in numbers:
+                told.append(f" {names[number]}", style=f"bold {_style(number)}")
+        made.add_row(Text(row.name), told)
     return made
 
 
