@@ -291,6 +291,23 @@ def test_a_study_elsewhere_is_chosen_by_its_name(tmp_path: Path) -> None:
     )
 
 
+def test_numbers_of_a_foreign_study_that_json_does_not_have_hide_no_trial(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/plain.db"
+    made = optuna.create_study(storage=url, direction="maximize")
+    for value in (1.0, math.inf, 3.0, 2.0, 2.5):
+        trial = made.ask()
+        trial.suggest_float("lr", 0.0, 1.0)
+        trial.report(math.nan, 10)
+        made.tell(trial, value)
+    StudyWriter(tmp_path).begin(read_elsewhere(url, "", {}))
+    study = StudyReader(tmp_path).poll()
+    assert study is not None
+    assert len(study.trials) == 5
+    assert study.best is not None
+    assert (study.best.number, study.best_so_far()) == (2, [(0, 1.0), (2, 3.0), (3, 3.0), (4, 3.0)])
+    assert set(importance(study)) <= {"lr"}
+
+
 def test_the_mirror_tells_what_the_study_has(tmp_path: Path) -> None:
     search, writer, reader = opened(tmp_path), StudyWriter(tmp_path), StudyReader(tmp_path)
     assert reader.poll() is None

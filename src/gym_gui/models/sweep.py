@@ -18,7 +18,17 @@ from gym_gui.models.compare import Cell
 from gym_gui.models.series import Floats
 from mosaic.analytics import scales
 from mosaic.contract.words import count
-from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, PRUNED, RUNNING, WAITING, Study, Trial
+from mosaic.sweeps.study import (
+    COMPLETE,
+    ENDED,
+    FAILED,
+    PRUNED,
+    RUNNING,
+    WAITING,
+    Study,
+    Trial,
+    value_text,
+)
 
 Numbers = NDArray[np.int64]
 ROLES = {COMPLETE: "accent", PRUNED: "warn", FAILED: "bad", RUNNING: "good", WAITING: "faint"}
@@ -147,7 +157,8 @@ def picture_of(study: Study, objective: int = 0, weights: Mapping[str, float] | 
     names = sorted(_parameters(study), key=lambda name: -(weights or {}).get(name, 0.0))
     several = len(study.directions) > 1
     best = study.best
-    front = _front(study) if several else frozenset({best.number} if best else ())
+    chosen = study.front if several else [best] if best else []
+    front = frozenset(one.number for one in chosen)
     return SweepPicture(
         study,
         objective,
@@ -345,18 +356,6 @@ def _slice(study: Study, name: str, objective: int, best: frozenset[int]) -> Fig
     return Figure(name, x, y, tuple(one for one in dots if len(one.numbers)), empty=empty)
 
 
-def _front(study: Study) -> frozenset[int]:
-    """The numbers of the trials on the Pareto front; `Study.front` compares one by one, which takes long."""
-    done = [one for one in study.with_state(COMPLETE) if len(one.values) == len(study.directions)]
-    if not done:
-        return frozenset()
-    signs = np.array([1.0 if way == "maximize" else -1.0 for way in study.directions])
-    values = np.array([one.values for one in done], np.float64) * signs
-    values[~np.isfinite(values)] = -np.inf
-    beaten = [bool((np.all(values >= row, axis=1) & np.any(values > row, axis=1)).any()) for row in values]
-    return frozenset(one.number for one, is_beaten in zip(done, beaten, strict=True) if not is_beaten)
-
-
 def _pairs(study: Study) -> list[tuple[int, int]]:
     return list(combinations(range(len(study.directions)), 2))[:_MOST_PAIRS]
 
@@ -451,13 +450,6 @@ def _parallel(study: Study, names: Sequence[str], objective: int) -> Parallel:
 # Words
 
 
-def value_text(value: Any) -> str:
-    """A value of a parameter."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
 def params_text(trial: Trial) -> str:
     """`learning_rate 0.0012 · gamma 0.99`."""
     return " · ".join(f"{name} {value_text(value)}" for name, value in trial.params.items())
@@ -475,7 +467,7 @@ def counts_text(study: Study) -> str:
 def best_text(study: Study) -> str:
     """What was found so far, in a sentence; empty before there is anything."""
     if len(study.directions) > 1:
-        front = len(_front(study))
+        front = len(study.front)
         return f"{count(front, 'trial')} that no other beats in every objective." if front else ""
     best = study.best
     if best is None:

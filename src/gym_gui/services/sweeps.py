@@ -15,6 +15,7 @@ from gym_gui import log
 from gym_gui.models.sweep import LEAST_FOR_IMPORTANCE, SweepPicture, picture_of
 from gym_gui.services.tasks import Tasks, timer
 from mosaic.client import RunRecord
+from mosaic.sweeps.beside import MODULE
 from mosaic.sweeps.configs import spec_of
 from mosaic.sweeps.study import COMPLETE, Study, StudyReader
 
@@ -26,7 +27,6 @@ _AGAIN_SECONDS = 10.0
 _END_MS = 2000
 _KNOCK_MS = 250
 _MOST_KNOCKS = 240
-_DASHBOARD = "import sys; from mosaic.sweeps.dashboard import main; sys.exit(main(sys.argv[1:]))"
 
 
 class Child(QObject):
@@ -192,7 +192,7 @@ class SweepFeed(QObject):
         if wanted == self._weighed_with or wanted[0] < LEAST_FOR_IMPORTANCE or self._child.running or soon:
             return
         self._weighed_with, self._weighed_at = wanted, time.monotonic()
-        self._child.start(["-m", "mosaic.sweeps.importance", str(self._run_dir), str(self._objective)])
+        self._child.start(["-m", MODULE, "importance", str(self._run_dir), str(self._objective)])
         self.weighed.emit(self.weights)
 
     def _take_weights(self, code: int, out: str, err: str) -> None:
@@ -240,7 +240,7 @@ class Dashboard(QObject):
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
         self._of, self._knocks = run.run_id, 0
-        self._child.start(["-c", _DASHBOARD, storage, run.run_dir, str(self._port)])
+        self._child.start(["-m", MODULE, "dashboard", storage, run.run_dir, str(self._port)])
         self._knock.start()
 
     def _try(self) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -93,13 +94,16 @@ def importance(study: Study) -> dict[str, float]:
     """
     made = optuna.create_study(directions=list[Any](study.directions[:1]))
     distributions = {name: _to_optuna(told) for name, told in study.distributions.items()}
-    for one in study.with_state(COMPLETE):
-        own = {name: distributions[name] for name in one.params if name in distributions}
-        params = {name: one.params[name] for name in own}
-        made.add_trial(optuna.trial.create_trial(params=params, distributions=own, value=one.values[0]))
     try:
+        for one in study.with_state(COMPLETE):
+            if not one.values or not math.isfinite(one.values[0]):
+                continue
+            own = {name: distributions[name] for name in one.params if name in distributions}
+            params = {name: one.params[name] for name in own}
+            made.add_trial(optuna.trial.create_trial(params=params, distributions=own, value=one.values[0]))
         found = optuna.importance.get_param_importances(made)
     except (ValueError, RuntimeError):
+        # A study made elsewhere may have changed its space on the way.
         return {}
     return {name: float(share) for name, share in sorted(found.items(), key=lambda item: -item[1])}
 

@@ -24,10 +24,10 @@ from mosaic.contract.events import EventKind
 from mosaic.contract.outside import read_json
 from mosaic.contract.paths import VarPaths, resolve_var
 from mosaic.sweeps.configs import check_config
+from mosaic.sweeps.engine import Ending, Engine, Wishes
 from mosaic.sweeps.population import Population
 from mosaic.sweeps.spec import SweepSpec
 from mosaic.sweeps.study import FILE, StudyWriter
-from mosaic.sweeps.wishes import Ending, Wishes
 from mosaic.worker.link import TrainerLink
 from mosaic.worker.telemetry import Introduction, LifecycleEmitter
 
@@ -111,7 +111,6 @@ class SweepWorker:
         if self._spec.population is not None:
             return self._train_population(self._spec.population, wishes)
         gc.disable()
-        from mosaic.sweeps.engine import Engine
         from mosaic.sweeps.search import Search
 
         gc.freeze()

@@ -24,7 +24,6 @@ from gym_gui.ui.presenters.sweep_form import (
     SUFFIX,
     SweepSource,
     check_command,
-    read_file,
     report_of,
     write_for_check,
 )
@@ -51,6 +50,7 @@ from mosaic.client import RunRecord
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.capabilities import WorkerCapabilities
 from mosaic.contract.errors import MosaicError, UserError
+from mosaic.sweeps.tables import read_table
 from mosaic.sweeps.toml_text import to_toml
 
 FILE, RESULT = 0, 1
@@ -386,7 +386,7 @@ class SweepForm(WorkerForm):
 
     def open_file(self, path: Path) -> None:
         """Fill the form with a sweep file."""
-        self.context.tasks.run(lambda: read_file(path), partial(self._take_file, path), owner=self)
+        self.context.tasks.run(lambda: read_table(path), partial(self._take_file, path), owner=self)
 
     def _take_file(self, path: Path, table: dict[str, Any]) -> None:
         try:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mosaic.cli.output import facts, table
 from mosaic.client import RunRecord
 from mosaic.contract import words
 from mosaic.sweeps.population import lineage
-from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, PRUNED, RUNNING, Study, Trial
+from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, PRUNED, RUNNING, Study, Trial, value_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -134,9 +134,3 @@ def _styled(state: str) -> Text:
 
 def params_text(one: Trial) -> str:
     return "  ".join(f"{name} {value_text(value)}" for name, value in one.params.items())
-
-
-def value_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
