@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +126,10 @@ def test_the_file_that_init_writes_is_right(algo: str, env_id: str) -> None:
         ({"space": LR, "try_first": [{"learning_rate": 1.0}]}, "[space] does not contain"),
         ({"sampler": 3}, "'sampler' is 3"),
         ({"study": 5}, "'study' is 5, but must be text"),
+        ({"notes": date(2026, 1, 2)}, "'notes' is 2026-01-02, which is neither a number nor a text"),
+        ({"set": {"gamma": 10**400}}, "'set.gamma' is 1000"),
+        ({"pruner": {"n_warmup_steps": math.nan}}, "'pruner.n_warmup_steps' is nan"),
+        ({"run": {"cpus": True}}, "'run.cpus' is True, but must be a number"),
         ({"name": ["a"]}, "'name' is ['a'], but must be text"),
         ({"notes": 1.5}, "'notes' is 1.5, but must be text"),
         ({"run": {"extras": 5}}, "'run.extras' is 5, but must be a table"),
@@ -135,7 +141,7 @@ def test_the_file_that_init_writes_is_right(algo: str, env_id: str) -> None:
             {"algo": ["ppo", "dqn"], "set": {"gamma": 0.9}, "space": {"ppo": {"gamma": [0.9, 0.99]}}},
             "and set",
         ),
-        ({"space": {"gamma": {"low": 0.9, "high": 10**400}}}, "but must be a number"),
+        ({"space": {"gamma": {"low": 0.9, "high": math.inf}}}, "'space.gamma.high' is inf"),
         ({"space": {**LR, "gamma": {"choices": [0.9], "when": {"learning_rate": 1e-3}}}}, "choices or steps"),
         (
             {
@@ -215,7 +221,8 @@ def test_several_algorithms_have_spaces_of_their_own() -> None:
     [
         ({"sampler": "tpee"}, "did you mean 'tpe'"),
         ({"sampler": {"name": "tpe", "startup": 3}}, "no option 'startup'"),
-        ({"sampler": {"name": "tpe", "n_startup_trials": "x"}}, "tpe"),
+        ({"sampler": {"name": "tpe", "n_startup_trials": "x"}}, "but must be a whole number"),
+        ({"sampler": {"name": "tpe", "multivariate": 5}}, "but must be true or false"),
         ({"pruner": "medan"}, "did you mean 'median'"),
         ({"pruner": {"name": "percentile", "percentile": 200.0}}, "refuses its options"),
         ({"sampler": "grid"}, "needs a step or choices"),

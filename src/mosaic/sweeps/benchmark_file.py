@@ -69,7 +69,7 @@ class _Parser(TableParser):
     def _name(self, usual: str) -> str:
         given = self._table.get("name", usual)
         try:
-            (name,) = checked_tags([str(given)])
+            (name,) = checked_tags([given if isinstance(given, str) else ""])
         except UserError:
             self._complain(
                 f"'name' is {given!r:.60}, but must be a word of at most {LONGEST_TAG} letters: its runs get "
@@ -98,8 +98,12 @@ class _Parser(TableParser):
             if not isinstance(table.get("set", {}), Mapping):
                 self._complain(f"'set' of algorithm {number} is {table['set']!r:.60}, but must be a table.")
                 continue
-            found.append({"label": Path(table["name"]).stem, "set": {}, **table})
-        labels = [str(one["label"]) for one in found]
+            label = table.get("label", Path(table["name"]).stem)
+            if not isinstance(label, str) or not label:
+                self._complain(f"'label' of algorithm {number} is {label!r:.60}, but must be text.")
+                continue
+            found.append({"label": label, "set": {}, **table})
+        labels = [one["label"] for one in found]
         for label in dict.fromkeys(one for one in labels if labels.count(one) > 1):
             self._complain(
                 f"{labels.count(label)} algorithms are called '{label}': give each a 'label' of its own."
@@ -116,7 +120,7 @@ class _Parser(TableParser):
             own_envs = self._names("env", algo["env"], "CartPole-v1") if "env" in algo else usual
             self._env_ids = list(dict.fromkeys([*self._env_ids, *own_envs]))
             for env_id in own_envs:
-                label, params = str(algo["label"]), {**shared, **algo["set"]}
+                label, params = algo["label"], {**shared, **algo["set"]}
                 steps = self._steps(algo.get("total_timesteps", self._table.get("total_timesteps")), env_id)
                 try:
                     config = self._template(algo["name"], env_id, steps, max(seeds), params, run)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from mosaic.contract.errors import UserError, closest
-from mosaic.sweeps.space import Parameter
+from mosaic.sweeps.space import Parameter, is_number
 from mosaic.sweeps.spec import Choice, SweepSpec, plain_name
 from mosaic.sweeps.storage import optuna, sentence
 
@@ -18,6 +18,14 @@ _BLIND = ("random", "grid", "qmc", "bruteforce")
 """Samplers that learn nothing from results, so that asking early costs nothing."""
 _PARTS = ("sampler", "pruner", "crossover")
 """What options may name: the sampler or pruner inside of another one."""
+_KINDS: dict[str, tuple[str, Callable[[Any], bool]]] = {
+    "bool": ("true or false", lambda value: isinstance(value, bool)),
+    "int": ("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool)),
+    "float": ("a number", is_number),
+    "str": ("text", lambda value: isinstance(value, str)),
+    "None": ("", lambda value: value is None),
+}
+"""What an option of such a type must be, and whether a value is that."""
 _SEEDS = 2**32
 _STARTUP = "n_startup_trials"
 _TRIED = 3
@@ -59,6 +67,13 @@ def _made(kind: str, choice: Choice, more: Mapping[str, Any]) -> Any:
             raise UserError(
                 f"The option '{option}' of the {kind} {choice.name} is a function, which a file cannot "
                 "hold: leave it out."
+            )
+        wanted = [_KINDS.get(one.strip()) for one in str(takes[option].annotation).split("|")]
+        value = own[option]
+        if None not in wanted and not any(is_it(value) for _, is_it in filter(None, wanted)):
+            told = " or ".join(words for words, _ in filter(None, wanted) if words)
+            raise UserError(
+                f"The option '{option}' of the {kind} {choice.name} is {value!r:.60}, but must be {told}."
             )
     options = {one: value for one, value in more.items() if one in takes} | own
     try:
@@ -133,8 +148,7 @@ def check_search(spec: SweepSpec) -> None:
     pruner, sampler = make_pruner(spec), make_sampler(spec)
     if _STARTUP in inspect.signature(type(sampler)).parameters:
         # What it does with results is tried, too, and not the random trials before that only.
-        options = dict(spec.sampler.options)
-        options[_STARTUP] = 1 if isinstance(options.get(_STARTUP, 1), int) else options[_STARTUP]
+        options = {**spec.sampler.options, _STARTUP: 1}
         sampler = make_sampler(replace(spec, sampler=Choice(spec.sampler.name, options)))
     study = optuna.create_study(directions=directions(spec), sampler=sampler, pruner=pruner)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +11,11 @@ from mosaic.client.configs import train_config
 from mosaic.contract.errors import UserError, closest
 from mosaic.contract.numbers import parse_seeds, parse_whole
 from mosaic.contract.run_config import checked_tags, validate_train_run_config
-from mosaic.sweeps.space import is_number
+from mosaic.sweeps.space import Value, is_number
 
 MOST_PROBLEMS = 20
 USUAL_RESTARTS = 2
+_BEYOND = 2**63
 RUN_KEYS = (
     "cpus",
     "memory_mb",
@@ -62,6 +63,20 @@ def read_table(path: Path, changes: Sequence[tuple[str, Any]] = (), what: str = 
     return table
 
 
+def _unfit(value: Any, place: str) -> Iterator[str]:
+    """A sentence for each value that a run config, which is JSON, cannot hold."""
+    if isinstance(value, Mapping):
+        for name, inner in value.items():
+            yield from _unfit(inner, f"{place}.{name}" if place else str(name))
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _unfit(inner, place)
+    elif isinstance(value, int | float) and not -_BEYOND < value < _BEYOND:
+        yield f"'{place}' is {value!r:.40}, but must be a number that can be computed with."
+    elif value is not None and not isinstance(value, Value):
+        yield f"'{place}' is {value!s:.40}, which is neither a number nor a text: write it in quotes."
+
+
 class TableParser:
     """Takes a table apart; what is wrong with it is told at the end, all at once."""
 
@@ -72,6 +87,9 @@ class TableParser:
         self._table = table
         self._folder = folder
         self._problems: list[str] = [] if problems is None else problems
+        unfit = list(_unfit(table, ""))
+        if unfit:
+            raise SpecError(unfit)
 
     def _complain(self, sentence: str) -> None:
         self._problems.append(sentence)
@@ -132,12 +150,13 @@ class TableParser:
         """What is said of each run; its numbers are checked with the config that they become part of."""
         run = self._table_of("run")
         self._check_keys(run, RUN_KEYS, "[run]")
-        for name, kind, words in (
-            ("extras", Mapping, "a table"),
-            ("env_kwargs", Mapping, "a table"),
-            ("python", str, "the path of an interpreter"),
-        ):
-            if name in run and not isinstance(run[name], kind):
+        kinds: dict[str, tuple[type, str]] = {
+            **dict.fromkeys(("extras", "env_kwargs"), (Mapping, "a table")),
+            "python": (str, "the path of an interpreter"),
+        }
+        for name in list(run):
+            kind, words = kinds.get(name, (object, "a number"))
+            if not isinstance(run[name], kind) or isinstance(run[name], bool):
                 self._complain(f"'run.{name}' is {run.pop(name)!r:.60}, but must be {words}.")
         return run
 
