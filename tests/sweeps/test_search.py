@@ -15,7 +15,7 @@ from mosaic.sweeps import search as search_module
 from mosaic.sweeps.optuna_records import importance, read_elsewhere
 from mosaic.sweeps.search import Search
 from mosaic.sweeps.spec import SweepSpec
-from mosaic.sweeps.storage import DATABASE, open_storage
+from mosaic.sweeps.storage import DATABASE, holds_studies, open_storage
 from mosaic.sweeps.study import COMPLETE, FAILED, PRUNED, RUNNING, StudyReader, StudyWriter, Trial
 from sweeps.conftest import quick_spec
 
@@ -120,6 +120,26 @@ def test_a_study_belongs_to_one_sweep_until_that_releases_it(tmp_path: Path) -> 
     assert second.wanted == 1 + spec.trials
     assert second.progress() == (1, 1.0)
     opened(tmp_path, quick_spec(storage=url, study="another"), sweep="C")
+
+
+def test_the_study_of_a_sweep_that_has_ended_without_a_word_goes_on(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/shared.db"
+    spec = quick_spec(storage=url, study="mine")
+    cut_off = opened(tmp_path, spec).ask()
+    second = Search(spec, "B", tmp_path, {}, has_ended=lambda sweep: sweep == "A")
+    assert second.ask().params == cut_off.params
+    with pytest.raises(StorageError, match="in use by sweep B"):
+        Search(spec, "C", tmp_path, {}, has_ended=lambda sweep: sweep == "A")
+
+
+def test_a_database_is_looked_at_without_making_it(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/none.db"
+    with pytest.raises(UserError, match="There is no study in"):
+        read_elsewhere(url, "", {})
+    assert not holds_studies(url, {})
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(StorageError, match="is not a folder"):
+        holds_studies(f"sqlite:///{tmp_path}/away/none.db", {})
 
 
 def test_a_study_with_other_directions_is_not_mixed_up(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -110,6 +111,8 @@ class Engine:
             return self._run()
         except _Over as over:
             self._stop_trials("its sweep has ended")
+            with suppress(StorageError):
+                self._search.release()
             return Ending("failed", str(over))
         finally:
             self._runs.close()
@@ -403,9 +406,10 @@ class Engine:
             try:
                 for flight in self._flights.values():
                     self._end_runs(flight, reason)
-                return
+                break
             except UnavailableError:
                 time.sleep(_AWAY_SECONDS)
+        self._tell_progress()
 
     def _set_paused(self) -> None:
         """Pausing a sweep pauses its trials; those that it has paused go on with it."""

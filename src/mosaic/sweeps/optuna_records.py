@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.secrets import referred
 from mosaic.sweeps.spec import SweepSpec
-from mosaic.sweeps.storage import open_storage, optuna, shown_storage, told_of
+from mosaic.sweeps.storage import holds_studies, open_storage, optuna, shown_storage, told_of
 from mosaic.sweeps.study import COMPLETE, FAILED, PRUNED, RUNNING, WAITING, Study, Trial
 
 RUNS, REASON = "runs", "reason"
@@ -70,6 +71,9 @@ def _distribution(dist: Any) -> dict[str, Any]:
 
 def read_elsewhere(where: str, name: str, environment: Mapping[str, str]) -> Study:
     """A study at a path or URL, made with whatever uses Optuna."""
+    is_url = "://" in where or referred(where) is not None
+    if is_url and not holds_studies(where, environment):
+        raise UserError(f"There is no study in {shown_storage(where)}.")
     storage = open_storage(where, None, environment)
     with told_of(shown_storage(where)):
         names = optuna.get_all_study_names(storage)

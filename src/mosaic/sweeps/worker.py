@@ -116,10 +116,21 @@ class SweepWorker:
         gc.freeze()
         gc.enable()
         continues = (self._continues, self._var.run(self._continues).run_dir) if self._continues else None
+        client = Client.connect(self._var.root, guest=True)
+
+        def has_ended(sweep: str) -> bool:
+            try:
+                return client.get(sweep).ended
+            except MosaicError:
+                # Of another data folder, or removed: nobody knows.
+                return False
+
         begun, deadline = (self._paths.run_dir / FILE).exists(), time.monotonic() + _AWAY_SECONDS
         while True:
             try:
-                search = Search(self._spec, self._run_id, self._paths.run_dir, os.environ, continues)
+                search = Search(
+                    self._spec, self._run_id, self._paths.run_dir, os.environ, continues, has_ended
+                )
                 break
             except StorageError:
                 # After a reboot a database may be there later than we are.
@@ -128,7 +139,6 @@ class SweepWorker:
                 self._emitter.heartbeat({"phase": "waiting for its database"})
                 self._nudge()
                 time.sleep(_RETRY_SECONDS)
-        client = Client.connect(self._var.root, guest=True)
         engine = Engine(
             self._spec, self._run_id, client, search, StudyWriter(self._paths.run_dir), wishes, self._beat
         )

@@ -88,10 +88,10 @@ def _check(spec: SweepSpec) -> None:
     """What only Optuna can tell: whether sampler, pruner and storage can do this."""
     from mosaic.sweeps.samplers import check_search
     from mosaic.sweeps.spec import JOURNAL, SQLITE
-    from mosaic.sweeps.storage import open_storage
+    from mosaic.sweeps.storage import holds_studies, open_storage
 
     check_search(spec)
-    if spec.storage not in (JOURNAL, SQLITE):
+    if spec.storage not in (JOURNAL, SQLITE) and holds_studies(spec.storage, os.environ):
         open_storage(spec.storage, None, os.environ)
 
 
