@@ -113,7 +113,7 @@ def test_a_study_belongs_to_one_sweep_until_that_releases_it(tmp_path: Path) -> 
     spec = quick_spec(storage=url, study="mine")
     first = opened(tmp_path, spec)
     first.tell(first.ask().number, COMPLETE, [1.0])
-    with pytest.raises(StorageError, match="in use by sweep A"):
+    with pytest.raises(StorageError, match="in use by A"):
         opened(tmp_path, spec, sweep="B")
     first.release()
     second = opened(tmp_path, spec, sweep="B")
@@ -128,7 +128,7 @@ def test_the_study_of_a_sweep_that_has_ended_without_a_word_goes_on(tmp_path: Pa
     cut_off = opened(tmp_path, spec).ask()
     second = Search(spec, "B", tmp_path, {}, has_ended=lambda sweep: sweep == "A")
     assert second.ask().params == cut_off.params
-    with pytest.raises(StorageError, match="in use by sweep B"):
+    with pytest.raises(StorageError, match="in use by B"):
         Search(spec, "C", tmp_path, {}, has_ended=lambda sweep: sweep == "A")
 
 

@@ -64,10 +64,10 @@ def fields() -> FormState:
             Field.maybe("max_minutes", "float", "no trial begins later", "Minutes", "no limit", minimum=0),
             Field.maybe("name", label="Name", placeholder="made from what is searched"),
             Field("metric", default=USUAL_METRIC, help="any curve that the runs log", label="Curve"),
-            Field("direction", default=DIRECTIONS[0], label="Which is to be", choices=DIRECTIONS),
-            Field("take", default="mean", label="Taken is", choices=TAKES),
+            Field("direction", default=DIRECTIONS[0], label="Direction", choices=DIRECTIONS),
+            Field("take", default="mean", label="Value", choices=TAKES),
             Field("points", "int", USUAL_POINTS, "of the curve's end", "Points", minimum=1),
-            Field("over_seeds", default=OVER_SEEDS[0], label="Of several seeds", choices=OVER_SEEDS),
+            Field("over_seeds", default=OVER_SEEDS[0], label="Over seeds", choices=OVER_SEEDS),
             Field("sampler", default=SAMPLERS[0], label="Sampler", choices=SAMPLERS),
             Field("pruner", default=PRUNERS[0], label="Pruner", choices=PRUNERS),
         ]
@@ -211,6 +211,11 @@ class SweepDraft:
         return self._rest.get("kind") == PBT
 
     @property
+    def env_ids(self) -> list[str]:
+        """The environments, which stand in one field with commas between them."""
+        return [one.strip() for one in self.state.said("env_id").split(",") if one.strip()]
+
+    @property
     def several(self) -> bool:
         """Whether there are several objectives, which the form leaves as the file has them."""
         return isinstance(self._objective, list)
@@ -249,7 +254,7 @@ class SweepDraft:
         try:
             if self.is_population:
                 return 0
-            envs = len([one for one in self.state.said("env_id").split(",") if one.strip()])
+            envs = len(self.env_ids)
             return (self.state.whole("trials") or 0) * len(parse_seeds(self.state.text("seeds"))) * envs
         except UserError:
             return 0
@@ -260,7 +265,7 @@ class SweepDraft:
         if problems:
             raise UserError(problems[0])
         state = self.state
-        envs = [one.strip() for one in state.said("env_id").split(",") if one.strip()]
+        envs = self.env_ids
         told: dict[str, Any] = {
             "algo": self.algos[0] if len(self.algos) == 1 else list(self.algos),
             "env": envs[0] if len(envs) == 1 else envs,

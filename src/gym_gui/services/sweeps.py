@@ -12,7 +12,7 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from gym_gui import log
-from gym_gui.models.sweep import LEAST_FOR_IMPORTANCE, SweepPicture, picture_of
+from gym_gui.models.sweep import LEAST_FOR_IMPORTANCE, SweepPicture, may_be_weighed, picture_of
 from gym_gui.services.tasks import Tasks, timer
 from mosaic.client import RunRecord
 from mosaic.sweeps.beside import MODULE
@@ -185,6 +185,8 @@ class SweepFeed(QObject):
 
     def _weigh(self, study: Study) -> None:
         """Ask which parameters matter when there are more complete trials than the last time."""
+        if not may_be_weighed(study):
+            return
         wanted = (len(study.with_state(COMPLETE)), self._objective)
         soon = (
             time.monotonic() - self._weighed_at < _AGAIN_SECONDS and self._objective == self._weighed_with[1]

@@ -96,7 +96,7 @@ class Search:
             continues = owner
         if owner not in (None, "", continues):
             raise StorageError(
-                f"The study '{self.name}' is in use by sweep {owner}: cancel that one, or name another study."
+                f"The study '{self.name}' is in use by {owner}: cancel that sweep, or name another study."
             )
         live = self._frozen(optuna.trial.TrialState.RUNNING)
         if live and not continues:

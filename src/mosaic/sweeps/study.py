@@ -23,6 +23,8 @@ FORMAT = 1
 WAITING, RUNNING, COMPLETE, PRUNED, FAILED = "waiting", "running", "complete", "pruned", "failed"
 """The states of a trial; `waiting` ones have parameters and no run yet."""
 ENDED = frozenset({COMPLETE, PRUNED, FAILED})
+ALGO, ENV, SEED = "algo", "env", "seed"
+"""How the parameters of a benchmark's trials are called."""
 
 Value = bool | int | float | str | None
 
@@ -73,6 +75,12 @@ class Study:
     """How many members the population has: so many trials, one after another, are a generation."""
     benchmark: bool = False
     """Whether its trials are the cells of a benchmark, of which none is the best."""
+
+    @property
+    def short_objectives(self) -> list[str]:
+        """`episodic_return` of `charts/episodic_return (last)`, as long as that tells them apart."""
+        short = [one.partition(" (")[0].rpartition("/")[2] for one in self.objectives]
+        return short if len(set(short)) == len(short) else list(self.objectives)
 
     def with_state(self, *states: str) -> list[Trial]:
         return [one for one in self.trials if one.state in states]

@@ -66,6 +66,15 @@ class SweepSource:
     def algorithms(self) -> list[str]:
         return list(self.sources)
 
+    def others(self, draft: SweepDraft) -> list[str]:
+        """The algorithms that can be searched besides those of a draft: they train on its environments."""
+        found = []
+        for algo, source in self.sources.items():
+            misfits = source.misfits.get(algo, {})
+            if algo not in draft.algos and not any(env_id in misfits for env_id in draft.env_ids):
+                found.append(algo)
+        return found
+
     def environments(self, algo: str) -> EnvironmentList:
         """What an algorithm can train on; nothing is known of another one's."""
         source = self.sources.get(algo)

@@ -104,7 +104,9 @@ def _dry_run(spec: SweepSpec, args: argparse.Namespace) -> int:
         console().print(_plan(spec))
         rows = table("Parameter", "searched", "when", fold=("searched", "when"))
         for one in spec.space:
-            whens = ", ".join(f"{name} = {' or '.join(map(str, them))}" for name, them in one.when.items())
+            whens = ", ".join(
+                f"{name} = {' or '.join(map(value_text, them))}" for name, them in one.when.items()
+            )
             rows.add_row(one.key, _range_text(one.as_json()), whens)
         say("")
         console().print(rows)
@@ -312,7 +314,11 @@ def _train_best(rest: Sequence[str], args: argparse.Namespace) -> int:
     if used:
         note(f"{words.seeds_text(used).capitalize()} was used by the search: other seeds tell more.")
     note(f"Trial {chosen.number}: {params_text(chosen)}")
-    return launch(best_configs(run, chosen, seeds, args.total_timesteps), args)
+    # Nothing of the runs was typed: all of it stands in what the sweep has made.
+    made = {"run": run.run_id, "set": [], "extra": [], "emit_summary": False}
+    return launch(
+        best_configs(run, chosen, seeds, args.total_timesteps), argparse.Namespace(**{**vars(args), **made})
+    )
 
 
 def _chosen(study: Study | None, number: int | None, run: RunRecord) -> Trial:

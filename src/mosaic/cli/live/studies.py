@@ -56,7 +56,8 @@ def head(run: RunRecord | None, study: Study) -> list[RenderableType]:
     if best is not None:
         rows.append(("best", f"{words.number(best.values[0])} in trial {best.number}: {params_text(best)}"))
     elif len(study.directions) > 1 and study.front:
-        rows.append(("front", f"{words.count(len(study.front), 'trial')} that no other beats in everything"))
+        front = ", ".join(str(one.number) for one in study.front)
+        rows.append(("front", f"{words.count(len(study.front), 'trial')} that no other beats: {front}"))
     return [title, facts(rows)]
 
 
@@ -89,7 +90,7 @@ def trials(study: Study, limit: int, newest: bool = False) -> RenderableType:
     titles = [
         "Trial",
         "state",
-        *(study.objectives if several else ["value"]),
+        *(study.short_objectives if several else ["value"]),
         "step",
         "time",
         "run",
