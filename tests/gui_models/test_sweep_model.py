@@ -168,9 +168,10 @@ def test_a_study_made_elsewhere_is_drawn_without_a_search_space() -> None:
     )
     picture = picture_of(found)
     assert {one.title for one in picture.slices} == {"x", "kind"}
-    row = picture.parallel.places[1]
-    kind = [axis.title for axis in picture.parallel.axes].index("kind")
-    assert np.isnan(row[kind]) and not np.isnan(row).all()
+    x, kind, reached = picture.parallel.places[1]
+    assert [axis.title for axis in picture.parallel.axes] == ["x", "kind", "episodic_return"]
+    # The line of a trial without a parameter passes by its axis, and leads on to what it has reached.
+    assert kind == pytest.approx((x + reached) / 2)
 
 
 def test_the_front_is_that_of_the_study() -> None:

@@ -131,7 +131,8 @@ class Parallel:
     axes: tuple[Scale, ...]
     numbers: Numbers
     places: Floats
-    """A row for each trial; not a number where it has no such parameter."""
+    """A row for each trial: between its neighbours where it has no such parameter, and not a number where
+    it has none of the first ones."""
     merit: Floats
     """How good each is, from 0 to 1."""
     empty: str = ""
@@ -472,6 +473,11 @@ def _parallel(study: Study, names: Sequence[str], objective: int) -> Parallel:
         merit = merit if study.directions[objective] == "maximize" else 1.0 - merit
     empty = "" if values else _nothing(study, "No trial is complete yet")
     places_ = np.stack(columns, axis=1) if values else np.zeros((0, len(axes)))
+    at = np.arange(len(axes))
+    for row in places_:
+        # A trial without a parameter passes by its axis: its line leads on to what it has reached.
+        known = np.isfinite(row)
+        row[known.argmax() :] = np.interp(at, at[known], row[known])[known.argmax() :]
     return Parallel(tuple(axes), _numbers(trials), places_, merit, empty)
 
 

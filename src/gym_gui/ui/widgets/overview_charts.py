@@ -61,7 +61,7 @@ class Columns(QWidget):
         self._grid = grid(self)
 
     def arrange(self, count: int, anew: bool = False) -> None:
-        """Give the first so many parts their places; those that are still to be made have theirs kept free."""
+        """Give the first parts, so many, their places; those that are still to be made have theirs kept."""
         self._count = count
         fit = max(1, min(count, self.width() // self._least))
         if fit < count:
