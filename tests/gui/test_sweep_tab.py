@@ -302,6 +302,7 @@ def test_a_line_is_typed_dropped_and_added(driver: Driver) -> None:
     made = form(driver, {"algo": "ppo"})
     (lines,) = made.lines.values()
     first = lines.lines[0]
+    assert {line.choices.cursorPosition() for line in lines.lines} == {0}
     field: QLineEdit = first.low
     field.selectAll()
     QTest.keyClicks(field, "5")

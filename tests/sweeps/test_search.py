@@ -12,11 +12,13 @@ import pytest
 
 from mosaic.contract.errors import MosaicError, StorageError, UserError
 from mosaic.sweeps import search as search_module
+from mosaic.sweeps.configs import best_configs, sweep_config
 from mosaic.sweeps.optuna_records import importance, read_elsewhere
 from mosaic.sweeps.search import Search
 from mosaic.sweeps.spec import SweepSpec
 from mosaic.sweeps.storage import DATABASE, holds_studies, open_storage
 from mosaic.sweeps.study import COMPLETE, FAILED, PRUNED, RUNNING, StudyReader, StudyWriter, Trial
+from support.records import plain_record
 from sweeps.conftest import quick_spec
 
 KINDS = ["journal", "sqlite"]
@@ -326,6 +328,15 @@ def test_numbers_of_a_foreign_study_that_json_does_not_have_hide_no_trial(tmp_pa
     assert study.best is not None
     assert (study.best.number, study.best_so_far()) == (2, [(0, 1.0), (2, 3.0), (3, 3.0), (4, 3.0)])
     assert set(importance(study)) <= {"lr"}
+
+
+def test_a_trial_that_was_made_elsewhere_has_nothing_to_train_with() -> None:
+    config = sweep_config(quick_spec())["metadata"]["worker"]
+    run = plain_record("01SWEEP", worker_type="sweep", config={"metadata": {"worker": config, "ui": {}}})
+    with pytest.raises(UserError, match="has no parameter that .*quick_learner.py has here"):
+        best_configs(run, Trial(3, COMPLETE, {"x": 1.0}, (2.0,)), [5])
+    (made,) = best_configs(run, Trial(3, COMPLETE, {"lr": 0.5}, (2.0,)), [5])
+    assert made["metadata"]["worker"]["config"]["extras"]["algo_params"] == {"lr": 0.5}
 
 
 def test_the_mirror_tells_what_the_study_has(tmp_path: Path) -> None:

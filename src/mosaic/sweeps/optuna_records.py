@@ -86,7 +86,8 @@ def read_elsewhere(where: str, name: str, environment: Mapping[str, str]) -> Stu
             )
         if name and name not in names:
             raise UserError(
-                f"There is no study '{name}' in {shown_storage(where)}{closest(name, names) or '.'}"
+                f"There is no study '{name}' in {shown_storage(where)}"
+                + (closest(name, names) or f"; it holds {', '.join(names[:5])}.")
             )
         return study_record(optuna.load_study(study_name=name or names[0], storage=storage), None)
 

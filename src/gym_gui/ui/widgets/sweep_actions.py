@@ -170,7 +170,7 @@ class SweepActions(QWidget):
         several = study is not None and len(study.directions) > 1
         waits = "Mark a trial: with several objectives there is no single best." if several else ""
         if study is not None and study.members:
-            waits = "Mark a trial: the best member came by several sets of parameters. Resume its run instead."
+            waits = "Mark a trial: the best member came by several sets of parameters. Resume its run."
         none = waits or "No trial is complete yet."
         self.train.setToolTip("" if trial is not None else none)
         self.more.setEnabled(study is not None)
