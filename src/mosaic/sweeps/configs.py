@@ -137,8 +137,8 @@ def best_configs(
     params = params_for(spec.space, trial.params, algo)
     if not params:
         raise UserError(
-            f"Trial {trial.number} was made elsewhere and has no parameter that {algo} has here: choose another "
-            "one."
+            f"Trial {trial.number} was made elsewhere and has no parameter that is searched here: choose "
+            "another one."
         )
     made = []
     for template in spec.templates:
