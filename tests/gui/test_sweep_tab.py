@@ -213,6 +213,23 @@ def test_several_objectives_have_a_front_and_are_chosen_from(driver: Driver, tmp
     assert view.orders.train.isEnabled() and view.orders.train.text() == "Train with trial 2"
 
 
+def test_a_sweep_with_fewer_pictures_follows_one_with_more(driver: Driver, tmp_path: Path) -> None:
+    names, ways = ("a/x", "b/y", "c/z"), ("maximize",) * 3
+    three = [Trial(at, COMPLETE, {"lr": 0.1 * at}, (1.0, float(at), float(-at))) for at in range(5)]
+    view = shown(driver, written(tmp_path / "three", *three, objectives=names, directions=ways))
+    driver.until(lambda: view.picture is not None and view.settled and len(view.fronts) == 3)
+    cells = [Trial(0, COMPLETE, {"algo": "ppo", "env": "A-v0", "seed": 1}, (1.0,), runs=("r",))]
+    space = {"algo": {"choices": ["ppo"]}, "env": {"choices": ["A-v0"]}}
+    bench = written(tmp_path / "bench", *cells, benchmark=True, distributions=space)
+    for run, fronts in ((bench, 1), (written(tmp_path / "one", three[0], objectives=("x",)), 0)):
+        assert shown(driver, run) is view
+        driver.until(lambda: view.picture is not None and view.settled)
+        seen = [card.isVisibleTo(view) for card in view._front_cards]
+        assert seen == [at < fronts for at in range(3)]
+        assert view.importance_card.isVisibleTo(view) == (run is not bench)
+        assert view.history_card.isVisibleTo(view) == (run is not bench)
+
+
 @pytest.mark.parametrize("lines", [None, "", "{torn", '{"format": 1}\n', "nothing\n" * 3])
 def test_a_study_that_is_not_there_or_damaged_is_told(
     driver: Driver, tmp_path: Path, lines: str | None
@@ -285,6 +302,7 @@ def test_a_line_is_typed_dropped_and_added(driver: Driver) -> None:
     made = form(driver, {"algo": "ppo"})
     (lines,) = made.lines.values()
     first = lines.lines[0]
+    assert {line.choices.cursorPosition() for line in lines.lines} == {0}
     field: QLineEdit = first.low
     field.selectAll()
     QTest.keyClicks(field, "5")
@@ -295,6 +313,8 @@ def test_a_line_is_typed_dropped_and_added(driver: Driver) -> None:
     lines.more.setCurrentIndex(at)
     lines.more.activated.emit(at)
     assert first.draft.name in made.draft.table()["space"]
+    others = made.source.others(made.draft)
+    assert "dqn" in others and not {"ppo", "ppo_atari", "sac_continuous_action"} & set(others)
     made.add_algorithm("dqn")
     assert set(made.draft.table()["space"]) == {"ppo", "dqn"} and len(made.lines) == 2
     made._drop_algorithm("dqn")

@@ -20,10 +20,9 @@ from gym_gui.models.sweep_draft import (
 )
 from mosaic.contract.capabilities import ParamSchema
 from mosaic.contract.errors import UserError
-from mosaic.sweeps.example import example
 from mosaic.sweeps.space import known_spaces
 from mosaic.sweeps.sweep_file import parse_spec
-from mosaic.sweeps.toml_text import to_toml
+from mosaic.sweeps.toml_text import example, to_toml
 
 
 @pytest.mark.parametrize("algo", sorted(known_spaces()))

@@ -11,9 +11,27 @@ import pytest
 
 from gym_gui.models.listing import Listing
 from gym_gui.models.runs import RunBook
-from gym_gui.models.sweep import TrialTable, about_trial, best_text, counts_text, picture_of
+from gym_gui.models.sweep import (
+    TrialTable,
+    about_trial,
+    best_text,
+    counts_text,
+    may_be_weighed,
+    picture_of,
+)
 from mosaic.client import RunRecord
-from mosaic.sweeps.study import COMPLETE, FAILED, PRUNED, RUNNING, WAITING, Study, Trial
+from mosaic.sweeps.study import (
+    ALGO,
+    COMPLETE,
+    ENV,
+    FAILED,
+    PRUNED,
+    RUNNING,
+    SEED,
+    WAITING,
+    Study,
+    Trial,
+)
 from support.records import plain_record
 
 TITLE = "Sweep of ppo · CartPole-v1"
@@ -56,6 +74,37 @@ def test_the_history_climbs_with_the_best_and_shows_what_was_pruned_and_failed()
     assert "○ 1 pruned" in history.note and "× 1 failed" in history.note
     assert counts_text(found) == "5 of 10 trials: 3 complete, 1 pruned, 1 failed"
     assert best_text(found) == "Best 20.0 in trial 2: lr 0.001 · gamma 0.99"
+
+
+def test_a_benchmark_is_shown_environment_by_environment() -> None:
+    cells = [("ppo", "A-v0", 1), ("dqn", "A-v0", 1), ("ppo", "B-v0", 1), ("ppo", "A-v0", 2)]
+    found = study(
+        *(
+            trial(number, 10.0 * (number + 1), params=dict(zip((ALGO, ENV, SEED), cell, strict=True)))
+            for number, cell in enumerate(cells)
+        ),
+        distributions={ALGO: {"choices": ["ppo", "dqn"]}, ENV: {"choices": ["A-v0", "B-v0", "C-v0"]}},
+        benchmark=True,
+        wanted=12,
+    )
+    picture = picture_of(found)
+    assert [one.title for one in picture.fronts] == ["A-v0", "B-v0", "C-v0"]
+    first, second, third = picture.fronts
+    assert first.dots[0].numbers.tolist() == [0, 1, 3]
+    means = [one.y[0] for one in first.strokes]
+    assert means == pytest.approx(first.y.shares([25.0, 20.0]).tolist())
+    assert second.dots[0].numbers.tolist() == [2]
+    assert third.empty
+    assert not picture.slices
+    assert not may_be_weighed(found)
+    assert counts_text(found) == "4 of 12 runs: 4 complete"
+
+
+def test_two_objectives_on_one_curve_keep_their_whole_names() -> None:
+    names = ("charts/SPS (last)", "charts/SPS (best)")
+    found = study(objectives=names, directions=("maximize", "maximize"))
+    assert found.short_objectives == list(names)
+    assert study().short_objectives == ["episodic_return"]
 
 
 def test_the_history_falls_where_less_is_better() -> None:
@@ -119,9 +168,10 @@ def test_a_study_made_elsewhere_is_drawn_without_a_search_space() -> None:
     )
     picture = picture_of(found)
     assert {one.title for one in picture.slices} == {"x", "kind"}
-    row = picture.parallel.places[1]
-    kind = [axis.title for axis in picture.parallel.axes].index("kind")
-    assert np.isnan(row[kind]) and not np.isnan(row).all()
+    x, kind, reached = picture.parallel.places[1]
+    assert [axis.title for axis in picture.parallel.axes] == ["x", "kind", "episodic_return"]
+    # The line of a trial without a parameter passes by its axis, and leads on to what it has reached.
+    assert kind == pytest.approx((x + reached) / 2)
 
 
 def test_the_front_is_that_of_the_study() -> None:

@@ -24,7 +24,7 @@ from mosaic.sweeps.benchmark_results import results_of
 from mosaic.sweeps.configs import best_configs, continue_config, sweep_config
 from mosaic.sweeps.spec import SweepSpec
 from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, Study, read_study
-from mosaic.sweeps.sweep_file import SpecError
+from mosaic.sweeps.tables import SpecError
 from support.runs import end, wait_for_status
 from sweeps.conftest import SCRIPT
 from sweeps.test_sweep_runs import until, until_trials_train

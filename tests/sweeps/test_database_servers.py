@@ -70,7 +70,7 @@ def test_a_study_on_a_server_is_found_again_and_belongs_to_one_sweep(url: str, t
     first = Search(spec, "A", tmp_path, {"DB": url})
     asked = first.ask()
     assert [one.params for one in Search(spec, "A", tmp_path, {"DB": url}).open_trials()] == [asked.params]
-    with pytest.raises(StorageError, match="in use by sweep A"):
+    with pytest.raises(StorageError, match="in use by A"):
         Search(spec, "B", tmp_path, {"DB": url})
     with pytest.raises(StorageError) as caught:
         Search(spec, "B", tmp_path, {"DB": url.replace(PASSWORD, "wrong-and-secret")})

@@ -31,7 +31,8 @@ from mosaic.sweeps.population import Population, lineage
 from mosaic.sweeps.space import Parameter
 from mosaic.sweeps.spec import SweepSpec
 from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, RUNNING, WAITING, Study, Trial, read_study
-from mosaic.sweeps.sweep_file import SpecError, parse_spec
+from mosaic.sweeps.sweep_file import parse_spec
+from mosaic.sweeps.tables import SpecError
 from support.runs import end
 from sweeps.conftest import ppo_table, quick_table
 

@@ -12,11 +12,13 @@ import pytest
 
 from mosaic.contract.errors import MosaicError, StorageError, UserError
 from mosaic.sweeps import search as search_module
+from mosaic.sweeps.configs import best_configs, sweep_config
 from mosaic.sweeps.optuna_records import importance, read_elsewhere
 from mosaic.sweeps.search import Search
 from mosaic.sweeps.spec import SweepSpec
-from mosaic.sweeps.storage import DATABASE, open_storage
+from mosaic.sweeps.storage import DATABASE, holds_studies, open_storage
 from mosaic.sweeps.study import COMPLETE, FAILED, PRUNED, RUNNING, StudyReader, StudyWriter, Trial
+from support.records import plain_record
 from sweeps.conftest import quick_spec
 
 KINDS = ["journal", "sqlite"]
@@ -113,13 +115,33 @@ def test_a_study_belongs_to_one_sweep_until_that_releases_it(tmp_path: Path) -> 
     spec = quick_spec(storage=url, study="mine")
     first = opened(tmp_path, spec)
     first.tell(first.ask().number, COMPLETE, [1.0])
-    with pytest.raises(StorageError, match="in use by sweep A"):
+    with pytest.raises(StorageError, match="in use by A"):
         opened(tmp_path, spec, sweep="B")
     first.release()
     second = opened(tmp_path, spec, sweep="B")
     assert second.wanted == 1 + spec.trials
     assert second.progress() == (1, 1.0)
     opened(tmp_path, quick_spec(storage=url, study="another"), sweep="C")
+
+
+def test_the_study_of_a_sweep_that_has_ended_without_a_word_goes_on(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/shared.db"
+    spec = quick_spec(storage=url, study="mine")
+    cut_off = opened(tmp_path, spec).ask()
+    second = Search(spec, "B", tmp_path, {}, has_ended=lambda sweep: sweep == "A")
+    assert second.ask().params == cut_off.params
+    with pytest.raises(StorageError, match="in use by B"):
+        Search(spec, "C", tmp_path, {}, has_ended=lambda sweep: sweep == "A")
+
+
+def test_a_database_is_looked_at_without_making_it(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/none.db"
+    with pytest.raises(UserError, match="There is no study in"):
+        read_elsewhere(url, "", {})
+    assert not holds_studies(url, {})
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(StorageError, match="is not a folder"):
+        holds_studies(f"sqlite:///{tmp_path}/away/none.db", {})
 
 
 def test_a_study_with_other_directions_is_not_mixed_up(tmp_path: Path) -> None:
@@ -289,6 +311,32 @@ def test_a_study_elsewhere_is_chosen_by_its_name(tmp_path: Path) -> None:
         ("maximize", "minimize"),
         ("value 0", "value 1"),
     )
+
+
+def test_numbers_of_a_foreign_study_that_json_does_not_have_hide_no_trial(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/plain.db"
+    made = optuna.create_study(storage=url, direction="maximize")
+    for value in (1.0, math.inf, 3.0, 2.0, 2.5):
+        trial = made.ask()
+        trial.suggest_float("lr", 0.0, 1.0)
+        trial.report(math.nan, 10)
+        made.tell(trial, value)
+    StudyWriter(tmp_path).begin(read_elsewhere(url, "", {}))
+    study = StudyReader(tmp_path).poll()
+    assert study is not None
+    assert len(study.trials) == 5
+    assert study.best is not None
+    assert (study.best.number, study.best_so_far()) == (2, [(0, 1.0), (2, 3.0), (3, 3.0), (4, 3.0)])
+    assert set(importance(study)) <= {"lr"}
+
+
+def test_a_trial_that_was_made_elsewhere_has_nothing_to_train_with() -> None:
+    config = sweep_config(quick_spec())["metadata"]["worker"]
+    run = plain_record("01SWEEP", worker_type="sweep", config={"metadata": {"worker": config, "ui": {}}})
+    with pytest.raises(UserError, match="has no parameter that is searched here"):
+        best_configs(run, Trial(3, COMPLETE, {"x": 1.0}, (2.0,)), [5])
+    (made,) = best_configs(run, Trial(3, COMPLETE, {"lr": 0.5}, (2.0,)), [5])
+    assert made["metadata"]["worker"]["config"]["extras"]["algo_params"] == {"lr": 0.5}
 
 
 def test_the_mirror_tells_what_the_study_has(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import tomllib
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,13 @@ import pytest
 
 from mosaic.contract.capabilities import find_worker
 from mosaic.contract.errors import UserError
-from mosaic.sweeps.example import example
 from mosaic.sweeps.objective import Objective
-from mosaic.sweeps.samplers import check_search
+from mosaic.sweeps.samplers import check_search, make_sampler
 from mosaic.sweeps.space import known_spaces
 from mosaic.sweeps.spec import SweepSpec
-from mosaic.sweeps.sweep_file import SpecError, parse_spec, read_table
+from mosaic.sweeps.sweep_file import parse_spec
+from mosaic.sweeps.tables import SpecError, read_table
+from mosaic.sweeps.toml_text import example
 from sweeps.conftest import ppo_table
 
 ALGORITHMS = find_worker("cleanrl").load_catalog().algorithms()
@@ -122,6 +125,38 @@ def test_the_file_that_init_writes_is_right(algo: str, env_id: str) -> None:
         ({"try_first": [{"gama": 1}]}, "did you mean 'gamma'"),
         ({"space": LR, "try_first": [{"learning_rate": 1.0}]}, "[space] does not contain"),
         ({"sampler": 3}, "'sampler' is 3"),
+        ({"study": 5}, "'study' is 5, but must be text"),
+        ({"notes": date(2026, 1, 2)}, "'notes' is 2026-01-02, which is neither a number nor a text"),
+        ({"set": {"gamma": 10**400}}, "'set.gamma' is 1000"),
+        ({"pruner": {"n_warmup_steps": math.nan}}, "'pruner.n_warmup_steps' is nan"),
+        ({"run": {"cpus": True}}, "'run.cpus' is True, but must be a number"),
+        ({"name": ["a"]}, "'name' is ['a'], but must be text"),
+        ({"notes": 1.5}, "'notes' is 1.5, but must be text"),
+        ({"run": {"extras": 5}}, "'run.extras' is 5, but must be a table"),
+        ({"run": {"env_kwargs": [1]}}, "'run.env_kwargs' is [1], but must be a table"),
+        ({"run": {"python": 3}}, "'run.python' is 3, but must be the path"),
+        ({"algo": ["ppo", "dqn"], "space": {"ppo": 5}}, "write [space.ppo]"),
+        ({"algo": ["ppo", "dqn"], "set": {"dqn": 5}}, "write [set.dqn]"),
+        (
+            {"algo": ["ppo", "dqn"], "set": {"gamma": 0.9}, "space": {"ppo": {"gamma": [0.9, 0.99]}}},
+            "and set",
+        ),
+        ({"space": {"gamma": {"low": 0.9, "high": math.inf}}}, "'space.gamma.high' is inf"),
+        ({"space": {**LR, "gamma": {"choices": [0.9], "when": {"learning_rate": 1e-3}}}}, "choices or steps"),
+        (
+            {
+                "space": {
+                    "num_envs": {"low": 2, "high": 8, "step": 2},
+                    "gamma": {"choices": [0.9], "when": {"num_envs": 3}},
+                }
+            },
+            "can never hold",
+        ),
+        ({"sampler": {"name": "tpe", "seed": -1}}, "from 0 to 2^32 - 1"),
+        (
+            {"sampler": "grid", "space": {"num_steps": {"low": 1, "high": 10**9}}},
+            "1,000,000,000 combinations",
+        ),
     ],
 )
 def test_what_is_wrong_is_told_in_a_sentence(changes: dict[str, Any], words: str) -> None:
@@ -154,6 +189,24 @@ def test_changes_of_the_command_line_come_on_top(tmp_path: Path) -> None:
         read_table(tmp_path / "none.toml")
 
 
+@pytest.mark.parametrize("text", ["trials = " + "1" * 5000, "x = " + "[" * 5000])
+def test_a_file_that_no_reader_of_toml_takes_is_told_of_in_a_sentence(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "sweep.toml"
+    file.write_text(text)
+    with pytest.raises(UserError, match="not valid TOML"):
+        read_table(file)
+
+
+def test_what_is_set_for_all_algorithms_is_not_searched() -> None:
+    spec = parse_spec(ppo_table(algo=["ppo", "dqn"], set={"learning_rate": 1e-3}))
+    assert not [one.key for one in spec.space if one.name == "learning_rate"]
+
+
+def test_more_problems_than_can_be_read_are_counted() -> None:
+    found = SpecError([f"Problem {number}." for number in range(25)]).sentences
+    assert (len(found), found[-1]) == (21, "There are 5 more problems: correct these first.")
+
+
 def test_several_algorithms_have_spaces_of_their_own() -> None:
     spec = parse_spec(ppo_table(algo=["ppo", "dqn"]))
     keys = {one.key for one in spec.space}
@@ -168,12 +221,20 @@ def test_several_algorithms_have_spaces_of_their_own() -> None:
     [
         ({"sampler": "tpee"}, "did you mean 'tpe'"),
         ({"sampler": {"name": "tpe", "startup": 3}}, "no option 'startup'"),
-        ({"sampler": {"name": "tpe", "n_startup_trials": "x"}}, "tpe"),
+        ({"sampler": {"name": "tpe", "n_startup_trials": "x"}}, "but must be a whole number"),
+        ({"sampler": {"name": "tpe", "multivariate": 5}}, "but must be true or false"),
         ({"pruner": "medan"}, "did you mean 'median'"),
         ({"pruner": {"name": "percentile", "percentile": 200.0}}, "refuses its options"),
         ({"sampler": "grid"}, "needs a step or choices"),
         ({"objective": [{}, {"metric": "charts/SPS"}], "pruner": "median"}, "one objective only"),
         ({"objective": [{}, {"metric": "charts/SPS"}], "sampler": "cmaes"}, "cmaes"),
+        ({"sampler": {"name": "tpe", "gamma": 0.3}}, "is a function, which a file cannot hold"),
+        ({"sampler": {"name": "nsgaii", "crossover": "unifrm"}}, "did you mean 'uniform'"),
+        ({"sampler": {"name": "partialfixed", "fixed_params": {}, "base_sampler": 3}}, "partialfixed"),
+        (
+            {"pruner": {"name": "patient", "patience": 1, "wrapped_pruner": {"name": 5}}},
+            "the name of a pruner",
+        ),
     ],
 )
 def test_samplers_and_pruners_are_tried_before_anything_starts(changes: dict[str, Any], words: str) -> None:
@@ -182,6 +243,19 @@ def test_samplers_and_pruners_are_tried_before_anything_starts(changes: dict[str
         check_search(spec)
     assert words in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_samplers_and_pruners_within_others_are_named() -> None:
+    crossed = {"name": "nsgaii", "crossover": "sbx", "population_size": 4}
+    check_search(parse_spec(ppo_table(space=LR, sampler=crossed, pruner="none")))
+    fixed = {"name": "partialfixed", "fixed_params": {}, "base_sampler": {"name": "random", "seed": 3}}
+    patient = {"name": "patient", "patience": 1, "wrapped_pruner": "median"}
+    check_search(parse_spec(ppo_table(space=LR, sampler=fixed, pruner=patient)))
+
+
+def test_the_random_numbers_after_a_restart_are_within_what_a_seed_may_be() -> None:
+    spec = parse_spec(ppo_table(space=LR, sampler={"name": "random", "seed": 2**32 - 1}))
+    make_sampler(spec, trials=7)
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "random", "qmc", "nsgaii", "nsgaiii", "bruteforce", "TPESampler"])

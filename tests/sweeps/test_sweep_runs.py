@@ -159,13 +159,21 @@ def test_ten_failures_in_a_row_end_the_sweep_with_a_sentence(client: Client) -> 
     assert len(study_of(client, run).with_state(FAILED)) <= 12
 
 
-def test_an_objective_that_is_never_logged_ends_the_sweep_after_its_first_trial(client: Client) -> None:
-    run = started(client, trials=20, objective={"metric": "charts/episodic_retrun", "take": "last"})
+def test_an_objective_that_is_never_logged_ends_the_sweep_after_its_first_trial(
+    client: Client, tmp_path: Path
+) -> None:
+    objective, storage = {"metric": "charts/episodic_retrun", "take": "last"}, f"sqlite:///{tmp_path}/s.db"
+    run = started(client, trials=20, objective=objective, storage=storage, study="shared")
     ended = client.wait(run.run_id, SECONDS)
     assert ended.outcome == "failed"
     assert "do not log 'charts/episodic_retrun'; did you mean 'charts/episodic_return'?" in str(ended.reason)
-    assert len(study_of(client, run).trials) <= 3
+    told = study_of(client, run)
+    assert len(told.trials) <= 3
+    assert ended.headline["trials"] == len(told.with_state(*ENDED))
     until(lambda: not [one for one in trials_of(client, run) if not one.ended])
+    # It has left its study to whoever corrects the objective.
+    right = started(client, trials=1, objective={"take": "last"}, storage=storage, study="shared")
+    assert client.wait(right.run_id, SECONDS).outcome == "completed"
 
 
 def test_what_is_not_a_number_is_a_failed_trial(client: Client) -> None:

@@ -18,7 +18,19 @@ from gym_gui.models.compare import Cell
 from gym_gui.models.series import Floats
 from mosaic.analytics import scales
 from mosaic.contract.words import count
-from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, PRUNED, RUNNING, WAITING, Study, Trial
+from mosaic.sweeps.study import (
+    ALGO,
+    COMPLETE,
+    ENDED,
+    ENV,
+    FAILED,
+    PRUNED,
+    RUNNING,
+    WAITING,
+    Study,
+    Trial,
+    value_text,
+)
 
 Numbers = NDArray[np.int64]
 ROLES = {COMPLETE: "accent", PRUNED: "warn", FAILED: "bad", RUNNING: "good", WAITING: "faint"}
@@ -119,7 +131,8 @@ class Parallel:
     axes: tuple[Scale, ...]
     numbers: Numbers
     places: Floats
-    """A row for each trial; not a number where it has no such parameter."""
+    """A row for each trial: between its neighbours where it has no such parameter, and not a number where
+    it has none of the first ones."""
     merit: Floats
     """How good each is, from 0 to 1."""
     empty: str = ""
@@ -135,7 +148,8 @@ class SweepPicture:
     intermediate: Figure
     slices: tuple[Figure, ...]
     fronts: tuple[Figure, ...]
-    """Of several objectives two against each other; of a population its lineage."""
+    """Of several objectives two against each other; of a population its lineage; of a benchmark what was
+    reached in each environment."""
     parallel: Parallel
     best: frozenset[int]
     """The number of the best trial; of several objectives those of the front."""
@@ -147,14 +161,19 @@ def picture_of(study: Study, objective: int = 0, weights: Mapping[str, float] | 
     names = sorted(_parameters(study), key=lambda name: -(weights or {}).get(name, 0.0))
     several = len(study.directions) > 1
     best = study.best
-    front = _front(study) if several else frozenset({best.number} if best else ())
+    chosen = study.front if several else [best] if best else []
+    front = frozenset(one.number for one in chosen)
     return SweepPicture(
         study,
         objective,
         _history(study, objective),
         _intermediate(study, front),
-        tuple(_slice(study, name, objective, front) for name in names),
-        (*(_pair(study, *pair, front) for pair in _pairs(study)), *_lineage(study, objective, front)),
+        () if study.benchmark else tuple(_slice(study, name, objective, front) for name in names),
+        (
+            *(_pair(study, *pair, front) for pair in _pairs(study)),
+            *_lineage(study, objective, front),
+            *_results(study),
+        ),
         _parallel(study, names, objective),
         front,
     )
@@ -197,18 +216,13 @@ def _numbers(trials: Sequence[Trial]) -> Numbers:
     return np.array([one.number for one in trials], np.int64)
 
 
-def short_objective(name: str) -> str:
-    """`episodic_return` of `charts/episodic_return (mean of the last 50)`."""
-    return name.partition(" (")[0].rpartition("/")[2]
-
-
 def _history(study: Study, objective: int) -> Figure:
     """Every value by the number of its trial, and the best so far."""
     trials, values = _done(study, objective)
     cut = [(one, value) for one in study.with_state(PRUNED) if (value := last_value(one)) is not None]
     if len(study.directions) > 1:
         cut = []
-    y = _scale(short_objective(study.objectives[objective]), [*values, *(value for _, value in cut)])
+    y = _scale(study.short_objectives[objective], [*values, *(value for _, value in cut)])
     last = max((one.number for one in study.trials), default=1)
     x = Scale("trial", -0.02 * max(1, last), max(1, last) * 1.02, whole=True)
     places = x.shares([one.number for one in trials])
@@ -272,7 +286,7 @@ def _nothing(study: Study, usual: str) -> str:
 def _intermediate(study: Study, best: frozenset[int]) -> Figure:
     """What every trial had reached at each step that it was looked at."""
     trials = [one for one in study.trials if one.intermediate]
-    title = short_objective(study.objectives[0])
+    title = study.short_objectives[0]
     empty = "Trials of several objectives are not looked at on their way"
     if len(study.directions) == 1:
         empty = _nothing(study, "Trials are looked at as they train: nothing yet")
@@ -328,7 +342,7 @@ def _key(value: Any) -> tuple[str, Any]:
 def _slice(study: Study, name: str, objective: int, best: frozenset[int]) -> Figure:
     """What was reached by the value of one parameter."""
     trials, values = _done(study, objective)
-    y = _scale(short_objective(study.objectives[objective]), values)
+    y = _scale(study.short_objectives[objective], values)
     known = [(one, value) for one, value in zip(trials, values, strict=True) if name in one.params]
     given = [one.params[name] for one in study.trials if name in one.params]
     x, place = axis_of(name, study.distributions.get(name, {}), given)
@@ -345,18 +359,6 @@ def _slice(study: Study, name: str, objective: int, best: frozenset[int]) -> Fig
     return Figure(name, x, y, tuple(one for one in dots if len(one.numbers)), empty=empty)
 
 
-def _front(study: Study) -> frozenset[int]:
-    """The numbers of the trials on the Pareto front; `Study.front` compares one by one, which takes long."""
-    done = [one for one in study.with_state(COMPLETE) if len(one.values) == len(study.directions)]
-    if not done:
-        return frozenset()
-    signs = np.array([1.0 if way == "maximize" else -1.0 for way in study.directions])
-    values = np.array([one.values for one in done], np.float64) * signs
-    values[~np.isfinite(values)] = -np.inf
-    beaten = [bool((np.all(values >= row, axis=1) & np.any(values > row, axis=1)).any()) for row in values]
-    return frozenset(one.number for one, is_beaten in zip(done, beaten, strict=True) if not is_beaten)
-
-
 def _pairs(study: Study) -> list[tuple[int, int]]:
     return list(combinations(range(len(study.directions)), 2))[:_MOST_PAIRS]
 
@@ -370,8 +372,7 @@ def _pair(study: Study, one: int, other: int, front: frozenset[int]) -> Figure:
     ]
     values = np.array([[trial.values[one], trial.values[other]] for trial in done]).reshape(-1, 2)
     x, y = (
-        _scale(short_objective(study.objectives[at]), values[:, place].tolist())
-        for place, at in enumerate((one, other))
+        _scale(study.short_objectives[at], values[:, place].tolist()) for place, at in enumerate((one, other))
     )
     xs, ys, numbers = x.shares(values[:, 0].tolist()), y.shares(values[:, 1].tolist()), _numbers(done)
     chosen = np.isin(numbers, list(front))
@@ -382,7 +383,7 @@ def _pair(study: Study, one: int, other: int, front: frozenset[int]) -> Figure:
         order = np.argsort(xs[chosen], kind="stable")
         strokes.append(Stroke("best", xs[chosen][order], ys[chosen][order], 1.5, 0.7))
     ways = " · ".join(
-        f"{'→' if at == one else '↑'} {study.directions[at]} {short_objective(study.objectives[at])}"
+        f"{'→' if at == one else '↑'} {study.directions[at]} {study.short_objectives[at]}"
         for at in (one, other)
     )
     empty = "" if done else _nothing(study, "No trial is complete yet")
@@ -394,7 +395,7 @@ def _lineage(study: Study, objective: int, best: frozenset[int]) -> Iterator[Fig
     if not study.members:
         return
     trials, values = _done(study, objective)
-    y = _scale(short_objective(study.objectives[objective]), values)
+    y = _scale(study.short_objectives[objective], values)
     last = max((one.number for one in study.trials), default=0) // study.members
     x = Scale("generation", -0.05 * max(1, last), max(1, last) * 1.05, whole=True)
     xs = x.shares([one.number // study.members for one in trials])
@@ -426,6 +427,33 @@ def _lineage(study: Study, objective: int, best: frozenset[int]) -> Iterator[Fig
     yield Figure("Lineage", x, y, shown, tuple(strokes), "yellow lines lead to who copied", empty)
 
 
+def _results(study: Study) -> Iterator[Figure]:
+    """Of a benchmark what each algorithm has reached with each seed, an environment at a time."""
+    if not study.benchmark:
+        return
+    trials, values = _done(study, 0)
+    algos = [str(one) for one in study.distributions[ALGO]["choices"]]
+    x = Scale("", -0.5, len(algos) - 0.5, names=tuple(algos))
+    for env_id in study.distributions[ENV]["choices"]:
+        own = [(one, value) for one, value in zip(trials, values, strict=True) if one.params[ENV] == env_id]
+        y = _scale(study.short_objectives[0], [value for _, value in own])
+        numbers = _numbers([one for one, _ in own])
+        places = np.array([algos.index(str(one.params[ALGO])) for one, _ in own], np.float64)
+        reached = np.array([value for _, value in own])
+        # Dots of one algorithm would lie over each other.
+        beside = ((numbers * 0.618034) % 1.0 - 0.5) * 0.3
+        strokes = []
+        for at in range(len(algos)):
+            if (places == at).any():
+                mean = y.shares([float(reached[places == at].mean())] * 2)
+                strokes.append(Stroke("best", x.shares([at - 0.3, at + 0.3]), mean, 1.75))
+        dots = Dots("accent", numbers, x.shares(places + beside), y.shares(reached))
+        empty = "" if own else _nothing(study, "No run here is complete yet")
+        yield Figure(
+            str(env_id), x, y, (dots,), tuple(strokes), "a dot for each seed, a line for their mean", empty
+        )
+
+
 def _parallel(study: Study, names: Sequence[str], objective: int) -> Parallel:
     trials, values = _done(study, objective)
     axes, columns = [], []
@@ -435,7 +463,7 @@ def _parallel(study: Study, names: Sequence[str], objective: int) -> Parallel:
         places = [place(one.params[name]) if name in one.params else math.nan for one in trials]
         axes.append(axis)
         columns.append(axis.shares(places))
-    last = _scale(short_objective(study.objectives[objective]), values, room=0.02)
+    last = _scale(study.short_objectives[objective], values, room=0.02)
     axes.append(last)
     columns.append(last.shares(values))
     merit = np.zeros(len(values))
@@ -445,17 +473,15 @@ def _parallel(study: Study, names: Sequence[str], objective: int) -> Parallel:
         merit = merit if study.directions[objective] == "maximize" else 1.0 - merit
     empty = "" if values else _nothing(study, "No trial is complete yet")
     places_ = np.stack(columns, axis=1) if values else np.zeros((0, len(axes)))
+    at = np.arange(len(axes))
+    for row in places_:
+        # A trial without a parameter passes by its axis: its line leads on to what it has reached.
+        known = np.isfinite(row)
+        row[known.argmax() :] = np.interp(at, at[known], row[known])[known.argmax() :]
     return Parallel(tuple(axes), _numbers(trials), places_, merit, empty)
 
 
 # Words
-
-
-def value_text(value: Any) -> str:
-    """A value of a parameter."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def params_text(trial: Trial) -> str:
@@ -465,8 +491,8 @@ def params_text(trial: Trial) -> str:
 
 def counts_text(study: Study) -> str:
     """`12 of 20 trials: 9 complete, 2 pruned, 1 failed`."""
-    ended = len(study.with_state(*ENDED))
-    total = f"{ended:,} of {study.wanted:,} trials" if study.wanted else count(ended, "trial")
+    ended, what = len(study.with_state(*ENDED)), "run" if study.benchmark else "trial"
+    total = f"{ended:,} of {study.wanted:,} {what}s" if study.wanted else count(ended, what)
     order = (COMPLETE, PRUNED, FAILED, RUNNING)
     told = [f"{number:,} {state}" for state in order if (number := len(study.with_state(state)))]
     return f"{total}: {', '.join(told)}" if told else total
@@ -475,7 +501,7 @@ def counts_text(study: Study) -> str:
 def best_text(study: Study) -> str:
     """What was found so far, in a sentence; empty before there is anything."""
     if len(study.directions) > 1:
-        front = len(_front(study))
+        front = len(study.front)
         return f"{count(front, 'trial')} that no other beats in every objective." if front else ""
     best = study.best
     if best is None:
@@ -491,8 +517,8 @@ def about_trial(study: Study, trial: Trial) -> str:
     lines = [f"Trial {trial.number}, {trial.state}"]
     if trial.state == COMPLETE:
         lines += [
-            f"{short_objective(name)}  {scales.value_text(value)}"
-            for name, value in zip(study.objectives, trial.values, strict=False)
+            f"{name}  {scales.value_text(value)}"
+            for name, value in zip(study.short_objectives, trial.values, strict=False)
             if value is not None
         ]
     elif (value := last_value(trial)) is not None:
@@ -500,6 +526,11 @@ def about_trial(study: Study, trial: Trial) -> str:
     if trial.reason and trial.state in (PRUNED, FAILED):
         lines.append(trial.reason)
     return "\n".join([*lines, *(f"{name}  {value_text(value)}" for name, value in trial.params.items())])
+
+
+def may_be_weighed(study: Study) -> bool:
+    """Whether its trials can tell which parameters matter: those of a search can."""
+    return not study.benchmark and not study.members
 
 
 def left_to_do(study: Study) -> int:
@@ -523,9 +554,7 @@ class TrialTable:
     def show(self, study: Study) -> bool:
         """Take in a study; gives whether the columns are others now."""
         self._study = study
-        values = (
-            ["value"] if len(study.directions) == 1 else [short_objective(one) for one in study.objectives]
-        )
+        values = ["value"] if len(study.directions) == 1 else study.short_objectives
         params = list(_parameters(study))
         columns = ["trial", "state", *values, *params, "step", "time", "reason", "run"]
         others = columns != self.columns

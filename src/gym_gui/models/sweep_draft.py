@@ -18,7 +18,7 @@ from mosaic.contract.errors import UserError
 from mosaic.sweeps.objective import DIRECTIONS, OVER_SEEDS, TAKES, USUAL_METRIC, USUAL_POINTS
 from mosaic.sweeps.population import PBT
 from mosaic.sweeps.space import known_spaces
-from mosaic.sweeps.spec import USUAL_TRIALS, SweepSpec
+from mosaic.sweeps.spec import USUAL_TRIALS, SweepSpec, plain_name
 
 RANGE, LOG, CHOICES, FIXED = "range", "log", "choices", "fixed"
 KINDS = {RANGE: "range", LOG: "log range", CHOICES: "choices", FIXED: "fixed"}
@@ -64,10 +64,10 @@ def fields() -> FormState:
             Field.maybe("max_minutes", "float", "no trial begins later", "Minutes", "no limit", minimum=0),
             Field.maybe("name", label="Name", placeholder="made from what is searched"),
             Field("metric", default=USUAL_METRIC, help="any curve that the runs log", label="Curve"),
-            Field("direction", default=DIRECTIONS[0], label="Which is to be", choices=DIRECTIONS),
-            Field("take", default="mean", label="Taken is", choices=TAKES),
+            Field("direction", default=DIRECTIONS[0], label="Direction", choices=DIRECTIONS),
+            Field("take", default="mean", label="Value", choices=TAKES),
             Field("points", "int", USUAL_POINTS, "of the curve's end", "Points", minimum=1),
-            Field("over_seeds", default=OVER_SEEDS[0], label="Of several seeds", choices=OVER_SEEDS),
+            Field("over_seeds", default=OVER_SEEDS[0], label="Over seeds", choices=OVER_SEEDS),
             Field("sampler", default=SAMPLERS[0], label="Sampler", choices=SAMPLERS),
             Field("pruner", default=PRUNERS[0], label="Pruner", choices=PRUNERS),
         ]
@@ -154,17 +154,17 @@ class ParamDraft:
         when = told.get("when") or {}
         if "choices" in told:
             listed = told["choices"] if isinstance(told["choices"], list) else [told["choices"]]
-            return cls(name, CHOICES, choices=", ".join(map(_text, listed)), when=when)
-        step = _text(told["step"]) if told.get("step") is not None else ""
+            return cls(name, CHOICES, choices=", ".join(map(typed, listed)), when=when)
+        step = typed(told["step"]) if told.get("step") is not None else ""
         kind = LOG if told.get("log") else RANGE
-        return cls(name, kind, _text(told["low"]), _text(told["high"]), step, when=when)
+        return cls(name, kind, typed(told["low"]), typed(told["high"]), step, when=when)
 
     @classmethod
     def beginning(cls, schema: ParamSchema) -> ParamDraft:
         """A line to begin with for a parameter that no known space has: around its default."""
         default = schema.default
         if schema.choices:
-            return cls(schema.name, CHOICES, choices=", ".join(map(_text, schema.choices)))
+            return cls(schema.name, CHOICES, choices=", ".join(map(typed, schema.choices)))
         if schema.type == "bool":
             return cls(schema.name, CHOICES, choices="on, off")
         if schema.type not in ("int", "float") or isinstance(default, bool | str) or not default:
@@ -178,7 +178,8 @@ class ParamDraft:
         return cls(schema.name, LOG, f"{low:.3g}", f"{high:.3g}")
 
 
-def _text(value: Any) -> str:
+def typed(value: Any) -> str:
+    """A value as it is typed into the form."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return str(value)
@@ -208,6 +209,11 @@ class SweepDraft:
     def is_population(self) -> bool:
         """Whether the file trains a population in place of a search; it has members, and no trials."""
         return self._rest.get("kind") == PBT
+
+    @property
+    def env_ids(self) -> list[str]:
+        """The environments, which stand in one field with commas between them."""
+        return [one.strip() for one in self.state.said("env_id").split(",") if one.strip()]
 
     @property
     def several(self) -> bool:
@@ -248,7 +254,7 @@ class SweepDraft:
         try:
             if self.is_population:
                 return 0
-            envs = len([one for one in self.state.said("env_id").split(",") if one.strip()])
+            envs = len(self.env_ids)
             return (self.state.whole("trials") or 0) * len(parse_seeds(self.state.text("seeds"))) * envs
         except UserError:
             return 0
@@ -259,7 +265,7 @@ class SweepDraft:
         if problems:
             raise UserError(problems[0])
         state = self.state
-        envs = [one.strip() for one in state.said("env_id").split(",") if one.strip()]
+        envs = self.env_ids
         told: dict[str, Any] = {
             "algo": self.algos[0] if len(self.algos) == 1 else list(self.algos),
             "env": envs[0] if len(envs) == 1 else envs,
@@ -333,7 +339,7 @@ class SweepDraft:
             given = table.pop(name, {})
             given = {"name": given} if isinstance(given, str) else _table(given, name)
             chosen = str(given.pop("name", state.fields[name].default))
-            state.put(name, _plain(chosen))
+            state.put(name, plain_name(chosen))
             self._options[name] = given
         fixed, space = _table(table.pop("set", {}), "set"), _table(table.pop("space", {}), "space")
         for algo in algos:
@@ -351,7 +357,7 @@ class SweepDraft:
             self.lines[algo] = [one for one in self.lines[algo] if one.name not in own_fixed]
         for name in list(own_fixed):
             if isinstance(own_fixed[name], bool | int | float | str):
-                self.lines[algo].append(ParamDraft(name, FIXED, value=_text(own_fixed.pop(name))))
+                self.lines[algo].append(ParamDraft(name, FIXED, value=typed(own_fixed.pop(name))))
         if own_fixed and not alone:
             fixed[algo] = own_fixed
 
@@ -367,14 +373,6 @@ def _table(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, Mapping):
         raise UserError(f"'{name}' is {value!r:.60}, but must be a table: write [{name}] above its settings.")
     return dict(value)
-
-
-def _plain(name: str) -> str:
-    """The name that is listed for a class of Optuna's: `tpe` of `TPESampler`."""
-    for ending in ("Sampler", "Pruner"):
-        name = name.removesuffix(ending)
-    plain = name.lower().replace("-", "").replace("_", "")
-    return "none" if plain == "nop" else plain
 
 
 def table_of(spec: SweepSpec) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from pathlib import Path
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from gym_gui import log
-from gym_gui.models.sweep import LEAST_FOR_IMPORTANCE, SweepPicture, picture_of
+from gym_gui.models.sweep import LEAST_FOR_IMPORTANCE, SweepPicture, may_be_weighed, picture_of
 from gym_gui.services.tasks import Tasks, timer
 from mosaic.client import RunRecord
+from mosaic.sweeps.beside import MODULE
 from mosaic.sweeps.configs import spec_of
 from mosaic.sweeps.study import COMPLETE, Study, StudyReader
 
@@ -26,7 +27,6 @@ _AGAIN_SECONDS = 10.0
 _END_MS = 2000
 _KNOCK_MS = 250
 _MOST_KNOCKS = 240
-_DASHBOARD = "import sys; from mosaic.sweeps.dashboard import main; sys.exit(main(sys.argv[1:]))"
 
 
 class Child(QObject):
@@ -185,6 +185,8 @@ class SweepFeed(QObject):
 
     def _weigh(self, study: Study) -> None:
         """Ask which parameters matter when there are more complete trials than the last time."""
+        if not may_be_weighed(study):
+            return
         wanted = (len(study.with_state(COMPLETE)), self._objective)
         soon = (
             time.monotonic() - self._weighed_at < _AGAIN_SECONDS and self._objective == self._weighed_with[1]
@@ -192,7 +194,7 @@ class SweepFeed(QObject):
         if wanted == self._weighed_with or wanted[0] < LEAST_FOR_IMPORTANCE or self._child.running or soon:
             return
         self._weighed_with, self._weighed_at = wanted, time.monotonic()
-        self._child.start(["-m", "mosaic.sweeps.importance", str(self._run_dir), str(self._objective)])
+        self._child.start(["-m", MODULE, "importance", str(self._run_dir), str(self._objective)])
         self.weighed.emit(self.weights)
 
     def _take_weights(self, code: int, out: str, err: str) -> None:
@@ -240,7 +242,7 @@ class Dashboard(QObject):
             free.bind(("127.0.0.1", 0))
             self._port = free.getsockname()[1]
         self._of, self._knocks = run.run_id, 0
-        self._child.start(["-c", _DASHBOARD, storage, run.run_dir, str(self._port)])
+        self._child.start(["-m", MODULE, "dashboard", storage, run.run_dir, str(self._port)])
         self._knock.start()
 
     def _try(self) -> None:

@@ -254,8 +254,9 @@ def exit_code_for(error: BaseException, debug: bool) -> int:
         traceback.print_exception(error)
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED
-    sentence, code = _describe(error)
-    print(f"mosaic: {shortened(as_typed(' '.join(sentence.split())))}", file=sys.stderr)
+    sentences, code = _describe(error)
+    for sentence in sentences:
+        print(f"mosaic: {shortened(as_typed(' '.join(sentence.split())))}", file=sys.stderr)
     return code
 
 
@@ -270,22 +271,22 @@ def shortened(sentence: str) -> str:
     return sentence if cut <= 0 else f"{sentence[:_BEGINNING]} … {sentence[_BEGINNING + cut :]}"
 
 
-def _describe(error: BaseException) -> tuple[str, int]:
+def _describe(error: BaseException) -> tuple[list[str], int]:
     if isinstance(error, MosaicError):
-        return str(error), error.exit_code
+        return error.sentences, error.exit_code
     if isinstance(error, FileNotFoundError) and error.filename is None:
-        return "The current folder is no longer there: change to another one.", UserError.exit_code
+        return ["The current folder is no longer there: change to another one."], UserError.exit_code
     if isinstance(error, OSError) and error.errno == errno.ENOSPC and error.filename is None:
         _forget_output()
-        return "The output cannot be written: there is no space left where it goes.", 1
+        return ["The output cannot be written: there is no space left where it goes."], 1
     if isinstance(error, OSError) and error.filename is not None:
-        return (
+        sentence = (
             f"{os.fsdecode(error.filename)} cannot be used ({error.strerror}): "
-            "correct that, or choose another folder with --var.",
-            UserError.exit_code,
+            "correct that, or choose another folder with --var."
         )
-    return (
+        return [sentence], UserError.exit_code
+    sentence = (
         f"Something unexpected went wrong ({type(error).__name__}: {error}); "
-        "the same command with --debug shows where.",
-        1,
+        "the same command with --debug shows where."
     )
+    return [sentence], 1

@@ -12,6 +12,11 @@ class MosaicError(Exception):
     status = "INTERNAL"
     """The gRPC status with which the daemon ends a call that meets this error."""
 
+    @property
+    def sentences(self) -> list[str]:
+        """A sentence for each thing that is wrong."""
+        return [str(self)]
+
 
 class UserError(MosaicError):
     """The input is wrong: nothing was started and nothing was written."""

@@ -7,9 +7,13 @@ The daemon starts and watches it like any run. Whoever wants to read what a swee
 
 from __future__ import annotations
 
-from mosaic.contract.capabilities import WorkerCapabilities
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
-__all__ = ["WORKER_TYPE", "get_worker_metadata"]
+from mosaic.contract.capabilities import ParamSchema, WorkerCapabilities
+
+__all__ = ["CATALOG", "WORKER_TYPE", "get_worker_metadata"]
 
 WORKER_TYPE = "sweep"
 
@@ -20,7 +24,35 @@ def get_worker_metadata() -> WorkerCapabilities:
         worker_type=WORKER_TYPE,
         display_name="Sweep",
         cli_module="mosaic.sweeps.worker",
-        catalog="mosaic.sweeps.catalog:CATALOG",
+        catalog="mosaic.sweeps:CATALOG",
         forms={"sweep": "gym_gui.ui.widgets.sweep_form:SweepForm"},
         waits_for_others=True,
     )
+
+
+class SweepCatalog:
+    """The `WorkerCatalog` of sweeps: a sweep that `sweep_config` has made. It trains nothing by itself."""
+
+    def algorithms(self) -> list[str]:
+        return []
+
+    def knows(self, algo: str) -> bool:
+        return False
+
+    def parameters(self, algo: str) -> Sequence[ParamSchema]:
+        return ()
+
+    def default_timesteps(self, algo: str) -> int | None:
+        return None
+
+    def environments(self) -> Sequence[str]:
+        return ()
+
+    def check(self, config: Mapping[str, Any], python: str | None, folder: Path | None) -> dict[str, Any]:
+        # Lists of what can be trained ask every worker, and need none of this.
+        from mosaic.sweeps.configs import check_config
+
+        return check_config(config)
+
+
+CATALOG = SweepCatalog()

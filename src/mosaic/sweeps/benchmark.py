@@ -20,13 +20,11 @@ from mosaic.client import Client
 from mosaic.client.records import RunRecord
 from mosaic.sweeps.engine import Engine
 from mosaic.sweeps.spec import SweepSpec, Template
-from mosaic.sweeps.study import COMPLETE, ENDED, RUNNING, Study, Trial, read_study
+from mosaic.sweeps.study import ALGO, COMPLETE, ENDED, ENV, RUNNING, SEED, Study, Trial, read_study
 from mosaic.sweeps.trials import Unpruned
 
 BENCHMARK, CELL, LABEL = "benchmark", "cell", "label"
 """What a run of a benchmark says of itself: its name, a sum of the settings, what its algorithm is called."""
-ALGO, ENV, SEED = "algo", "env", "seed"
-"""How the parameters of a trial are called."""
 
 
 def cell_sum(config: Mapping[str, Any]) -> str:

@@ -10,8 +10,10 @@ from mosaic.contract.errors import UserError, closest
 from mosaic.contract.run_config import LONGEST_TAG, checked_tags
 from mosaic.sweeps.benchmark import BENCHMARK, CELL, LABEL, cell_sum
 from mosaic.sweeps.objective import USUAL_METRIC, Objective
-from mosaic.sweeps.spec import Choice, SweepSpec, Template
-from mosaic.sweeps.sweep_file import MOST_PARALLEL, RUN_KEYS, SpecError, TableParser
+from mosaic.sweeps.space import is_number
+from mosaic.sweeps.spec import Choice, SweepSpec, Template, budget_of
+from mosaic.sweeps.sweep_file import MOST_PARALLEL, REPORTS
+from mosaic.sweeps.tables import SpecError, TableParser
 
 POINTS = 100
 """The return of a run is the mean of its last so many episodes, as everywhere."""
@@ -34,8 +36,7 @@ class _Parser(TableParser):
 
     def benchmark(self, usual_name: str) -> SweepSpec:
         self._check_keys(self._table, _KEYS, "a benchmark")
-        run = self._table_of("run")
-        self._check_keys(run, RUN_KEYS, "[run]")
+        run = self._run()
         name, seeds = self._name(usual_name), self._seeds()
         templates = self._cells(name, seeds, run)
         if len(templates) * len(seeds) > MOST_RUNS:
@@ -54,10 +55,10 @@ class _Parser(TableParser):
             max_minutes=self._minutes(),
             objectives=(Objective(str(metric), "mean", POINTS),),
             sampler=Choice("none"),
-            report_every=max(1, self._least_steps(templates) // 20),
+            report_every=max(1, budget_of(templates) // REPORTS),
             name=f"Benchmark {name}",
             tags=self._tags(),
-            notes=str(self._table.get("notes", "")),
+            notes=self._text("notes"),
             benchmark=name,
             references=self._references(),
         )
@@ -68,7 +69,7 @@ class _Parser(TableParser):
     def _name(self, usual: str) -> str:
         given = self._table.get("name", usual)
         try:
-            (name,) = checked_tags([str(given)])
+            (name,) = checked_tags([given if isinstance(given, str) else ""])
         except UserError:
             self._complain(
                 f"'name' is {given!r:.60}, but must be a word of at most {LONGEST_TAG} letters: its runs get "
@@ -97,8 +98,12 @@ class _Parser(TableParser):
             if not isinstance(table.get("set", {}), Mapping):
                 self._complain(f"'set' of algorithm {number} is {table['set']!r:.60}, but must be a table.")
                 continue
-            found.append({"label": Path(table["name"]).stem, "set": {}, **table})
-        labels = [str(one["label"]) for one in found]
+            label = table.get("label", Path(table["name"]).stem)
+            if not isinstance(label, str) or not label:
+                self._complain(f"'label' of algorithm {number} is {label!r:.60}, but must be text.")
+                continue
+            found.append({"label": label, "set": {}, **table})
+        labels = [one["label"] for one in found]
         for label in dict.fromkeys(one for one in labels if labels.count(one) > 1):
             self._complain(
                 f"{labels.count(label)} algorithms are called '{label}': give each a 'label' of its own."
@@ -115,7 +120,7 @@ class _Parser(TableParser):
             own_envs = self._names("env", algo["env"], "CartPole-v1") if "env" in algo else usual
             self._env_ids = list(dict.fromkeys([*self._env_ids, *own_envs]))
             for env_id in own_envs:
-                label, params = str(algo["label"]), {**shared, **algo["set"]}
+                label, params = algo["label"], {**shared, **algo["set"]}
                 steps = self._steps(algo.get("total_timesteps", self._table.get("total_timesteps")), env_id)
                 try:
                     config = self._template(algo["name"], env_id, steps, max(seeds), params, run)
@@ -141,10 +146,6 @@ class _Parser(TableParser):
             return None
         return self._whole_of("total_timesteps", value, 1, 10**12)
 
-    def _least_steps(self, templates: Sequence[Template]) -> int:
-        asked = (one.config["metadata"]["worker"]["config"] for one in templates)
-        return min((int(one.get("total_timesteps") or 0) for one in asked), default=0)
-
     def _references(self) -> dict[str, tuple[float, float]]:
         found, env_ids = {}, self._env_ids
         for env_id, ends in self._table_of("scores").items():
@@ -152,7 +153,7 @@ class _Parser(TableParser):
             if env_id not in env_ids:
                 hint = closest(env_id, env_ids) or "."
                 self._complain(f"'scores' names '{env_id}', which is not an environment here{hint}")
-            elif not all(isinstance(end, int | float) for end in pair) or pair[0] == pair[1]:
+            elif not all(map(is_number, pair)) or pair[0] == pair[1]:
                 self._complain(
                     f"'scores.{env_id}' is {ends!r:.60}, but must be [low, high]: the returns that count as 0"
                     " and as 1."

@@ -135,6 +135,11 @@ def best_configs(
         raise UserError(f"Run {run.run_id} is a benchmark, which searches for nothing: there is no best.")
     algo = str(trial.params.get(ALGO, spec.algos[0]))
     params = params_for(spec.space, trial.params, algo)
+    if not params:
+        raise UserError(
+            f"Trial {trial.number} was made elsewhere and has no parameter that is searched here: choose "
+            "another one."
+        )
     made = []
     for template in spec.templates:
         if template.algo != algo:

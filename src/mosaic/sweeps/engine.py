@@ -12,7 +12,9 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 from mosaic.client import Client, HistoryEntry
@@ -22,7 +24,6 @@ from mosaic.sweeps.space import ALGO, params_for
 from mosaic.sweeps.spec import SweepSpec, Template
 from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, PRUNED, RUNNING, StudyWriter, Trial
 from mosaic.sweeps.trials import Flight, TrialRun, TrialRuns, wait_for_news
-from mosaic.sweeps.wishes import Ending, Wishes
 
 if TYPE_CHECKING:
     from mosaic.sweeps.benchmark import Cells
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 MOST_FAILURES = 10
 """So many failed trials in a row end a sweep."""
-LOOK_SECONDS = 2.0
+LOOK_SECONDS = 1.0
 """How often the curves of trials that may be pruned are read."""
 IDLE_LOOK_SECONDS = 10.0
 """The same where nothing depends on it but the picture that people see."""
@@ -39,6 +40,31 @@ _TICK_SECONDS = 15.0
 _AWAY_SECONDS = 2.0
 _BY_SWEEP = "its sweep was cancelled"
 _ANOTHER = "another run of its trial has ended"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a sweep ended: `completed`, `cancelled`, or `failed` with the cause."""
+
+    status: str
+    cause: str = ""
+
+
+class Wishes:
+    """What others want of the sweep: signals and the daemon write it, the engine reads it."""
+
+    def __init__(self) -> None:
+        self.news: SimpleQueue[Any] = SimpleQueue()
+        self.cancelled = False
+        self.paused = False
+
+    def cancel(self) -> None:
+        self.cancelled = True
+        self.news.put(None)
+
+    def pause(self, wanted: bool) -> None:
+        self.paused = wanted
+        self.news.put(None)
 
 
 class Engine:
@@ -75,7 +101,7 @@ class Engine:
         self._looked_at = 0.0
         self._parallel = spec.parallel or self._as_many_as_fit()
         self._most = self._parallel + self._ahead()
-        self._prunes = spec.pruner is not None and spec.pruner.name not in ("none", "nop")
+        self._prunes = spec.prunes
 
     def run(self, seconds_left: float | None = None) -> Ending:
         """Work until the budget is spent or something ends the sweep."""
@@ -85,6 +111,8 @@ class Engine:
             return self._run()
         except _Over as over:
             self._stop_trials("its sweep has ended")
+            with suppress(StorageError):
+                self._search.release()
             return Ending("failed", str(over))
         finally:
             self._runs.close()
@@ -378,9 +406,10 @@ class Engine:
             try:
                 for flight in self._flights.values():
                     self._end_runs(flight, reason)
-                return
+                break
             except UnavailableError:
                 time.sleep(_AWAY_SECONDS)
+        self._tell_progress()
 
     def _set_paused(self) -> None:
         """Pausing a sweep pauses its trials; those that it has paused go on with it."""

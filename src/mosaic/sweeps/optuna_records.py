@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from mosaic.contract.errors import UserError, closest
+from mosaic.contract.secrets import referred
 from mosaic.sweeps.spec import SweepSpec
-from mosaic.sweeps.storage import open_storage, optuna, shown_storage, told_of
+from mosaic.sweeps.storage import holds_studies, open_storage, optuna, shown_storage, told_of
 from mosaic.sweeps.study import COMPLETE, FAILED, PRUNED, RUNNING, WAITING, Study, Trial
 
 RUNS, REASON = "runs", "reason"
@@ -69,6 +71,9 @@ def _distribution(dist: Any) -> dict[str, Any]:
 
 def read_elsewhere(where: str, name: str, environment: Mapping[str, str]) -> Study:
     """A study at a path or URL, made with whatever uses Optuna."""
+    is_url = "://" in where or referred(where) is not None
+    if is_url and not holds_studies(where, environment):
+        raise UserError(f"There is no study in {shown_storage(where)}.")
     storage = open_storage(where, None, environment)
     with told_of(shown_storage(where)):
         names = optuna.get_all_study_names(storage)
@@ -81,7 +86,8 @@ def read_elsewhere(where: str, name: str, environment: Mapping[str, str]) -> Stu
             )
         if name and name not in names:
             raise UserError(
-                f"There is no study '{name}' in {shown_storage(where)}{closest(name, names) or '.'}"
+                f"There is no study '{name}' in {shown_storage(where)}"
+                + (closest(name, names) or f"; it holds {', '.join(names[:5])}.")
             )
         return study_record(optuna.load_study(study_name=name or names[0], storage=storage), None)
 
@@ -93,13 +99,16 @@ def importance(study: Study) -> dict[str, float]:
     """
     made = optuna.create_study(directions=list[Any](study.directions[:1]))
     distributions = {name: _to_optuna(told) for name, told in study.distributions.items()}
-    for one in study.with_state(COMPLETE):
-        own = {name: distributions[name] for name in one.params if name in distributions}
-        params = {name: one.params[name] for name in own}
-        made.add_trial(optuna.trial.create_trial(params=params, distributions=own, value=one.values[0]))
     try:
+        for one in study.with_state(COMPLETE):
+            if not one.values or not math.isfinite(one.values[0]):
+                continue
+            own = {name: distributions[name] for name in one.params if name in distributions}
+            params = {name: one.params[name] for name in own}
+            made.add_trial(optuna.trial.create_trial(params=params, distributions=own, value=one.values[0]))
         found = optuna.importance.get_param_importances(made)
     except (ValueError, RuntimeError):
+        # A study made elsewhere may have changed its space on the way.
         return {}
     return {name: float(share) for name, share in sorted(found.items(), key=lambda item: -item[1])}
 

@@ -7,17 +7,16 @@ trial whose checkpoint it began with.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from mosaic.client.configs import worker_for
 from mosaic.contract.capabilities import ChangingCatalog
 from mosaic.contract.errors import UserError, closest
-from mosaic.contract.numbers import parse_whole
-from mosaic.sweeps.space import Parameter
+from mosaic.sweeps.space import Parameter, is_number
 from mosaic.sweeps.study import COMPLETE, ENDED, Study, Trial
+from mosaic.sweeps.tables import TableParser
 
 PBT, SEARCH = "pbt", "search"
 KINDS = (SEARCH, PBT)
@@ -27,6 +26,7 @@ MOST_GENERATIONS = 1_000
 USUAL_GENERATIONS = 10
 _OF_A_SEARCH = ("sampler", "pruner", "trials", "storage", "study", "scores", "report_every")
 """Settings of a sweep file that a population has no use for."""
+_SETTINGS = ("members", "interval", "quantile", "perturb", "resample", "seed")
 _GREATEST_SEED = 2**31 - 1
 _NO_EVALUATION = {"eval_episodes": 0}
 
@@ -96,14 +96,10 @@ def usual_settings(table: Mapping[str, Any], fixed: Mapping[str, Any]) -> dict[s
     return {**_NO_EVALUATION, **fixed}
 
 
-class PopulationParser:
+class PopulationParser(TableParser):
     """Reads `[population]` and what a sweep file says besides; every problem is complained of."""
 
-    def __init__(self, table: Mapping[str, Any], complain: Callable[[str], None]) -> None:
-        self._table = table
-        self._complain = complain
-
-    def parse(
+    def population(
         self,
         algos: Sequence[str],
         env_ids: Sequence[str],
@@ -162,19 +158,20 @@ class PopulationParser:
                 self._complain(f"'space.{one.name}.when' is for a search: a population has no conditions.")
 
     def _settings(self, budget: int) -> Population:
-        given = self._table.get("population", {})
-        if not isinstance(given, Mapping):
-            self._complain(f"'population' is {given!r:.60}, but must be a table: write [population].")
-            given = {}
-        known = ("members", "interval", "quantile", "perturb", "resample", "seed")
-        for name in given:
-            if name not in known:
-                hint = closest(name, known) or f"; it takes {', '.join(known)}."
-                self._complain(f"[population] has no setting '{name}'{hint}")
-        usual = Population()
-        members = self._whole(given, "members", usual.members, 2, MOST_MEMBERS)
+        given, usual = self._table_of("population"), Population()
+        self._check_keys(given, _SETTINGS, "[population]")
+
+        def whole(name: str, usual: int, least: int, most: int) -> int:
+            found = self._whole_of(f"population.{name}", given.get(name, usual), least, most)
+            return usual if found is None else found
+
+        def number(name: str, usual: float, low: float, high: float) -> float:
+            found = self._number_of(f"population.{name}", given.get(name, usual), low, high)
+            return usual if found is None else found
+
+        members = whole("members", usual.members, 2, MOST_MEMBERS)
         tenth = max(1, -(-budget // USUAL_GENERATIONS))
-        interval = self._whole(given, "interval", tenth, 1, 10**12)
+        interval = whole("interval", tenth, 1, 10**12)
         generations = max(1, -(-budget // interval))
         if budget and not 2 <= generations <= MOST_GENERATIONS:
             self._complain(
@@ -185,41 +182,18 @@ class PopulationParser:
             members,
             interval,
             generations,
-            self._number(given, "quantile", usual.quantile, 0.0, 0.5),
+            number("quantile", usual.quantile, 0.0, 0.5),
             self._factors(given, usual.perturb),
-            self._number(given, "resample", usual.resample, 0.0, 1.0),
-            self._whole(given, "seed", usual.seed, 0, _GREATEST_SEED),
+            number("resample", usual.resample, 0.0, 1.0),
+            whole("seed", usual.seed, 0, _GREATEST_SEED),
         )
-
-    def _whole(self, given: Mapping[str, Any], name: str, usual: int, least: int, most: int) -> int:
-        value = given.get(name, usual)
-        try:
-            number = parse_whole(str(value)) if not isinstance(value, bool) else least - 1
-        except ValueError:
-            number = least - 1
-        if not least <= number <= most:
-            self._complain(
-                f"'population.{name}' is {value!r:.40}, but must be a whole number from {least} to {most:,}."
-            )
-            return usual
-        return number
-
-    def _number(self, given: Mapping[str, Any], name: str, usual: float, low: float, high: float) -> float:
-        value = given.get(name, usual)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-            self._complain(
-                f"'population.{name}' is {value!r:.40}, but must be a number from {low} to {high}."
-            )
-            return usual
-        return float(value)
 
     def _factors(self, given: Mapping[str, Any], usual: tuple[float, ...]) -> tuple[float, ...]:
         value = given.get("perturb", list(usual))
         if (
             not isinstance(value, list)
             or not value
-            or not all(isinstance(one, int | float) and not isinstance(one, bool) for one in value)
-            or not all(math.isfinite(one) and one > 0 and one != 1 for one in value)
+            or not all(is_number(one) and one > 0 and one != 1 for one in value)
         ):
             self._complain(
                 f"'population.perturb' is {value!r:.60}, but must be a list of factors above 0 other than 1, "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,10 +31,12 @@ class Search:
         folder: Path,
         environment: Mapping[str, str],
         continues: tuple[str, Path] | None = None,
+        has_ended: Callable[[str], bool] = lambda sweep: False,
     ) -> None:
         """Open or make the study. A StorageError tells that another sweep works on it.
 
-        With `continues`, the id and folder of a sweep that has ended, its study goes on.
+        With `continues`, the id and folder of a sweep that has ended, its study goes on. `has_ended` tells
+        of a sweep whether it is known to have done so, though it has not released its study.
         """
         self.spec = spec
         self._sweep = sweep
@@ -42,6 +44,7 @@ class Search:
         self._before = self._asked = self._done = 0
         self._best: float | None = None
         self._used_up = False
+        self._has_ended = has_ended
         if continues is not None and spec.storage in (JOURNAL, SQLITE):
             copy_study(spec.storage, continues[1] / DATABASE, folder / DATABASE)
         self.name = spec.study or sweep
@@ -89,9 +92,11 @@ class Search:
         owner = attrs.get(OWNER)
         if owner == self._sweep:
             return
+        if owner not in (None, "", continues) and self._has_ended(owner):
+            continues = owner
         if owner not in (None, "", continues):
             raise StorageError(
-                f"The study '{self.name}' is in use by sweep {owner}: cancel that one, or name another study."
+                f"The study '{self.name}' is in use by {owner}: cancel that sweep, or name another study."
             )
         live = self._frozen(optuna.trial.TrialState.RUNNING)
         if live and not continues:

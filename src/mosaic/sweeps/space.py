@@ -50,16 +50,20 @@ class Parameter:
         assert self.low is not None and self.high is not None
         return [self._typed(self.low), self._typed(self.high)]
 
-    def values(self) -> list[Value] | None:
-        """All that it may be; None when there is no end to it."""
+    def count(self) -> int | None:
+        """How many values there are; None when there is no end to them."""
         if self.choices:
-            return list(self.choices)
+            return len(self.choices)
         assert self.low is not None and self.high is not None
         step = self.step or (1 if self.whole and not self.log else None)
-        if step is None:
-            return None
-        count = math.floor((self.high - self.low) / step + 1e-9) + 1
-        return [self._typed(self.low + step * index) for index in range(count)]
+        return None if step is None else math.floor((self.high - self.low) / step + 1e-9) + 1
+
+    def values(self) -> list[Value]:
+        """All that it may be, where there is an end to it."""
+        if self.choices:
+            return list(self.choices)
+        assert self.low is not None
+        return [self._typed(self.low + (self.step or 1) * index) for index in range(self.count() or 0)]
 
     def holds(self, value: Any) -> bool:
         """Whether it may be this."""
@@ -68,8 +72,11 @@ class Parameter:
                 value == one and isinstance(value, bool) == isinstance(one, bool) for one in self.choices
             )
         assert self.low is not None and self.high is not None
-        return (
-            _is_number(value) and self.low <= value <= self.high and (not self.whole or value == int(value))
+        if not is_number(value) or not self.low <= value <= self.high:
+            return False
+        places = (value - self.low) / (self.step or 1)
+        return (not self.whole or value == int(value)) and (
+            not self.step or abs(places - round(places)) < 1e-9
         )
 
     def is_wanted(self, chosen: Mapping[str, Any]) -> bool:
@@ -167,7 +174,7 @@ def _range(
         if value is None and key != "step":
             complain(f"'{place}' has no '{key}': a range needs low and high.")
             return None
-        if value is not None and not _is_number(value):
+        if value is not None and not is_number(value):
             complain(f"'{place}.{key}' is {value!r:.60}, but must be a number.")
             return None
     low, high, step, log = told["low"], told["high"], told.get("step"), told.get("log", False)
@@ -216,9 +223,15 @@ def _ordered(found: Sequence[Parameter], complain: Complain, place: str) -> list
                     f"{closest(name, by_name) or '.'}"
                 )
                 return list(found)
-            choices = by_name[name].values()
-            if choices is not None and not any(value in choices for value in values):
-                complain(f"'{place}.{one.name}.when' can never hold: {name} is never {values[0]!r}.")
+            other = by_name[name]
+            if other.count() is None:
+                complain(
+                    f"'{place}.{one.name}.when' names '{name}', which may be any number of a range: a "
+                    "condition needs choices or steps."
+                )
+            elif not any(other.holds(value) for value in values):
+                told = f"{values[0]!r:.60}" if values else "nothing"
+                complain(f"'{place}.{one.name}.when' can never hold: {name} is never {told}.")
     left = list(found)
     while left:
         ready = [one for one in left if not any(other.name in one.when for other in left)]
@@ -230,8 +243,15 @@ def _ordered(found: Sequence[Parameter], complain: Complain, place: str) -> list
     return ordered
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+def is_number(value: Any) -> bool:
+    """Whether it is a number that can be computed with, and no truth value."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        # A whole number of hundreds of digits.
+        return False
 
 
 def params_for(space: Sequence[Parameter], chosen: Mapping[str, Any], algo: str) -> dict[str, Any]:

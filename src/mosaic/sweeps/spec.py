@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,14 @@ class Choice:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+def plain_name(name: str) -> str:
+    """The name by which a class of Optuna's goes in a file: `tpe` of `TPESampler`."""
+    for ending in ("Sampler", "Pruner", "Crossover"):
+        name = name.removesuffix(ending)
+    plain = name.lower().replace("-", "").replace("_", "")
+    return "none" if plain == "nop" else plain
+
+
 @dataclass(frozen=True)
 class Template:
     """A checked run config for one algorithm on one environment; trials differ in parameters and seed."""
@@ -31,6 +39,12 @@ class Template:
     algo: str
     env_id: str
     config: Mapping[str, Any]
+
+
+def budget_of(templates: Sequence[Template]) -> int:
+    """Steps of a run; of several environments the fewest. 0 where only the script knows."""
+    asked = (one.config["metadata"]["worker"]["config"] for one in templates)
+    return min((int(one.get("total_timesteps") or 0) for one in asked), default=0)
 
 
 @dataclass(frozen=True)
@@ -78,9 +92,11 @@ class SweepSpec:
 
     @property
     def budget(self) -> int:
-        """Steps of a run; of several environments the fewest. 0 where only the script knows."""
-        asked = (one.config["metadata"]["worker"]["config"] for one in self.templates)
-        return min((int(one.get("total_timesteps") or 0) for one in asked), default=0)
+        return budget_of(self.templates)
+
+    @property
+    def prunes(self) -> bool:
+        return self.pruner is not None and plain_name(self.pruner.name) != "none"
 
     @property
     def title(self) -> str:

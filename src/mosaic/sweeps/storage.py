@@ -20,6 +20,7 @@ from mosaic.sweeps.spec import JOURNAL, SQLITE
 __all__ = [
     "DATABASE",
     "copy_study",
+    "holds_studies",
     "mend_journal",
     "open_storage",
     "optuna",
@@ -47,7 +48,7 @@ _DRIVERS = {"postgresql": "psycopg", "mysql": "pymysql", "mariadb": "pymysql"}
 
 def sentence(error: BaseException) -> str:
     text = " ".join(str(error).split()) or type(error).__name__
-    return text if text.endswith(".") else f"{text}."
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 class _FlockLock(BaseJournalFileLock):
@@ -81,15 +82,20 @@ def mend_journal(path: Path) -> None:
         lock.release()
 
 
+def _address(where: str, environment: Mapping[str, str]) -> str:
+    """A storage as it is named, or what the variable says that it names."""
+    variable = referred(where)
+    if variable is None:
+        return where
+    found = environment.get(variable, "")
+    if not found:
+        raise UserError(f"The storage's URL is in the variable {variable}, which is not set here: set it.")
+    return found
+
+
 def open_storage(where: str, folder: Path | None, environment: Mapping[str, str]) -> Any:
     """The storage that a sweep names, or that lies at a path or URL; a StorageError tells what is wrong."""
-    variable = referred(where)
-    if variable is not None:
-        where = environment.get(variable, "")
-        if not where:
-            raise UserError(
-                f"The storage's URL is in the variable {variable}, which is not set here: set it."
-            )
+    where = _address(where, environment)
     shown = shown_storage(where)
     with told_of(shown):
         if where in (JOURNAL, SQLITE):
@@ -109,17 +115,45 @@ def open_storage(where: str, folder: Path | None, environment: Mapping[str, str]
         return _relational(f"sqlite:///{path.resolve()}") if is_sqlite else _journal(path)
 
 
+def holds_studies(where: str, environment: Mapping[str, str]) -> bool:
+    """Whether there is anything of Optuna's at a URL; nothing is made there, as opening it would.
+
+    A StorageError tells why it cannot be used.
+    """
+    url = _address(where, environment)
+    with told_of(shown_storage(url)):
+        import sqlalchemy
+
+        address = sqlalchemy.make_url(_with_driver(url))
+        if address.drivername.startswith("sqlite") and address.database:
+            path = Path(address.database)
+            if not path.exists():
+                if not path.parent.is_dir():
+                    raise StorageError(
+                        f"The storage {shown_storage(url)} cannot be used: {path.parent} is not a folder."
+                    )
+                return False
+        engine = sqlalchemy.create_engine(address)
+        try:
+            with engine.connect() as connection:
+                return bool(sqlalchemy.inspect(connection).has_table("studies"))
+        finally:
+            engine.dispose()
+
+
 def _journal(path: Path) -> Any:
     return optuna.storages.JournalStorage(JournalFileBackend(str(path), _FlockLock(str(path))))
 
 
-def _relational(url: str) -> Any:
+def _with_driver(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     dialect, _, driver = scheme.partition("+")
-    if dialect in _DRIVERS and not driver:
-        url = f"{dialect}+{_DRIVERS[dialect]}{separator}{rest}"
-    how: dict[str, Any] = {"engine_kwargs": {"pool_pre_ping": True}} if dialect != "sqlite" else {}
-    return optuna.storages.RDBStorage(url, **how)
+    return f"{dialect}+{_DRIVERS[dialect]}{separator}{rest}" if dialect in _DRIVERS and not driver else url
+
+
+def _relational(url: str) -> Any:
+    how: dict[str, Any] = {} if url.startswith("sqlite") else {"engine_kwargs": {"pool_pre_ping": True}}
+    return optuna.storages.RDBStorage(_with_driver(url), **how)
 
 
 def shown_storage(where: str) -> str:

@@ -23,6 +23,8 @@ FORMAT = 1
 WAITING, RUNNING, COMPLETE, PRUNED, FAILED = "waiting", "running", "complete", "pruned", "failed"
 """The states of a trial; `waiting` ones have parameters and no run yet."""
 ENDED = frozenset({COMPLETE, PRUNED, FAILED})
+ALGO, ENV, SEED = "algo", "env", "seed"
+"""How the parameters of a benchmark's trials are called."""
 
 Value = bool | int | float | str | None
 
@@ -74,6 +76,12 @@ class Study:
     benchmark: bool = False
     """Whether its trials are the cells of a benchmark, of which none is the best."""
 
+    @property
+    def short_objectives(self) -> list[str]:
+        """`episodic_return` of `charts/episodic_return (last)`, as long as that tells them apart."""
+        short = [one.partition(" (")[0].rpartition("/")[2] for one in self.objectives]
+        return short if len(set(short)) == len(short) else list(self.objectives)
+
     def with_state(self, *states: str) -> list[Trial]:
         return [one for one in self.trials if one.state in states]
 
@@ -82,7 +90,7 @@ class Study:
         """The best complete trial of a study with one objective."""
         if len(self.directions) != 1 or self.benchmark:
             return None
-        done = [one for one in self.with_state(COMPLETE) if one.values and not math.isnan(one.values[0])]
+        done = [one for one in self.with_state(COMPLETE) if one.values and math.isfinite(one.values[0])]
         sign = 1 if self.directions[0] == "maximize" else -1
         return max(done, key=lambda one: sign * one.values[0], default=None)
 
@@ -91,22 +99,23 @@ class Study:
         pick = max if self.directions[0] == "maximize" else min
         found: list[tuple[int, float]] = []
         for one in self.with_state(COMPLETE):
-            if one.values:
+            if one.values and math.isfinite(one.values[0]):
                 found.append((one.number, pick(one.values[0], found[-1][1]) if found else one.values[0]))
         return found
 
     @property
     def front(self) -> list[Trial]:
         """The complete trials that no other one beats in every objective (the Pareto front)."""
-        done = [one for one in self.with_state(COMPLETE) if len(one.values) == len(self.directions)]
-        return [one for one in done if not any(self._beats(other, one) for other in done)]
+        import numpy as np
 
-    def _beats(self, one: Trial, other: Trial) -> bool:
-        signs = [1 if way == "maximize" else -1 for way in self.directions]
-        gains = [
-            sign * (mine - theirs) for sign, mine, theirs in zip(signs, one.values, other.values, strict=True)
+        done = [one for one in self.with_state(COMPLETE) if len(one.values) == len(self.directions)]
+        signs = np.array([1.0 if way == "maximize" else -1.0 for way in self.directions])
+        values = np.array([one.values for one in done], np.float64).reshape(-1, len(signs)) * signs
+        values[~np.isfinite(values)] = -np.inf
+        beaten = [
+            bool((np.all(values >= row, axis=1) & np.any(values > row, axis=1)).any()) for row in values
         ]
-        return min(gains) >= 0 and max(gains) > 0
+        return [one for one, is_beaten in zip(done, beaten, strict=True) if not is_beaten]
 
     def as_json(self) -> dict[str, Any]:
         """All of it, as JSON can hold it."""
@@ -200,6 +209,13 @@ class StudyWriter:
                 os.fsync(file.fileno())
 
 
+def value_text(value: Any) -> str:
+    """A value of a parameter, for people."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def read_study(run_dir: Path, file: str = FILE) -> Study | None:
     """The study in a sweep's folder; None when there is none yet."""
     return StudyReader(run_dir, file).poll()
@@ -216,10 +232,11 @@ def _told(trial: Trial) -> dict[str, Any]:
 
 def _with(trial: Trial, told: Mapping[str, Any]) -> Trial:
     news = _known(Trial, told)
-    points = {int(step): float(value) for step, value in news.pop("intermediate", {}).items()}
-    for name in ("values", "runs"):
-        if name in news:
-            news[name] = tuple(news[name])
+    points = {int(step): _number(value) for step, value in news.pop("intermediate", {}).items()}
+    if "values" in news:
+        news["values"] = tuple(map(_number, news["values"]))
+    if "runs" in news:
+        news["runs"] = tuple(news["runs"])
     return replace(
         trial, **news, intermediate={**trial.intermediate, **points} if points else trial.intermediate
     )
@@ -236,6 +253,11 @@ def _known(kind: type[Study] | type[Trial], told: Mapping[str, Any]) -> dict[str
     """What this version knows: a later one may write more."""
     names = {one.name for one in fields(kind)}
     return {name: value for name, value in told.items() if name in names}
+
+
+def _number(told: float | None) -> float:
+    """A number as `_finite` has told it."""
+    return math.nan if told is None else float(told)
 
 
 def _finite(value: Any) -> Any:

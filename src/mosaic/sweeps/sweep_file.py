@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mosaic.client.configs import train_config, worker_for
+from mosaic.client.configs import worker_for
 from mosaic.contract.capabilities import find_worker
 from mosaic.contract.errors import UserError, closest
-from mosaic.contract.numbers import parse_seeds, parse_whole
-from mosaic.contract.run_config import LONGEST_NAME, checked_tags, validate_train_run_config
+from mosaic.contract.run_config import LONGEST_NAME
 from mosaic.contract.secrets import has_known_shape, referred
 from mosaic.sweeps.objective import DIRECTIONS, OVER_SEEDS, TAKES, Objective
 from mosaic.sweeps.population import (
@@ -25,15 +23,24 @@ from mosaic.sweeps.population import (
     is_population,
     usual_settings,
 )
-from mosaic.sweeps.space import ALGO, Parameter, known_spaces, parse_space
-from mosaic.sweeps.spec import JOURNAL, SQLITE, USUAL_TRIALS, Choice, SweepSpec, Template, with_params
+from mosaic.sweeps.space import ALGO, Parameter, is_number, known_spaces, parse_space
+from mosaic.sweeps.spec import (
+    JOURNAL,
+    SQLITE,
+    USUAL_TRIALS,
+    Choice,
+    SweepSpec,
+    Template,
+    budget_of,
+    plain_name,
+    with_params,
+)
+from mosaic.sweeps.tables import SpecError, TableParser
 
-MOST_PROBLEMS = 20
 MOST_TRIALS = 100_000
 MOST_PARALLEL = 1_000
 REPORTS = 20
 """So often is a trial looked at while it trains, unless `report_every` says otherwise."""
-USUAL_RESTARTS = 2
 
 _KEYS = {
     **dict.fromkeys(("algo", "env", "total_timesteps", "seeds", "trials", "parallel", "max_minutes", "name")),
@@ -41,45 +48,6 @@ _KEYS = {
     **dict.fromkeys(("tags", "notes", "storage", "study", "report_every", "scores")),
     **dict.fromkeys(("set", "space", "objective", "sampler", "pruner", "run", "try_first")),
 }
-RUN_KEYS = (
-    "cpus",
-    "memory_mb",
-    "gpus",
-    "max_minutes",
-    "max_restarts",
-    "priority",
-    "python",
-    "env_kwargs",
-    "extras",
-)
-
-
-class SpecError(UserError):
-    """A sweep file with something wrong in it."""
-
-    def __init__(self, problems: Sequence[str]) -> None:
-        super().__init__(" ".join(problems[:MOST_PROBLEMS]))
-        self.problems = list(problems)
-        """A sentence for each."""
-
-
-def read_table(path: Path, changes: Sequence[tuple[str, Any]] = (), what: str = "sweep") -> dict[str, Any]:
-    """The file of a sweep as it stands there, with settings changed by their dotted names."""
-    try:
-        table = tomllib.loads(path.read_text())
-    except OSError as error:
-        raise UserError(f"The {what} file {path} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"The {what} file {path} is not valid TOML: {error}.") from error
-    for name, value in changes:
-        *above, last = name.split(".")
-        inner = table
-        for part in above:
-            inner = inner.setdefault(part, {})
-            if not isinstance(inner, dict):
-                raise UserError(f"--set {name}: '{part}' is not a table of the {what} file.")
-        inner[last] = value
-    return table
 
 
 def parse_spec(table: Mapping[str, Any], folder: Path | None = None) -> SweepSpec:
@@ -87,13 +55,60 @@ def parse_spec(table: Mapping[str, Any], folder: Path | None = None) -> SweepSpe
     return _Parser(table, folder).parse()
 
 
-class TableParser:
-    """Takes a table apart; what is wrong with it is told at the end, all at once."""
-
-    def __init__(self, table: Mapping[str, Any], folder: Path | None) -> None:
-        self._table = table
-        self._folder = folder
-        self._problems: list[str] = []
+class _Parser(TableParser):
+    def parse(self) -> SweepSpec:
+        table = self._table
+        self._check_keys(table, _KEYS, "a sweep")
+        algos, env_ids = self._texts(ALGO, "ppo"), self._texts("env", "CartPole-v1")
+        seeds = self._seeds()
+        run = self._run()
+        fixed = self._fixed(algos)
+        templates = self._templates(algos, env_ids, seeds, fixed, run)
+        spaces = self._spaces(algos, fixed)
+        self._check_corners(spaces, templates)
+        objectives = self._objectives()
+        budget = budget_of(templates)
+        population = self._population(algos, env_ids, seeds, fixed[algos[0]] if algos else {}, spaces, budget)
+        sampler, pruner = self._choice("sampler"), self._choice("pruner")
+        trials = self._whole("trials", USUAL_TRIALS, 1, MOST_TRIALS)
+        if sampler is not None and plain_name(sampler.name) == "grid":
+            combinations = math.prod(one.count() or 1 for one in spaces)
+            if combinations > MOST_TRIALS:
+                self._complain(
+                    f"The grid has {combinations:,} combinations, of which there may be {MOST_TRIALS:,}: "
+                    "give larger steps or fewer choices, or choose another sampler."
+                )
+            trials = min(trials, combinations)
+        options = dict(sampler.options) if sampler else {}
+        spec = SweepSpec(
+            templates=tuple(templates),
+            space=tuple(spaces),
+            seeds=seeds,
+            trials=population.trials if population else trials,
+            parallel=self._whole("parallel", 0, 0, MOST_PARALLEL),
+            max_minutes=self._minutes(),
+            objectives=objectives,
+            search_seed=options.pop("seed", 1),
+            sampler=Choice(sampler.name, options) if sampler else Choice("tpe"),
+            pruner=pruner or (Choice("median") if len(objectives) == 1 and not population else None),
+            population=population,
+            report_every=self._whole("report_every", max(1, budget // REPORTS), 1, 10**12),
+            scores=self._scores(env_ids),
+            storage=self._storage(),
+            study=self._text("study"),
+            try_first=self._try_first(spaces, algos),
+            name=self._text("name")[:LONGEST_NAME],
+            tags=self._tags(),
+            notes=self._text("notes"),
+        )
+        seed = spec.search_seed
+        if not isinstance(seed, int) or isinstance(seed, bool) or not 0 <= seed < 2**32:
+            self._complain(f"'sampler.seed' is {seed!r:.40}, but must be a whole number from 0 to 2^32 - 1.")
+        if not spaces and templates:
+            self._complain("There is nothing to search: add parameters to [space].")
+        if self._problems:
+            raise SpecError(list(dict.fromkeys(self._problems)))
+        return spec
 
     def _population(
         self,
@@ -114,186 +129,16 @@ class TableParser:
                     f'[population] is for population-based training: write kind = "{PBT}" as well.'
                 )
             return None
-        return PopulationParser(self._table, self._complain).parse(
+        return PopulationParser(self._table, self._folder, self._problems).population(
             algos, env_ids, seeds, fixed, space, budget
         )
-
-    def _complain(self, sentence: str) -> None:
-        self._problems.append(sentence)
-
-    def _check_keys(
-        self, table: Mapping[str, Any], known: Sequence[str] | Mapping[str, Any], what: str
-    ) -> None:
-        for name in table:
-            if name not in known:
-                hint = closest(name, known) or f"; it takes {', '.join(known)}."
-                self._complain(f"{what[:1].upper()}{what[1:]} has no setting '{name}'{hint}")
-
-    def _table_of(self, name: str) -> dict[str, Any]:
-        found = self._table.get(name, {})
-        if not isinstance(found, Mapping):
-            self._complain(
-                f"'{name}' is {found!r:.60}, but must be a table: write [{name}] above its settings."
-            )
-            return {}
-        return dict(found)
-
-    def _texts(self, name: str, example: str) -> list[str]:
-        return self._names(name, self._table.get(name), example)
-
-    def _names(self, name: str, found: Any, example: str) -> list[str]:
-        listed = [found] if isinstance(found, str) else found
-        if not isinstance(listed, list) or not listed or not all(isinstance(one, str) for one in listed):
-            told = (
-                "is missing" if found is None else f"is {found!r:.60}, but must be a name or a list of names"
-            )
-            self._complain(f"'{name}' {told}: write {name} = \"{example}\".")
-            return []
-        return list(dict.fromkeys(listed))
-
-    def _whole(self, name: str, usual: int, least: int, most: int) -> int:
-        found = self._whole_of(name, self._table.get(name, usual), least, most)
-        return usual if found is None else found
-
-    def _whole_of(self, name: str, value: Any, least: int, most: int) -> int | None:
-        """The number that stands in the file; None when it is not one of these."""
-        try:
-            number = parse_whole(str(value)) if not isinstance(value, bool) else least - 1
-        except ValueError:
-            number = least - 1
-        if not least <= number <= most:
-            self._complain(f"'{name}' is {value!r:.40}, but must be a whole number from {least} to {most:,}.")
-            return None
-        return number
-
-    def _minutes(self) -> float | None:
-        value = self._table.get("max_minutes")
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
-            self._complain(f"'max_minutes' is {value!r:.40}, but must be a number above 0.")
-            return None
-        return float(value)
-
-    def _seeds(self) -> tuple[int, ...]:
-        value = self._table.get("seeds", 1)
-        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
-        try:
-            return parse_seeds(
-                text, f"'seeds' is {value!r:.60}, but must be a list of seeds or text such as \"1-3\"."
-            )
-        except UserError as error:
-            self._complain(str(error))
-            return (1,)
-
-    def _tags(self) -> tuple[str, ...]:
-        given = self._table.get("tags", [])
-        if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-            self._complain(f"'tags' is {given!r:.60}, but must be a list of words.")
-            return ()
-        try:
-            return tuple(checked_tags(given))
-        except UserError as error:
-            self._complain(str(error))
-            return ()
-
-    def _template(
-        self,
-        algo: str,
-        env_id: str,
-        steps: int | None,
-        seed: int,
-        params: Mapping[str, Any],
-        run: Mapping[str, Any],
-    ) -> dict[str, Any]:
-        extras = dict(run.get("extras") or {})
-        if run.get("env_kwargs") is not None:
-            extras["env_kwargs"] = run["env_kwargs"]
-        config = train_config(
-            algo,
-            env_id,
-            total_timesteps=steps,
-            seed=seed,
-            params=params,
-            extras=extras,
-            python=run.get("python"),
-            tags=list(self._tags()),
-            folder=self._folder,
-        )
-        limits = {
-            "max_wallclock_minutes": run.get("max_minutes"),
-            "max_restarts": run.get("max_restarts", USUAL_RESTARTS),
-            "priority": run.get("priority"),
-        }
-        config["schedule"] = {name: value for name, value in limits.items() if value is not None}
-        for name in ("cpus", "memory_mb", "gpus"):
-            if name in run:
-                config["resources"][name] = run[name]
-        validate_train_run_config(config)
-        return config
-
-
-class _Parser(TableParser):
-    def parse(self) -> SweepSpec:
-        table = self._table
-        self._check_keys(table, _KEYS, "a sweep")
-        algos, env_ids = self._texts(ALGO, "ppo"), self._texts("env", "CartPole-v1")
-        seeds = self._seeds()
-        run = self._table_of("run")
-        self._check_keys(run, RUN_KEYS, "[run]")
-        fixed = self._table_of("set")
-        if is_population(table):
-            fixed = usual_settings(table, fixed)
-        templates = self._templates(algos, env_ids, seeds, fixed, run)
-        spaces = self._spaces(algos, fixed)
-        self._check_corners(spaces, templates)
-        objectives = self._objectives()
-        budget = min(
-            (one.config["metadata"]["worker"]["config"].get("total_timesteps") or 0 for one in templates),
-            default=0,
-        )
-        population = self._population(algos, env_ids, seeds, fixed, spaces, budget)
-        sampler, pruner = self._choice("sampler"), self._choice("pruner")
-        trials = self._whole("trials", USUAL_TRIALS, 1, MOST_TRIALS)
-        if sampler is not None and sampler.name.lower().startswith("grid"):
-            sizes = [len(one.values() or [0] * trials) for one in spaces]
-            trials = min(trials, math.prod(sizes))
-        options = dict(sampler.options) if sampler else {}
-        spec = SweepSpec(
-            templates=tuple(templates),
-            space=tuple(spaces),
-            seeds=seeds,
-            trials=population.trials if population else trials,
-            parallel=self._whole("parallel", 0, 0, MOST_PARALLEL),
-            max_minutes=self._minutes(),
-            objectives=objectives,
-            search_seed=options.pop("seed", 1),
-            sampler=Choice(sampler.name, options) if sampler else Choice("tpe"),
-            pruner=pruner or (Choice("median") if len(objectives) == 1 and not population else None),
-            population=population,
-            report_every=self._whole("report_every", max(1, budget // REPORTS), 1, 10**12),
-            scores=self._scores(env_ids),
-            storage=self._storage(),
-            study=str(table.get("study", "")),
-            try_first=self._try_first(spaces, algos),
-            name=str(table.get("name", ""))[:LONGEST_NAME],
-            tags=self._tags(),
-            notes=str(table.get("notes", "")),
-        )
-        if not isinstance(spec.search_seed, int) or isinstance(spec.search_seed, bool):
-            self._complain(f"'sampler.seed' is {spec.search_seed!r:.40}, but must be a whole number.")
-        if not spaces and templates:
-            self._complain("There is nothing to search: add parameters to [space].")
-        if self._problems:
-            raise SpecError(list(dict.fromkeys(self._problems)))
-        return spec
 
     def _templates(
         self,
         algos: Sequence[str],
         env_ids: Sequence[str],
         seeds: Sequence[int],
-        fixed: Mapping[str, Any],
+        fixed: Mapping[str, Mapping[str, Any]],
         run: Mapping[str, Any],
     ) -> list[Template]:
         steps = self._table.get("total_timesteps")
@@ -301,21 +146,38 @@ class _Parser(TableParser):
             steps = self._whole("total_timesteps", 1, 1, 10**12)
         found = []
         for algo in algos:
-            own, shared = fixed.get(algo), {k: v for k, v in fixed.items() if k not in algos}
-            params = {**shared, **(own if isinstance(own, Mapping) else {})}
             for env_id in env_ids:
                 try:
-                    config = self._template(algo, env_id, steps, max(seeds), params, run)
+                    config = self._template(algo, env_id, steps, max(seeds), fixed[algo], run)
                 except UserError as error:
                     self._complain(str(error))
                     continue
                 found.append(Template(algo, env_id, config))
         return found
 
-    def _spaces(self, algos: Sequence[str], fixed: Mapping[str, Any]) -> list[Parameter]:
+    def _fixed(self, algos: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """What is the same in all trials of each algorithm: shared settings, and those of its own table."""
+        given = self._table_of("set")
+        if is_population(self._table):
+            given = usual_settings(self._table, given)
+        shared = {name: value for name, value in given.items() if name not in algos}
+        return {algo: {**shared, **self._own(given, algo, "set")} for algo in algos}
+
+    def _own(self, given: Mapping[str, Any], algo: str, place: str) -> Mapping[str, Any]:
+        """The table of one algorithm among several."""
+        own = given.get(algo, {})
+        if isinstance(own, Mapping):
+            return own
+        self._complain(
+            f"'{place}.{algo}' is {own!r:.60}, but must be a table: write [{place}.{algo}] above its "
+            "settings."
+        )
+        return {}
+
+    def _spaces(self, algos: Sequence[str], fixed: Mapping[str, Mapping[str, Any]]) -> list[Parameter]:
         given = self._table_of("space")
         if len(algos) == 1:
-            return self._space_of(algos[0], given, fixed, "", "space")
+            return self._space_of(algos[0], given, fixed[algos[0]], "", "space")
         wrong = [name for name in given if name not in algos]
         for name in wrong:
             self._complain(
@@ -326,9 +188,8 @@ class _Parser(TableParser):
             return []
         found = [Parameter(ALGO, choices=tuple(algos))]
         for algo in algos:
-            own = given.get(algo, {})
-            if isinstance(own, Mapping):
-                found += self._space_of(algo, own, fixed.get(algo, {}), algo, f"space.{algo}")
+            own = self._own(given, algo, "space")
+            found += self._space_of(algo, own, fixed[algo], algo, f"space.{algo}")
         return found
 
     def _space_of(
@@ -422,7 +283,7 @@ class _Parser(TableParser):
         for env_id in env_ids:
             ends = given.get(env_id)
             pair = ends if isinstance(ends, list) and len(ends) == 2 else [0, 0]
-            if not all(isinstance(end, int | float) for end in pair) or pair[0] == pair[1]:
+            if not all(map(is_number, pair)) or pair[0] == pair[1]:
                 self._complain(
                     "Returns of several environments can only be put together as scores: write under "
                     f'[scores] "{env_id}" = [low, high], the returns that count as 0 and as 1.'

@@ -24,10 +24,10 @@ from mosaic.contract.events import EventKind
 from mosaic.contract.outside import read_json
 from mosaic.contract.paths import VarPaths, resolve_var
 from mosaic.sweeps.configs import check_config
+from mosaic.sweeps.engine import Ending, Engine, Wishes
 from mosaic.sweeps.population import Population
 from mosaic.sweeps.spec import SweepSpec
 from mosaic.sweeps.study import FILE, StudyWriter
-from mosaic.sweeps.wishes import Ending, Wishes
 from mosaic.worker.link import TrainerLink
 from mosaic.worker.telemetry import Introduction, LifecycleEmitter
 
@@ -111,16 +111,26 @@ class SweepWorker:
         if self._spec.population is not None:
             return self._train_population(self._spec.population, wishes)
         gc.disable()
-        from mosaic.sweeps.engine import Engine
         from mosaic.sweeps.search import Search
 
         gc.freeze()
         gc.enable()
         continues = (self._continues, self._var.run(self._continues).run_dir) if self._continues else None
+        client = Client.connect(self._var.root, guest=True)
+
+        def has_ended(sweep: str) -> bool:
+            try:
+                return client.get(sweep).ended
+            except MosaicError:
+                # Of another data folder, or removed: nobody knows.
+                return False
+
         begun, deadline = (self._paths.run_dir / FILE).exists(), time.monotonic() + _AWAY_SECONDS
         while True:
             try:
-                search = Search(self._spec, self._run_id, self._paths.run_dir, os.environ, continues)
+                search = Search(
+                    self._spec, self._run_id, self._paths.run_dir, os.environ, continues, has_ended
+                )
                 break
             except StorageError:
                 # After a reboot a database may be there later than we are.
@@ -129,7 +139,6 @@ class SweepWorker:
                 self._emitter.heartbeat({"phase": "waiting for its database"})
                 self._nudge()
                 time.sleep(_RETRY_SECONDS)
-        client = Client.connect(self._var.root, guest=True)
         engine = Engine(
             self._spec, self._run_id, client, search, StudyWriter(self._paths.run_dir), wishes, self._beat
         )

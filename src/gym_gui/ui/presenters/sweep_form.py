@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import tempfile
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gym_gui.models.form_choices import EnvironmentList, environments_for, trainable
-from gym_gui.models.sweep_draft import FIXED, ParamDraft, SweepDraft, table_of
+from gym_gui.models.sweep_draft import FIXED, ParamDraft, SweepDraft, table_of, typed
 from gym_gui.ui.presenters.form import Config, FormSource
 from gym_gui.ui.presenters.form_page import CheckReport
 from mosaic.client import RunRecord
@@ -60,12 +59,21 @@ class SweepSource:
         for name, value in (prefill.get("set") or {}).items():
             # What somebody has set stands still, whatever is known to be worth a search.
             lines[:] = [one for one in lines if one.name != name]
-            lines.append(ParamDraft(name, FIXED, value=_text(value)))
+            lines.append(ParamDraft(name, FIXED, value=typed(value)))
         return cls(sources, draft, note)
 
     @property
     def algorithms(self) -> list[str]:
         return list(self.sources)
+
+    def others(self, draft: SweepDraft) -> list[str]:
+        """The algorithms that can be searched besides those of a draft: they train on its environments."""
+        found = []
+        for algo, source in self.sources.items():
+            misfits = source.misfits.get(algo, {})
+            if algo not in draft.algos and not any(env_id in misfits for env_id in draft.env_ids):
+                found.append(algo)
+        return found
 
     def environments(self, algo: str) -> EnvironmentList:
         """What an algorithm can train on; nothing is known of another one's."""
@@ -88,20 +96,6 @@ def _spec(run: RunRecord) -> SweepSpec:
         return spec_of(run)
     except (KeyError, TypeError, ValueError) as error:
         raise UserError("What that sweep was asked for cannot be read any more.") from error
-
-
-def _text(value: Any) -> str:
-    return ("on" if value else "off") if isinstance(value, bool) else str(value)
-
-
-def read_file(path: Path) -> dict[str, Any]:
-    """A sweep file's content; a UserError tells what is wrong."""
-    try:
-        return tomllib.loads(path.read_text("utf-8"))
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"{path} is not valid TOML: {error}.") from error
 
 
 def write_for_check(text: str) -> Path:

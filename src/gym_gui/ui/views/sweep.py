@@ -18,7 +18,7 @@ from gym_gui.models.sweep import (
     about_trial,
     best_text,
     counts_text,
-    short_objective,
+    may_be_weighed,
 )
 from gym_gui.models.words import is_sweep, short_id
 from gym_gui.services.sweeps import SweepFeed
@@ -108,13 +108,13 @@ class SweepView(RunView):
         self.fronts: list[FigurePlot] = []
         self._slice_cards: list[PlotCard] = []
         self._front_cards: list[PlotCard] = []
-        first = QWidget()
-        hbox((self.history_card, 2), (self.importance_card, 1), on=first, spacing=SPACE[2])
+        self._first = QWidget()
+        hbox((self.history_card, 2), (self.importance_card, 1), on=self._first, spacing=SPACE[2])
         self._slice_row = Columns(self._slice_cards, _SLICE_WIDTH, fills=False)
         self._front_row = Columns(self._front_cards, _HALF, fills=True)
         self._front_row.hide()
         self._charts = column_of(
-            first,
+            self._first,
             self._front_row,
             self.parallel_card,
             self._slice_row,
@@ -183,6 +183,10 @@ class SweepView(RunView):
         study = picture.study
         self._trials = {one.number: one for one in study.trials}
         self._show_objectives(study)
+        # Runs on several tasks are not compared with each other.
+        for card in (self._first, self.parallel_card, self.intermediate_card):
+            card.setVisible(not study.benchmark)
+        self.importance_card.setVisible(may_be_weighed(study))
         self.history.show_figure(picture.history)
         self.history_card.note.setText("" if picture.history.empty else picture.history.note)
         self._show_weights(self.feed.weights)
@@ -260,7 +264,7 @@ class SweepView(RunView):
         card.setVisible(there)
 
     def _show_objectives(self, study: Study) -> None:
-        names = [short_objective(one) for one in study.objectives]
+        names = study.short_objectives
         if [self.objective.itemText(at) for at in range(self.objective.count())] != names:
             self.objective.clear()
             self.objective.addItems(names)

@@ -61,7 +61,7 @@ class Columns(QWidget):
         self._grid = grid(self)
 
     def arrange(self, count: int, anew: bool = False) -> None:
-        """Give so many parts their places; those that are still to be made have theirs kept free."""
+        """Give the first parts, so many, their places; those that are still to be made have theirs kept."""
         self._count = count
         fit = max(1, min(count, self.width() // self._least))
         if fit < count:
@@ -70,7 +70,7 @@ class Columns(QWidget):
             return
         self._columns = fit
         columns = math.lcm(fit, count % fit or fit) if self._fills else fit
-        for index, part in enumerate(self._parts):
+        for index, part in enumerate(self._parts[:count]):
             row, place = divmod(index, fit)
             span = columns // min(fit, count - row * fit) if self._fills else 1
             self._grid.addWidget(part, row, place * span, 1, span)

@@ -169,6 +169,8 @@ class SweepActions(QWidget):
         self.train.setText(f"Train with trial {trial.number}" if trial and other else "Train with the best")
         several = study is not None and len(study.directions) > 1
         waits = "Mark a trial: with several objectives there is no single best." if several else ""
+        if study is not None and study.members:
+            waits = "Mark a trial: the best member came by several sets of parameters. Resume its run."
         none = waits or "No trial is complete yet."
         self.train.setToolTip("" if trial is not None else none)
         self.more.setEnabled(study is not None)
@@ -186,7 +188,7 @@ class SweepActions(QWidget):
     def _meant(self) -> Trial | None:
         if self._marked is not None:
             return self._marked
-        return self._study.best if self._study is not None else None
+        return self._study.best if self._study is not None and not self._study.members else None
 
     def _spec(self) -> SweepSpec | None:
         assert self.run is not None

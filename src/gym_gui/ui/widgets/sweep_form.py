@@ -24,7 +24,6 @@ from gym_gui.ui.presenters.sweep_form import (
     SUFFIX,
     SweepSource,
     check_command,
-    read_file,
     report_of,
     write_for_check,
 )
@@ -51,6 +50,7 @@ from mosaic.client import RunRecord
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.capabilities import WorkerCapabilities
 from mosaic.contract.errors import MosaicError, UserError
+from mosaic.sweeps.tables import read_table
 from mosaic.sweeps.toml_text import to_toml
 
 FILE, RESULT = 0, 1
@@ -169,7 +169,7 @@ class SweepForm(WorkerForm):
         fill(left, hbox(self._others, self.another, 1), self.environment)
         fill(left, pair("total_timesteps", "seeds"))
         fill(left, section_title("How much"), pair("trials", "parallel"), pair("max_minutes", "name"))
-        self._objective_title = section_title("What is wanted")
+        self._objective_title = section_title("Objective")
         self._objective = PairGrid()
         for name in ("metric", "direction", "take", "points", "over_seeds"):
             self._objective.add(self._field(state, name), wide=name == "metric")
@@ -177,7 +177,7 @@ class SweepForm(WorkerForm):
             "The file has several objectives: they stay as it has them.", "help", wraps=True
         )
         fill(left, self._objective_title, self._objective, self._objective_note)
-        fill(left, section_title("How it is searched"), pair("sampler", "pruner"))
+        fill(left, section_title("Search"), pair("sampler", "pruner"))
         left.addStretch(1)
         self._lines_box = vbox(spacing=SPACE[3])
         self._middle.column.addLayout(self._lines_box)
@@ -200,9 +200,8 @@ class SweepForm(WorkerForm):
     def _offer_algorithms(self) -> None:
         menu = QMenu(self)
         menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        for algo in self.source.algorithms:
-            if algo not in self.draft.algos:
-                menu.addAction(algo).triggered.connect(partial(self.add_algorithm, algo))
+        for algo in self.source.others(self.draft):
+            menu.addAction(algo).triggered.connect(partial(self.add_algorithm, algo))
         menu.popup(self.another.mapToGlobal(self.another.rect().bottomLeft()))
 
     def add_algorithm(self, algo: str, *_: object) -> None:
@@ -386,7 +385,7 @@ class SweepForm(WorkerForm):
 
     def open_file(self, path: Path) -> None:
         """Fill the form with a sweep file."""
-        self.context.tasks.run(lambda: read_file(path), partial(self._take_file, path), owner=self)
+        self.context.tasks.run(lambda: read_table(path), partial(self._take_file, path), owner=self)
 
     def _take_file(self, path: Path, table: dict[str, Any]) -> None:
         try:

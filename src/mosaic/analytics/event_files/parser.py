@@ -1,13 +1,14 @@
 """Turns blocks of records into scalars, purges, and an index of everything else.
 
 Nearly every record is one number under a metric seen before. Such a one is recognised by the bytes around its
-number, time and step, without looking into them; only the others are decoded. Large blocks are left to
-`bulk`, which needs numpy: those who follow a run read small ones, and stay small themselves.
+number, time and step, without looking into them; only the others are decoded. Larger blocks are left to
+`bulk`, which needs numpy: those who follow a run without it read small ones, and stay small themselves.
 """
 
 from __future__ import annotations
 
 import struct
+import sys
 from array import array
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -236,7 +237,10 @@ def _is_session_start(session_log: bytes) -> bool:
 
 _KEPT = 4096
 """So many patterns are remembered, and lengths of records."""
-_BULK_BYTES = 256 * 1024
+_BULK_BYTES = 16 * 1024
+"""From here on taking the records of a block all at once is quicker than one by one."""
+_IMPORT_BYTES = 256 * 1024
+"""The same where numpy would have to be imported for it."""
 WRONG_CONTENT = "the checksum of a record's content is wrong"
 MOST_CHECKED = 4096
 """Bytes of a record; the checksum of a longer one is looked at when somebody asks for what is in it."""
@@ -307,7 +311,7 @@ class EventParser:
         CorruptRecord is raised.
         """
         self.position = self.records = 0
-        if len(block) >= _BULK_BYTES:
+        if len(block) >= (_BULK_BYTES if "numpy" in sys.modules else _IMPORT_BYTES):
             if self._bulk is None:
                 from mosaic.analytics.event_files.bulk import BulkParser
 

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mosaic.cli.app import INTERRUPTED
 from mosaic.cli.commands.export import shown_progress
 from mosaic.cli.commands.sweep import toml_value
-from mosaic.cli.launch import TERMINATED, Terminated, signals_postponed, termination_raises, wants_cancel
+from mosaic.cli.live.following import Followed, runs_of_sweeps
 from mosaic.cli.output import console, cut, facts, note, place_text, print_json, program, say, table
 from mosaic.cli.runs import connect, run_json
 from mosaic.client import Client, RunQuery, RunRecord
@@ -22,9 +19,8 @@ from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import ConflictError, NotFoundError, UserError
 from mosaic.contract.paths import named_path
 from mosaic.contract.run_filter import WHOLE
-from mosaic.sweeps import WORKER_TYPE
 from mosaic.sweeps.configs import spec_of, sweep_config
-from mosaic.sweeps.study import COMPLETE, ENDED, Study, StudyReader, read_study
+from mosaic.sweeps.study import COMPLETE, ENDED, Study, Trial, read_study
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -32,7 +28,6 @@ if TYPE_CHECKING:
     from mosaic.sweeps.benchmark_results import Cell, Results
     from mosaic.sweeps.spec import SweepSpec
 
-_LOOK_SECONDS = 1.0
 _REPORT = "report.html"
 
 
@@ -66,33 +61,38 @@ def _check_outputs(args: argparse.Namespace) -> None:
 
 def _start(path: Path, args: argparse.Namespace) -> int:
     from mosaic.sweeps.benchmark_file import parse_benchmark
-    from mosaic.sweeps.sweep_file import SpecError, read_table
+    from mosaic.sweeps.tables import read_table
 
-    try:
-        changes = [(name, toml_value(text)) for name, text in args.set]
-        spec = parse_benchmark(read_table(path, changes, "benchmark"), path.stem)
-    except SpecError as error:
-        for problem in error.problems:
-            note(f"mosaic: {problem}")
-        return error.exit_code
+    changes = [(name, toml_value(text)) for name, text in args.set]
+    spec = parse_benchmark(read_table(path, changes, "benchmark"), path.stem)
     if args.dry_run:
         return _dry_run(spec, args)
-    with connect(args, make=True) as client, termination_raises():
-        with signals_postponed():
-            run = _taken_up(client, spec) or client.submit(sweep_config(spec))
-        try:
-            if not args.detach:
-                _follow(client, run, spec, args)
-        except KeyboardInterrupt:
-            if wants_cancel():
-                return _cancelled(client, run.run_id, spec, args, INTERRUPTED)
-            return _left(run, spec, args)
-        except Terminated:
-            return _cancelled(client, run.run_id, spec, args, TERMINATED)
-        run = client.get(run.run_id)
-        if not run.ended:
-            return _left(run, spec, args)
-        return _tell(client, run, spec, args)
+    lost = f"No file is written yet: `{program()} benchmark show {spec.benchmark}` with these options does."
+    return Followed(
+        "benchmark",
+        "runs",
+        lambda run, study: _panel(run, study, spec),
+        lambda one, study: _sentence(one, study, spec),
+        lambda client, run: _tell(client, run, spec, args),
+        lambda run: spec.benchmark,
+        lost if any((args.output, args.markdown, args.csv)) else "",
+    ).stay(lambda client: _taken_up(client, spec) or client.submit(sweep_config(spec)), args)
+
+
+def _panel(run: RunRecord, study: Study, spec: SweepSpec) -> RenderableType:
+    from rich.console import Group
+
+    from mosaic.sweeps.benchmark_results import results_of
+
+    results = results_of(spec, study)
+    return Group(_head(run, results), "", _cells(results))
+
+
+def _sentence(one: Trial, study: Study, spec: SweepSpec) -> str:
+    ended = sorted(study.with_state(*ENDED), key=lambda other: (other.ended_at or 0, other.number))
+    came = words.number(one.values[0]) if one.state == COMPLETE else one.reason
+    algo, env_id, seed = one.params.values()
+    return f"{ended.index(one) + 1} of {spec.trials}  {algo} on {env_id}, seed {seed}: {one.state} {came}"
 
 
 def _taken_up(client: Client, spec: SweepSpec) -> RunRecord | None:
@@ -102,7 +102,10 @@ def _taken_up(client: Client, spec: SweepSpec) -> RunRecord | None:
     """
     from mosaic.sweeps.benchmark import trained
 
-    before = next((run for run in _benchmarks(client) if spec_of(run).benchmark == spec.benchmark), None)
+    before = next(
+        (run for run in runs_of_sweeps(client, benchmarks=True) if spec_of(run).benchmark == spec.benchmark),
+        None,
+    )
     if before is None:
         return None
     same = _asked(spec_of(before)) == _asked(spec)
@@ -157,101 +160,12 @@ def _dry_run(spec: SweepSpec, args: argparse.Namespace) -> int:
     return 0
 
 
-def _left(run: RunRecord, spec: SweepSpec, args: argparse.Namespace) -> int:
-    if any((args.output, args.markdown, args.csv)):
-        note(
-            f"No file is written yet: `{program()} benchmark show {spec.benchmark}` with these options does."
-        )
-    if args.json:
-        print_json(run_json(run))
-        return 0
-    say(
-        f"The benchmark {spec.benchmark} goes on without this terminal. To look, or to cancel it with its "
-        "runs:"
-    )
-    say(f"  {program()} benchmark show {spec.benchmark}\n  {program()} cancel {run.run_id}")
-    return 0
-
-
-def _cancelled(client: Client, run_id: str, spec: SweepSpec, args: argparse.Namespace, code: int) -> int:
-    with suppress(ConflictError):
-        client.cancel(run_id, "asked where it was started")
-    try:
-        run = client.wait(run_id)
-    except (KeyboardInterrupt, Terminated):
-        note("Not waiting any longer; the benchmark is still being ended.")
-        return code
-    _tell(client, run, spec, args)
-    return code
-
-
-def _follow(client: Client, run: RunRecord, spec: SweepSpec, args: argparse.Namespace) -> None:
-    """Show how a benchmark goes on until it has ended."""
-    reader, seen = StudyReader(Path(run.run_dir)), None
-    with _shown(spec, args) as show:
-        while True:
-            study = reader.poll()
-            if study is not None and study is not seen:
-                show(run, study)
-                seen = study
-            if run.ended:
-                return
-            time.sleep(_LOOK_SECONDS)
-            run = client.get(run.run_id)
-
-
-@contextmanager
-def _shown(spec: SweepSpec, args: argparse.Namespace) -> Iterator[Callable[[RunRecord, Study], None]]:
-    """A live table; lines where there is no terminal; nothing with --json."""
-    from mosaic.sweeps.benchmark_results import results_of
-
-    if args.json:
-        yield lambda run, study: None
-    elif console().is_terminal and not console().is_dumb_terminal:
-        from rich.console import Group
-        from rich.live import Live
-
-        # Our own streams are plain; rich would take the escape sequences in what is printed for colours.
-        with Live(
-            console=console(),
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        ) as live:
-
-            def draw(run: RunRecord, study: Study) -> None:
-                results = results_of(spec, study)
-                live.update(Group(_head(run, results), "", _cells(results)), refresh=True)
-
-            yield draw
-    else:
-        told: set[int] = set()
-
-        def tell(run: RunRecord, study: Study) -> None:
-            for one in study.with_state(*ENDED):
-                if one.number not in told:
-                    told.add(one.number)
-                    came = words.number(one.values[0]) if one.state == COMPLETE else one.reason
-                    algo, env_id, seed = one.params.values()
-                    say(f"{len(told)} of {spec.trials}  {algo} on {env_id}, seed {seed}: {one.state} {came}")
-
-        yield tell
-
-
 # Looking
-
-
-def _benchmarks(client: Client) -> list[RunRecord]:
-    """The runs of benchmarks, newest first."""
-    query = RunQuery(filter="worker=sweep", fields=WHOLE)
-    found = (run for run in client.each(query) if run.worker_type == WORKER_TYPE)
-    return [run for run in found if run.worker_config["sweep"].get("benchmark")]
 
 
 def _list(args: argparse.Namespace) -> int:
     with connect(args) as client:
-        found = _benchmarks(client)
+        found = runs_of_sweeps(client, benchmarks=True)
     if args.json:
         print_json([run_json(run) for run in found])
         return 0
@@ -270,7 +184,7 @@ def _list(args: argparse.Namespace) -> int:
 
 def _find(client: Client, name: str) -> RunRecord:
     """The newest benchmark of a name, or one by its id, the beginning of one, or `last`."""
-    found = _benchmarks(client)
+    found = runs_of_sweeps(client, benchmarks=True)
     if name == "last" and found:
         return found[0]
     for run in found:

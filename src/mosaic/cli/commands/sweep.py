@@ -6,23 +6,13 @@ import argparse
 import os
 import subprocess
 import sys
-import time
 import tomllib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mosaic.cli.app import INTERRUPTED
-from mosaic.cli.launch import (
-    TERMINATED,
-    Terminated,
-    exit_code,
-    launch,
-    signals_postponed,
-    termination_raises,
-    wants_cancel,
-)
+from mosaic.cli.launch import Terminated, exit_code, launch, termination_raises
+from mosaic.cli.live.following import Followed, runs_of_sweeps
 from mosaic.cli.live.lineage import lineage_parts, population_plan
 from mosaic.cli.live.studies import (
     charts,
@@ -32,35 +22,25 @@ from mosaic.cli.live.studies import (
     params_text,
     sentence,
     trials,
-    value_text,
 )
 from mosaic.cli.output import console, cut, facts, note, print_json, program, say, table
 from mosaic.cli.parsers import SWEEP_ACTIONS
 from mosaic.cli.runs import connect, find_run, run_json
-from mosaic.client import Client, RunQuery, RunRecord
+from mosaic.client import Client, RunRecord
 from mosaic.contract import words
 from mosaic.contract.atomic import write_atomic
 from mosaic.contract.errors import ConflictError, MosaicError, NotFoundError, UserError
 from mosaic.contract.paths import named_path
-from mosaic.contract.run_filter import WHOLE
 from mosaic.contract.secrets import referred
 from mosaic.sweeps import WORKER_TYPE
 from mosaic.sweeps.population import lineage
-from mosaic.sweeps.study import (
-    COMPLETE,
-    ENDED,
-    Study,
-    StudyReader,
-    Trial,
-    read_study,
-)
+from mosaic.sweeps.study import COMPLETE, Study, Trial, read_study, value_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from mosaic.sweeps.spec import SweepSpec
 
-_LOOK_SECONDS = 1.0
 _SHOWN_TRIALS = 20
 _DASHBOARD_PORT = 8080
 
@@ -81,20 +61,16 @@ def run_sweep(args: argparse.Namespace) -> int:
 
 def _start(path: Path, args: argparse.Namespace) -> int:
     from mosaic.sweeps.configs import sweep_config
-    from mosaic.sweeps.sweep_file import SpecError, parse_spec, read_table
+    from mosaic.sweeps.sweep_file import parse_spec
+    from mosaic.sweeps.tables import read_table
 
     changes = [(name, toml_value(text)) for name, text in args.set]
     changes += [("trials", args.trials)] if args.trials is not None else []
     changes += [("total_timesteps", args.total_timesteps)] if args.total_timesteps is not None else []
     changes += [("seeds", list(args.seeds))] if args.seeds is not None else []
-    try:
-        spec = parse_spec(read_table(path, changes))
-        if spec.population is None:
-            _check(spec)
-    except SpecError as error:
-        for problem in error.problems:
-            note(f"mosaic: {problem}")
-        return error.exit_code
+    spec = parse_spec(read_table(path, changes))
+    if spec.population is None:
+        _check(spec)
     if args.dry_run:
         return _dry_run(spec, args)
     return _launch(sweep_config(spec), args)
@@ -104,7 +80,7 @@ def toml_value(text: str) -> Any:
     """A value as it would stand in the file; what TOML does not know is a text."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
 
 
@@ -112,10 +88,10 @@ def _check(spec: SweepSpec) -> None:
     """What only Optuna can tell: whether sampler, pruner and storage can do this."""
     from mosaic.sweeps.samplers import check_search
     from mosaic.sweeps.spec import JOURNAL, SQLITE
-    from mosaic.sweeps.storage import open_storage
+    from mosaic.sweeps.storage import holds_studies, open_storage
 
     check_search(spec)
-    if spec.storage not in (JOURNAL, SQLITE):
+    if spec.storage not in (JOURNAL, SQLITE) and holds_studies(spec.storage, os.environ):
         open_storage(spec.storage, None, os.environ)
 
 
@@ -128,7 +104,9 @@ def _dry_run(spec: SweepSpec, args: argparse.Namespace) -> int:
         console().print(_plan(spec))
         rows = table("Parameter", "searched", "when", fold=("searched", "when"))
         for one in spec.space:
-            whens = ", ".join(f"{name} = {' or '.join(map(str, them))}" for name, them in one.when.items())
+            whens = ", ".join(
+                f"{name} = {' or '.join(map(value_text, them))}" for name, them in one.when.items()
+            )
             rows.add_row(one.key, _range_text(one.as_json()), whens)
         say("")
         console().print(rows)
@@ -175,92 +153,15 @@ def _range_text(told: dict[str, Any]) -> str:
 
 
 def _launch(config: dict[str, Any], args: argparse.Namespace) -> int:
-    """Submit a sweep and stay with it, through Ctrl-C and SIGTERM."""
-    with connect(args, make=True) as client, termination_raises():
-        with signals_postponed():
-            run = client.submit(config)
-        try:
-            if not args.detach:
-                _follow(client, run.run_id, args)
-        except KeyboardInterrupt:
-            if wants_cancel():
-                return _cancelled(client, run.run_id, args, INTERRUPTED)
-            return _left(client.get(run.run_id), args)
-        except Terminated:
-            return _cancelled(client, run.run_id, args, TERMINATED)
-        run = client.get(run.run_id)
-        if args.detach:
-            return _left(run, args)
+    """Submit a sweep and stay with it."""
+
+    def report(_: Client, run: RunRecord) -> int:
         _report(run, read_study(Path(run.run_dir)), args)
         return exit_code([run])
 
-
-def _left(run: RunRecord, args: argparse.Namespace) -> int:
-    if args.json:
-        print_json(run_json(run))
-        return 0
-    say(f"The sweep {run.run_id} goes on without this terminal. To look, or to cancel it with its trials:")
-    say(f"  {program()} sweep show {run.run_id}\n  {program()} cancel {run.run_id}")
-    return 0
-
-
-def _cancelled(client: Client, run_id: str, args: argparse.Namespace, code: int) -> int:
-    with suppress(ConflictError):
-        client.cancel(run_id, "asked where it was started")
-    try:
-        run = client.wait(run_id)
-    except (KeyboardInterrupt, Terminated):
-        note("Not waiting any longer; the sweep is still being ended.")
-        return code
-    _report(run, read_study(Path(run.run_dir)), args)
-    return code
-
-
-def _follow(client: Client, run_id: str, args: argparse.Namespace) -> None:
-    """Show how a sweep goes on until it has ended."""
-    run = client.get(run_id)
-    reader, seen = StudyReader(Path(run.run_dir)), None
-    with _shown(args) as show:
-        while not run.ended:
-            study = reader.poll()
-            if study is not None and study is not seen:
-                show(run, study)
-                seen = study
-            time.sleep(_LOOK_SECONDS)
-            run = client.get(run_id)
-        study = reader.poll()
-        if study is not None and study is not seen:
-            show(run, study)
-
-
-@contextmanager
-def _shown(args: argparse.Namespace) -> Iterator[Callable[[RunRecord, Study], None]]:
-    """What shows a sweep as it goes: a live panel, lines where there is no terminal, nothing with --json."""
-    if args.json:
-        yield lambda run, study: None
-    elif console().is_terminal and not console().is_dumb_terminal:
-        from rich.live import Live
-
-        # Our own streams are plain; rich would take the escape sequences in what is printed for colours.
-        live = Live(
-            console=console(),
-            auto_refresh=False,
-            transient=True,
-            redirect_stdout=False,
-            redirect_stderr=False,
-        )
-        with live:
-            yield lambda run, study: live.update(panel(run, study), refresh=True)
-    else:
-        told: set[int] = set()
-
-        def tell(run: RunRecord, study: Study) -> None:
-            for one in study.with_state(*ENDED):
-                if one.number not in told:
-                    told.add(one.number)
-                    say(sentence(one, study))
-
-        yield tell
+    return Followed("sweep", "trials", panel, sentence, report).stay(
+        lambda client: client.submit(config), args
+    )
 
 
 # Looking
@@ -268,7 +169,7 @@ def _shown(args: argparse.Namespace) -> Iterator[Callable[[RunRecord, Study], No
 
 def _list(rest: Sequence[str], args: argparse.Namespace) -> int:
     with connect(args) as client:
-        found = _sweeps(client)
+        found = runs_of_sweeps(client)
     if args.json:
         print_json([run_json(run) for run in found])
         return 0
@@ -287,16 +188,10 @@ def _list(rest: Sequence[str], args: argparse.Namespace) -> int:
     return 0
 
 
-def _sweeps(client: Client) -> list[RunRecord]:
-    query = RunQuery(filter="worker=sweep", fields=WHOLE)
-    found = (run for run in client.each(query) if run.worker_type == WORKER_TYPE)
-    return [run for run in found if not run.worker_config["sweep"].get("benchmark")]
-
-
 def _find(client: Client, name: str) -> RunRecord:
     """A sweep by its id, the beginning of one, or `last`."""
     if name == "last":
-        found = _sweeps(client)
+        found = runs_of_sweeps(client)
         if not found:
             raise NotFoundError("There is no sweep yet.")
         return client.get(found[0].run_id)
@@ -369,8 +264,8 @@ def _importance(study: Study | None) -> dict[str, float]:
 
 
 def _init(rest: Sequence[str], args: argparse.Namespace) -> int:
-    from mosaic.sweeps.example import example
     from mosaic.sweeps.sweep_file import parse_spec
+    from mosaic.sweeps.toml_text import example
 
     if len(rest) != 2:
         raise UserError("sweep init needs ALGO and ENV, such as in `mosaic sweep init ppo CartPole-v1`.")
@@ -419,7 +314,11 @@ def _train_best(rest: Sequence[str], args: argparse.Namespace) -> int:
     if used:
         note(f"{words.seeds_text(used).capitalize()} was used by the search: other seeds tell more.")
     note(f"Trial {chosen.number}: {params_text(chosen)}")
-    return launch(best_configs(run, chosen, seeds, args.total_timesteps), args)
+    # Nothing of the runs was typed: all of it stands in what the sweep has made.
+    made = {"run": run.run_id, "set": [], "extra": [], "emit_summary": False}
+    return launch(
+        best_configs(run, chosen, seeds, args.total_timesteps), argparse.Namespace(**{**vars(args), **made})
+    )
 
 
 def _chosen(study: Study | None, number: int | None, run: RunRecord) -> Trial:
@@ -450,6 +349,7 @@ def _dashboard(rest: Sequence[str], args: argparse.Namespace) -> int:
     with connect(args) as client:
         run = _find(client, rest[0])
     from mosaic.client.board import choose_port
+    from mosaic.sweeps.beside import MODULE
     from mosaic.sweeps.configs import spec_of
     from mosaic.sweeps.storage import open_storage
 
@@ -463,8 +363,7 @@ def _dashboard(rest: Sequence[str], args: argparse.Namespace) -> int:
     storage = spec.storage
     open_storage(storage, Path(run.run_dir), os.environ)
     port = choose_port(args.port, _DASHBOARD_PORT)
-    code = "import sys; from mosaic.sweeps.dashboard import main; sys.exit(main(sys.argv[1:]))"
-    command = [sys.executable, "-P", "-c", code, storage, run.run_dir, str(port)]
+    command = [sys.executable, "-P", "-m", MODULE, "dashboard", storage, run.run_dir, str(port)]
     # It tells every request that it gets.
     with termination_raises(), subprocess.Popen(command, stderr=subprocess.DEVNULL) as process:
         try:

@@ -7,13 +7,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mosaic.cli.live.studies import params_text, value_text
+from mosaic.cli.live.studies import params_text
 from mosaic.cli.output import console, facts, program, table
 from mosaic.client import RunRecord
 from mosaic.contract import words
 from mosaic.hub import MODEL_SUFFIX
 from mosaic.sweeps.population import Lineage, Piece, Population
-from mosaic.sweeps.study import COMPLETE, FAILED, RUNNING, Study
+from mosaic.sweeps.study import COMPLETE, FAILED, RUNNING, Study, value_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mosaic.cli.output import facts, table
 from mosaic.client import RunRecord
 from mosaic.contract import words
 from mosaic.sweeps.population import lineage
-from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, PRUNED, RUNNING, Study, Trial
+from mosaic.sweeps.study import COMPLETE, ENDED, FAILED, PRUNED, RUNNING, Study, Trial, value_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -56,7 +56,8 @@ def head(run: RunRecord | None, study: Study) -> list[RenderableType]:
     if best is not None:
         rows.append(("best", f"{words.number(best.values[0])} in trial {best.number}: {params_text(best)}"))
     elif len(study.directions) > 1 and study.front:
-        rows.append(("front", f"{words.count(len(study.front), 'trial')} that no other beats in everything"))
+        front = ", ".join(str(one.number) for one in study.front)
+        rows.append(("front", f"{words.count(len(study.front), 'trial')} that no other beats: {front}"))
     return [title, facts(rows)]
 
 
@@ -89,7 +90,7 @@ def trials(study: Study, limit: int, newest: bool = False) -> RenderableType:
     titles = [
         "Trial",
         "state",
-        *(study.objectives if several else ["value"]),
+        *(study.short_objectives if several else ["value"]),
         "step",
         "time",
         "run",
@@ -134,9 +135,3 @@ def _styled(state: str) -> Text:
 
 def params_text(one: Trial) -> str:
     return "  ".join(f"{name} {value_text(value)}" for name, value in one.params.items())
-
-
-def value_text(value: Any) -> str:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -62,6 +62,8 @@ class ParamLine(QWidget):
     def _editor(self, part: str, placeholder: str) -> QLineEdit:
         made = named(QLineEdit(getattr(self.draft, part)), f"{self.draft.name}, {placeholder}")
         made.setPlaceholderText(placeholder)
+        # Where it is too long for its field, it is read from its beginning.
+        made.setCursorPosition(0)
         made.setMinimumWidth(40)
         made.textEdited.connect(partial(self._take, part))
         return made
