@@ -55,7 +55,7 @@ _ROW = (
 """Of a run's row what is true on every machine."""
 _CHANGE = ("status", "outcome", "reason", "at")
 _RECORD = TypeAdapter(RunRecord)
-_NOT_TOLD = {
+_NOT_TOLD: dict[str, Any] = {
     **dict.fromkeys(("supervisor_pid", "training_pid")),
     "run_dir": "",
     "place": 0.0,

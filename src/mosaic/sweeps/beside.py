@@ -50,9 +50,9 @@ def _dashboard(storage: str, folder: str, port: str) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     what, *rest = arguments
-    do: Callable[..., None] = {"importance": _importance, "dashboard": _dashboard}[what]
+    known: dict[str, Callable[..., None]] = {"importance": _importance, "dashboard": _dashboard}
     try:
-        do(*rest)
+        known[what](*rest)
     except MosaicError as error:
         print(error, file=sys.stderr)
         return error.exit_code
