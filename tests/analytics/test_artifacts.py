@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mosaic.analytics.artifacts import Artifact, list_artifacts, read_losses
+from mosaic.analytics.artifacts import Artifact, list_artifacts, manifest_problems, read_losses
+from mosaic.analytics.store import RunMetrics
 
 LAYOUT = {
     "analytics.json": "manifest",
@@ -65,3 +66,34 @@ def test_what_nobody_has_told_of_losses_is_nothing(text: str, tmp_path: Path) ->
     assert read_losses(tmp_path) == {}
     (tmp_path / "provenance.json").write_text(text)
     assert read_losses(tmp_path) == {}
+
+
+def test_a_manifest_that_leads_nowhere_is_told_wherever_the_run_is_read(tmp_path: Path) -> None:
+    manifest, model = tmp_path / "analytics.json", tmp_path / "runs" / "ppo.cleanrl_model"
+    held = RunMetrics.open(tmp_path)
+    assert held.problems == []
+    model.parent.mkdir()
+    model.touch()
+    artifacts = {"models": ["runs/ppo.cleanrl_model"], "checkpoints": ["checkpoints/step-1.npz"]}
+    manifest.write_text(json.dumps({"artifacts": artifacts}))
+    assert not held.refresh() and held.problems == [], "checkpoints are cleaned up"
+    films = {"videos": ["/nowhere/1.mp4", "/nowhere/2.mp4"], "tensorboard": {"event_files": ["a"]}}
+    manifest.write_text(json.dumps({"artifacts": {**artifacts, **films}}))
+    assert held.refresh()
+    (said,) = held.problems
+    assert said.startswith("The manifest analytics.json names a and 2 more, not there any more")
+
+
+@pytest.mark.parametrize("content", ["[1,", "[]", "null", "\xff"])
+def test_a_damaged_manifest_is_one_sentence(tmp_path: Path, content: str) -> None:
+    (tmp_path / "analytics.json").write_text(content, encoding="latin-1")
+    (said,) = manifest_problems(tmp_path)
+    assert said.startswith("The manifest analytics.json cannot be read (") and "\n" not in said
+
+
+@pytest.mark.parametrize(
+    "artifacts", [None, [], {"models": "x", "videos": [1, None, "a\0b"]}, {"tensorboard": []}]
+)
+def test_what_a_manifest_of_others_holds_is_no_fault(tmp_path: Path, artifacts: object) -> None:
+    (tmp_path / "analytics.json").write_text(json.dumps({"artifacts": artifacts}))
+    assert manifest_problems(tmp_path) == []

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
 from mosaic.contract.outside import read_json
 from mosaic.contract.paths import RunPaths
@@ -75,6 +76,41 @@ def kind_of(path: str) -> Kind:
         return _KIND_OF_SUFFIX[file.suffix]
     # A run of several trainings has such folders further down.
     return next((_KIND_OF_FOLDER[name] for name in file.parts[:-1] if name in _KIND_OF_FOLDER), "other")
+
+
+def manifest_problems(run_dir: Path) -> list[str]:
+    """What is wrong with a run's manifest, in sentences: it is damaged, or leads to what is not there.
+
+    Checkpoints may be gone: they are cleaned up.
+    """
+    path = RunPaths(run_dir).manifest
+    try:
+        named = _named_files(read_json(path))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        return [f"The manifest {path.name} cannot be read ({error}): files are shown as they lie there."]
+    gone = [name for name in named if not os.path.lexists(run_dir / name)]
+    if not gone:
+        return []
+    more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+    return [
+        f"The manifest {path.name} names {gone[0]:.200}{more}, not there any more: "
+        "files are shown as they lie there."
+    ]
+
+
+def _named_files(told: Any) -> list[str]:
+    """The event files, models and videos that a manifest names, whatever else it may hold."""
+    if not isinstance(told, Mapping):
+        raise ValueError("it is not an object")
+    kept = told.get("artifacts")
+    artifacts = kept if isinstance(kept, Mapping) else {}
+    curves = artifacts.get("tensorboard")
+    lists = [curves.get("event_files") if isinstance(curves, Mapping) else None]
+    lists += [artifacts.get(name) for name in ("models", "videos")]
+    listed = [name for names in lists if isinstance(names, list) for name in names]
+    return [name for name in listed if isinstance(name, str) and "\0" not in name]
 
 
 def read_losses(run_dir: Path) -> dict[str, dict[str, str]]:

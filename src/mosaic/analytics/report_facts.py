@@ -157,6 +157,8 @@ def problems_section(runs: Sequence[RunRecord], compared: Comparison, others: Se
         if run.outcome not in (None, "completed") or run.status == "FAULT":
             why = f": {run.reason}" if run.reason else ""
             told.append(f"{run.run_id} ({run_label(run)}) {words.state(run)}{why}")
+        if run.ended and not Path(run.run_dir).is_dir():
+            told.append(f"{run.run_id} ({run_label(run)}): its folder {run.run_dir} is not there any more.")
     told += [problem for problem in (*compared.problems, *others) if problem]
     silent = [one.run.run_id for group in compared.groups for one in group.members if not len(one.series)]
     told += [f"{run_id} has not measured {compared.metric}." for run_id in dict.fromkeys(silent)]

@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mosaic.analytics.artifacts import manifest_problems
 from mosaic.analytics.event_files import EventReader, MediaKind, Medium, ScalarChunk
 from mosaic.analytics.metric_cache import Cached, Columns, load_cache, save_cache
 from mosaic.contract.errors import UserError
 from mosaic.contract.extras import install_advice
+from mosaic.contract.paths import RunPaths
 
 if TYPE_CHECKING:
     import pandas  # type: ignore[import-untyped]
@@ -76,6 +78,8 @@ class RunMetrics:
         self._media: dict[str, list[Medium]] = {}
         self._made: dict[str, MetricSeries] = {}
         self._begins: dict[str, int] = {}
+        self._manifest: tuple[object, list[str]] = None, []
+        """Which one was looked at, and what is wrong with it."""
         self.version = 0
         """It grows with every change."""
         self._unsaved = self._saved = 0
@@ -99,7 +103,8 @@ class RunMetrics:
         """Takes in what was written since; whether there was anything."""
         changed = False
         with self._lock:
-            problems = dict(self._reader.problems)
+            problems, manifest = dict(self._reader.problems), self._manifest[1]
+            self._look_at_manifest()
             while chunks := self._reader.poll(_RECORDS):
                 self._take(chunks)
                 changed = True
@@ -108,15 +113,16 @@ class RunMetrics:
                 and time.monotonic() >= self._saved_at + _SAVE_SECONDS
             ):
                 self._save()
-            changed = changed or problems != self._reader.problems
+            changed = changed or problems != self._reader.problems or manifest != self._manifest[1]
             self.version += changed
             return changed
 
     @property
     def problems(self) -> list[str]:
-        """A sentence for each event file that cannot be read to its end."""
+        """A sentence for each event file that cannot be read to its end, and for a manifest that misleads."""
         with self._lock:
-            return [self._reader.problems[path] for path in sorted(self._reader.problems)]
+            found = [self._reader.problems[path] for path in sorted(self._reader.problems)]
+            return [*found, *self._manifest[1]]
 
     @property
     def names(self) -> list[str]:
@@ -216,6 +222,16 @@ class RunMetrics:
             found[source] = begin
             last_step, last_time = span.last_step, span.last_time
         return found
+
+    def _look_at_manifest(self) -> None:
+        try:
+            status = RunPaths(self.folder).manifest.stat()
+        except OSError:
+            self._manifest = None, []
+            return
+        signature = status.st_mtime_ns, status.st_size
+        if signature != self._manifest[0]:
+            self._manifest = signature, manifest_problems(self.folder)
 
     def _span(self, source: str) -> _Span | None:
         """From where to where a source goes: by its numbers, else by what else it holds."""

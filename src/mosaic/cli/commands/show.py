@@ -94,6 +94,7 @@ def _facts(run: RunRecord, problems: Sequence[str]) -> Table:
     params = extras.get("algo_params") or {}
     processes = {"supervisor": run.supervisor_pid, "training": run.training_pid} if not run.ended else {}
     losses = dict.fromkeys(f"{loss['by']}: {loss['why']}" for loss in read_losses(Path(run.run_dir)).values())
+    gone = "" if not run.ended or Path(run.run_dir).is_dir() else ", which is not there any more"
     rows: list[tuple[str, str | Text | None]] = [
         ("run", f"{run.run_id}  {run.run_name}"),
         ("trains", row.name),
@@ -116,7 +117,7 @@ def _facts(run: RunRecord, problems: Sequence[str]) -> Table:
         *_place(run),
         ("exit code", str(run.exit_code) if run.exit_code else None),
         ("processes", ", ".join(f"{name} {pid}" for name, pid in processes.items() if pid)),
-        ("folder", place_text(run.run_dir)),
+        ("folder", place_text(run.run_dir) + gone),
         ("damaged", Text("\n".join(problems), style="yellow") if problems else None),
     ]
     return facts(rows)
