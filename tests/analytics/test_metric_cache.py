@@ -66,6 +66,17 @@ def test_a_run_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert [file.kind for file in list_artifacts(tmp_path)] == ["events"]
 
 
+def test_the_least_and_the_greatest_step_come_back_as_they_were(tmp_path: Path) -> None:
+    with closing(EventWriter(tmp_path / "x")) as writer:
+        for step in (-(2**63), -(2**31), 2**31 - 1, 2**31, 2**63 - 1):
+            writer.add_scalar("whole", 0.0, step)
+        for step in (-(2**63), 0, 1, 2, 3):
+            writer.add_scalar("least", 0.0, step)
+    first = RunMetrics.open(tmp_path)
+    assert columns(RunMetrics.open(tmp_path)) == columns(first)
+    assert first.series("least").steps[0] == -(2**63)
+
+
 def test_only_what_is_new_is_read_and_the_cache_grows_with_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

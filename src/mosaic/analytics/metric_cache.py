@@ -118,7 +118,8 @@ def _columns(data: bytes, place: Sequence[Any]) -> Columns:
 
 def _smallest(column: NDArray[Any]) -> NDArray[Any]:
     """The same numbers in four bytes each, where that loses nothing."""
-    if column.dtype == np.int64 and len(column) and np.abs(column).max() < 2**31:
+    # Not by the absolute values: that of the least number of all would be negative.
+    if column.dtype == np.int64 and len(column) and column.min() >= -(2**31) and column.max() < 2**31:
         return column.astype(np.int32)
     if column.dtype == np.float64:
         with np.errstate(over="ignore"):
