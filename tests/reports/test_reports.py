@@ -62,6 +62,22 @@ def test_compare_tells_groups_differences_and_draws_them(
     assert first["settings"]["learning_rate"] == "0.1"
 
 
+def test_differences_are_told_whole_in_a_terminal_of_any_width(
+    var: Path, run_mosaic: RunMosaic, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fill(var)
+    told = {}
+    for width in (80, 60):
+        monkeypatch.setenv("COLUMNS", str(width))
+        lines = [line.rstrip() for line in run_mosaic("compare", "paper").stdout.splitlines()]
+        first = next(number for number, line in enumerate(lines) if line.startswith("what differs"))
+        told[width] = [" ".join(line.split()) for line in lines[first : first + 3]]
+    wide = ["what differs A B C D", "env_id CartPole-v1 CartPole-v1 Acrobot-v1 Acrobot-v1"]
+    assert told[80] == [*wide, "learning_rate 0.1 0.2 0.1 0.2"]
+    narrow = ["what differs values", "env_id CartPole-v1 A B Acrobot-v1 C D"]
+    assert told[60] == [*narrow, "learning_rate 0.1 A C 0.2 B D"]
+
+
 @pytest.mark.parametrize(
     ("wanted", "found"),
     [
