@@ -259,10 +259,16 @@ def test_name_tags_and_notes_are_changed_in_the_window(driver: Driver) -> None:
     header.entries["label"].trigger()
     header.label_card.name.setText("The first")
     header.label_card.tags.setText("night")
-    header.label_card.notes.setText("mind the step")
-    click(header.label_card.save)
+    notes, low = header.label_card.notes, header.label_card.notes.height()
+    notes.setPlainText("mind the step\nand the next")
+    assert notes.height() > low
+    notes.setFocus()
+    QTest.keyClick(notes, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     driver.until(lambda: header.title.text() == "The first")
-    assert header.labels.text() == "#night   mind the step"
+    assert header.labels.text() == "#night   mind the step and the next"
+    header.entries["label"].trigger()
+    assert notes.toPlainText() == "mind the step\nand the next"
+    click(header.label_card.drop)
     row = window.panel.model.row(0)
     assert row is not None
     assert row.title == "The first" and row.detail.endswith("#night")

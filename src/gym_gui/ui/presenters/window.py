@@ -93,7 +93,8 @@ def header_words(
         title=title_of(run),
         state=state,
         meta=" · ".join(filter(None, meta)),
-        labels="   ".join(filter(None, (words.tags_text(run.tags), run.notes))),
+        # In one line: notes may have a hundred.
+        labels="   ".join(filter(None, (words.tags_text(run.tags), " ".join(run.notes.split())))),
         reason=reason_text(shown, state, find),
         # Of a group of which some still live, those that have ended are not removed by its buttons.
         can=can if marked or not can.cancels else replace(can, removes=0),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QKeySequence, QResizeEvent
-from PySide6.QtWidgets import QLineEdit, QMenu, QSizePolicy, QWidget
+from PySide6.QtGui import QAction, QKeySequence, QResizeEvent, QShortcut
+from PySide6.QtWidgets import QLineEdit, QMenu, QPlainTextEdit, QSizePolicy, QWidget
 
 from gym_gui.models.words import is_evaluation
 from gym_gui.theme import SPACE
@@ -40,6 +40,7 @@ MENU = (
 )
 """Name, words and shortcut of each entry behind the three dots."""
 _LEAST_META = 120
+_MOST_LINES = 6
 
 
 def run_menu(parent: QWidget, runs: Sequence[RunRecord], rows: int, ask: Callable[[str], object]) -> QMenu:
@@ -141,7 +142,9 @@ class LabelCard(Asking):
     def __init__(self) -> None:
         super().__init__()
         self._before = Labels()
-        self.name, self.tags, self.notes = QLineEdit(), QLineEdit(), QLineEdit()
+        self.name, self.tags, self.notes = QLineEdit(), QLineEdit(), QPlainTextEdit()
+        self.notes.setTabChangesFocus(True)
+        self.notes.textChanged.connect(self._fit_notes)
         self.save = Button("Save", role="primary", do=self._save)
         self.drop = Button("Discard", do=self.hide)
         second = hbox(margins=(SPACE[0], 0, 0, 0))
@@ -152,9 +155,13 @@ class LabelCard(Asking):
             one.setFixedWidth(noted.sizeHint().width())
         for text, field in ((named, self.name), (tagged, self.tags), (noted, self.notes)):
             field.setAccessibleName(text.text())
-            field.returnPressed.connect(self._save)
+            if isinstance(field, QLineEdit):
+                field.returnPressed.connect(self._save)
             fill(second if field is self.notes else self.row, text, (field, 1))
+        keys, here = QKeySequence("Ctrl+Return"), Qt.ShortcutContext.WidgetShortcut
+        QShortcut(keys, self.notes, activated=self._save, context=here)
         fill(second, self.save, self.drop)
+        self._fit_notes()
 
     def ask(self, runs: Sequence[RunRecord]) -> None:
         """Show what these runs have in common."""
@@ -165,15 +172,23 @@ class LabelCard(Asking):
         self.name.setPlaceholderText("their own names" if several and known.name is None else "")
         self.tags.setText(", ".join(known.tags or ()))
         self.tags.setPlaceholderText("for all of them" if several else "baseline, night")
-        self.notes.setText(known.notes or "")
-        self.notes.setPlaceholderText("their own notes" if several and known.notes is None else "")
+        self.notes.setPlainText(known.notes or "")
+        own = "their own notes" if several and known.notes is None else "one line or several"
+        self.notes.setPlaceholderText(f"{own}; Ctrl+Enter saves")
         self.save.setText(f"Save for {len(runs)} runs" if several else "Save")
         self.show()
         self.tags.setFocus()
 
+    def _fit_notes(self) -> None:
+        """As high as what is written, up to some lines."""
+        lines = min(max(1, self.notes.document().blockCount()), _MOST_LINES)
+        room = self.name.sizeHint().height() - self.name.fontMetrics().lineSpacing()
+        margins = 2 * round(self.notes.document().documentMargin())
+        self.notes.setFixedHeight(lines * self.notes.fontMetrics().lineSpacing() + room + margins)
+
     def _save(self) -> None:
         self.hide()
-        after = Labels.of_texts(self.name.text(), self.tags.text(), self.notes.text(), self._before)
+        after = Labels.of_texts(self.name.text(), self.tags.text(), self.notes.toPlainText(), self._before)
         if after != self._before:
             self.saved.emit(self._before, after)
 
