@@ -158,8 +158,9 @@ class LabelCard(Asking):
             if isinstance(field, QLineEdit):
                 field.returnPressed.connect(self._save)
             fill(second if field is self.notes else self.row, text, (field, 1))
-        keys, here = QKeySequence("Ctrl+Return"), Qt.ShortcutContext.WidgetShortcut
-        QShortcut(keys, self.notes, activated=self._save, context=here)
+        keys = QShortcut(QKeySequence("Ctrl+Return"), self.notes)
+        keys.setContext(Qt.ShortcutContext.WidgetShortcut)
+        keys.activated.connect(self._save)
         fill(second, self.save, self.drop)
         self._fit_notes()
 
