@@ -49,6 +49,14 @@ def test_another_parameter_is_another_group_named_by_it() -> None:
     assert [len(group.runs) for group in groups] == [2, 1]
 
 
+def test_defaults_of_other_algorithms_are_no_part_of_a_name() -> None:
+    own = {f"of_{algo}_{number}": number for algo in ("ppo", "dqn") for number in range(4)}
+    defaults = {algo: {name: value for name, value in own.items() if algo in name} for algo in ("ppo", "dqn")}
+    runs = [record("01RUNA"), record("01RUNB", asked={"algo": "dqn"}), trained("01RUNC", 1, gamma=0.9)]
+    labels = [group.label for group in group_runs(runs, defaults)]
+    assert labels == ["ppo · gamma –", "dqn · gamma –", "ppo · gamma 0.9"]
+
+
 def test_a_parameter_at_its_default_is_no_difference() -> None:
     defaults = {"ppo": {"learning_rate": 0.00025, "num_envs": 4}}
     groups = group_runs([trained("01RUNA", 1), trained("01RUNB", 2, learning_rate=0.00025)], defaults)

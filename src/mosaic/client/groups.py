@@ -108,11 +108,14 @@ def _labels(firsts: Sequence[RunRecord], defaults: Defaults) -> list[str]:
     if given := _given_labels(firsts):
         return given
     rows = differences(firsts, defaults)
+    # Algorithms differ in all that only one of them has: the table tells it, a name need not.
     heads = [row for row in rows if row.name in _HEADS]
-    told_apart = len(set(zip(*(row.values for row in heads), strict=True))) == len(firsts)
-    if told_apart and len(rows) > _MOST_IN_LABEL:
-        # Algorithms differ in all that only one of them has: the table tells it, a name need not.
-        rows = heads
+    chosen = [row for row in rows if row.name in _HEADS or not all(row.defaults)]
+    for fewer in (heads, chosen):
+        told_apart = len(set(zip(*(row.values for row in fewer), strict=True))) == len(firsts)
+        if told_apart and len(rows) > _MOST_IN_LABEL:
+            rows = fewer
+            break
     made = []
     for place in range(len(firsts)):
         parts = [
