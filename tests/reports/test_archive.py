@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -135,6 +136,15 @@ def test_checkpoints_may_stay_behind(var: Path, elsewhere: Path) -> None:
     imported(elsewhere, path)
     assert not VarPaths(elsewhere).run(made.run_id).checkpoints.exists()
     assert VarPaths(elsewhere).run(made.run_id).manifest.exists()
+
+
+def test_a_run_without_its_folder_is_not_exported(var: Path) -> None:
+    made = EndedRun()
+    shutil.rmtree(made.write(VarPaths(var)).run_dir)
+    gone = pytest.raises(ConflictError, match=f"folder of run {made.run_id} is gone")
+    with Client.connect(var) as client, gone:
+        export_runs(client, [made.run_id], var.parent / "run.tar")
+    assert not list(var.parent.glob("*run.tar*"))
 
 
 def test_a_removed_run_comes_back(var: Path) -> None:

@@ -115,6 +115,10 @@ def export_runs(
                 f"Run {run.run_id} has not ended, and what it writes changes: "
                 f"wait for its end, or cancel it with `mosaic cancel {run.run_id}`."
             )
+        if run.started_at and not Path(run.run_dir).is_dir():
+            raise ConflictError(
+                f"The folder of run {run.run_id} is gone ({run.run_dir}): put it back, or leave the run out."
+            )
     parts = [part for run in runs for part in _parts_of(run, client.paths, checkpoints)]
     if len(parts) > MOST_FILES:
         raise UserError(f"These runs have {len(parts):,} files: an archive holds {MOST_FILES:,} at most.")
