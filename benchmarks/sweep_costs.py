@@ -2,8 +2,8 @@
 
 python benchmarks/sweep_costs.py [slots] [pruning] [tuned] [--trials 20] [--steps N] [--keep FOLDER]
 
-Without a name all three are measured; what is not measured keeps its table. Sweeps that are finished in FOLDER
-are not run again.
+Without a name all three are measured; what is not measured keeps its table. Sweeps that are finished in
+FOLDER are not run again.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ LAST = 50
 SLOTS_HEADING, PRUNING, TUNED = "Slots", "Pruning", "Tuned against default"
 HEADER = ("what", "measured", "limit", "held")
 TEXT = f"""\
-Sweeps of `ppo`: on {SLOTS} slots of one CPU each under "Slots", a trial at a time elsewhere. The time of a slot
-is busy from the start of a trial's supervisor to the end of its processes; trials wait from the start of the
-sweep until the last one is submitted. CPU time is that of the sweep's process, and that of all processes of its
-trials.
+Sweeps of `ppo`: on {SLOTS} slots of one CPU each under "Slots", a trial at a time elsewhere. The time of a
+slot is busy from the start of a trial's supervisor to the end of its processes; trials wait from the start of
+the sweep until the last one is submitted. CPU time is that of the sweep's process, and that of all processes
+of its trials.
 """
 LR = {"low": 1e-4, "high": 1e-2, "log": True}
 SMALL = {
