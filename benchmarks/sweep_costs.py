@@ -1,9 +1,9 @@
 """What a sweep costs and brings: use of slots, its own CPU time, what pruning saves, tuned against default.
 
-python benchmarks/sweep_costs.py [slots] [pruning] [tuned] [--trials 20] [--steps N] [--slots 2]
-                                 [--keep FOLDER]
+python benchmarks/sweep_costs.py [slots] [pruning] [tuned] [--trials 20] [--steps N] [--keep FOLDER]
 
-Without a name all three are measured. Sweeps that are finished in FOLDER are not run again.
+Without a name all three are measured; what is not measured keeps its table. Sweeps that are finished in
+FOLDER are not run again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from statistics import fmean
 from typing import Any
 
 import psutil
-from tables import Table, write_tables
+from tables import Table, put_section, section_of, write_tables
 
 from mosaic.analytics.statistics import Interval, interval
 from mosaic.client import Client, RunRecord
@@ -32,13 +32,16 @@ from mosaic.sweeps.configs import best_configs, sweep_config
 from mosaic.sweeps.study import COMPLETE, PRUNED, Study, read_study
 from mosaic.sweeps.sweep_file import parse_spec
 
+SLOTS = 2
 RETURN = "charts/episodic_return"
 LAST = 50
+SLOTS_HEADING, PRUNING, TUNED = "Slots", "Pruning", "Tuned against default"
 HEADER = ("what", "measured", "limit", "held")
-TEXT = """\
-Sweeps of `ppo` on slots of one CPU each. The time of a slot is busy from the start of a trial's
-supervisor to the end of its processes; trials wait from the start of the sweep until the last one is
-submitted. CPU time is that of the sweep's process, and that of all processes of its trials.
+TEXT = f"""\
+Sweeps of `ppo`: on {SLOTS} slots of one CPU each under "Slots", a trial at a time elsewhere. The time of a
+slot is busy from the start of a trial's supervisor to the end of its processes; trials wait from the start of
+the sweep until the last one is submitted. CPU time is that of the sweep's process, and that of all processes
+of its trials.
 """
 LR = {"low": 1e-4, "high": 1e-2, "log": True}
 SMALL = {
@@ -58,14 +61,13 @@ class Bench:
     trials: int
     steps: int
     repetitions: int
-    slots: int
 
     def sweep(self, name: str, **table: Any) -> RunRecord:
         """A finished sweep, found again by its name."""
         for run in self.client.runs(["TERM"]):
             if run.run_name == name and run.outcome == "completed":
                 return self.client.get(run.run_id)
-        asked = {"algo": "ppo", "parallel": self.slots, "name": name, **table}
+        asked = {"algo": "ppo", "parallel": 1, "name": name, **table}
         run = self.client.submit(sweep_config(parse_spec(asked)))
         began = time.monotonic()
         watcher = _Cpu(self.client, run.run_id)
@@ -124,12 +126,12 @@ def slots(bench: Bench) -> Table:
     """Trials on CartPole-v1: how much of the slots' time is used, and what the sweep takes."""
     steps = bench.steps or 200_000
     table = {"env": "CartPole-v1", "total_timesteps": steps, "trials": bench.trials, "space": SMALL}
-    sweep = bench.sweep("slots", **table, pruner="none")
+    sweep = bench.sweep("slots", **table, pruner="none", parallel=SLOTS)
     runs = bench.trials_of(sweep)
     began = min(run.submitted_at for run in runs)
     last = max(run.submitted_at for run in runs)
     busy = sum(min(run.ended_at or last, last) - min(run.started_at or last, last) for run in runs)
-    share = busy / (bench.slots * (last - began))
+    share = busy / (SLOTS * (last - began))
     cpu = read_json(bench.folder / "slots.json")
     own = cpu["sweep"] / cpu["trials"]
     return Table(
@@ -141,7 +143,7 @@ def slots(bench: Bench) -> Table:
             ["CPU time of its trials", f"{cpu['trials']:.0f} s", "–", "–"],
             ["share of the sweep", f"{own:.2%}", "under 1%", _held(own < 0.01)],
         ],
-        heading="Slots",
+        heading=SLOTS_HEADING,
     )
 
 
@@ -159,9 +161,10 @@ def pruning(bench: Bench) -> Table:
     for number in range(1, bench.repetitions + 1):
         spent = {}
         for pruner in bests:
-            table = {"env": "Acrobot-v1", "total_timesteps": steps, "trials": bench.trials}
+            table = {"env": "LunarLander-v3", "total_timesteps": steps, "trials": bench.trials}
             sampler = {"name": "tpe", "seed": number}
-            sweep = bench.sweep(f"pruning-{pruner}-{number}", **table, sampler=sampler, pruner=pruner)
+            name = f"pruning-LunarLander-v3-{pruner}-{number}"
+            sweep = bench.sweep(name, **table, sampler=sampler, pruner=pruner)
             study = bench.study(sweep)
             assert study.best is not None
             bests[pruner].append(study.best.values[0])
@@ -176,7 +179,7 @@ def pruning(bench: Bench) -> Table:
     rows.append(["mean", "", "", f"**{fmean(saved):.0%}** (at least 30%: {_held(fmean(saved) >= 0.3)})"])
     rows[-1] += [_interval(low), f"{_interval(high)} (same within it: {_held(overlap)})"]
     header = ("seed", "steps, pruned", "steps, not pruned", "saved", "best, pruned", "best, not pruned")
-    return Table(header, rows, heading="Pruning")
+    return Table(header, rows, heading=PRUNING)
 
 
 def _steps(bench: Bench, run_id: str) -> int:
@@ -227,7 +230,7 @@ def tuned(bench: Bench) -> Table:
         "intervals apart",
         "parameters",
     )
-    return Table(header, rows, heading="Tuned against default")
+    return Table(header, rows, heading=TUNED)
 
 
 def _without_params(config: dict[str, Any]) -> dict[str, Any]:
@@ -251,7 +254,11 @@ def _returns(bench: Bench, name: str, configs: Sequence[dict[str, Any]]) -> list
     return [float(bench.client.metrics(run.run_id).series(RETURN).values[-LAST:].mean()) for run in ended]
 
 
-PARTS: dict[str, Callable[[Bench], Table]] = {"slots": slots, "pruning": pruning, "tuned": tuned}
+PARTS: dict[str, tuple[str, Callable[[Bench], Table]]] = {
+    "slots": (SLOTS_HEADING, slots),
+    "pruning": (PRUNING, pruning),
+    "tuned": (TUNED, tuned),
+}
 
 
 def main() -> int:
@@ -261,24 +268,29 @@ def main() -> int:
     parser.add_argument("--trials", type=int, default=20)
     parser.add_argument("--steps", type=int, default=0)
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--slots", type=int, default=2)
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()
     folder = (options.keep or Path(tempfile.mkdtemp(prefix="sweeps-"))).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    os.environ |= {"MOSAIC_VAR": str(folder / "var"), "MOSAIC_CPUS": str(options.slots)}
+    os.environ |= {"MOSAIC_VAR": str(folder / "var"), "MOSAIC_CPUS": str(SLOTS)}
     tables = []
     try:
         with Client.connect(choose_var(None)) as client:
-            bench = Bench(client, folder, options.trials, options.steps, options.repetitions, options.slots)
-            tables = [PARTS[name](bench) for name in options.parts or PARTS]
+            bench = Bench(client, folder, options.trials, options.steps, options.repetitions)
+            tables = [PARTS[name][1](bench) for name in options.parts or PARTS]
             for run in client.runs(sorted(LIVE)):
                 client.cancel(run.run_id)
             stop_daemon(client.paths)
     finally:
         if options.keep is None:
             shutil.rmtree(folder, ignore_errors=True)
-    write_tables("sweep_costs", "Sweeps", TEXT, tables, packages=("torch", "gymnasium", "numpy", "optuna"))
+    kept = [
+        section_of("sweep_costs", PARTS[name][0]) for name in PARTS if name not in (options.parts or PARTS)
+    ]
+    packages = ("torch", "gymnasium", "numpy", "optuna")
+    write_tables("sweep_costs", "Sweeps", TEXT, tables, packages, ("benchmarks/sweep_costs.py",))
+    for section in filter(None, kept):
+        put_section("sweep_costs", section)
     return 0
 
 

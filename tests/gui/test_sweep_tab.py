@@ -213,6 +213,19 @@ def test_several_objectives_have_a_front_and_are_chosen_from(driver: Driver, tmp
     assert view.orders.train.isEnabled() and view.orders.train.text() == "Train with trial 2"
 
 
+def test_columns_have_room_for_what_comes_after_the_table_was_opened(driver: Driver, tmp_path: Path) -> None:
+    space = {"a_long_parameter": {"low": 0.0, "high": 1.0, "log": False, "step": None, "whole": False}}
+    view = shown(driver, written(tmp_path / "new", distributions=space))
+    driver.until(lambda: view.picture is not None and view.settled)
+    writer, wide = StudyWriter(tmp_path / "new"), "01M7TYT7EH0JF01M7TYT7EH0JF"
+    for at, told in enumerate((0.5, 0.000123456)):
+        writer.add(at, state=RUNNING, params={"a_long_parameter": told}, runs=[wide])
+        driver.until(lambda at=at: view.table.rows.rowCount() == at + 1)
+        for column in range(view.table.rows.columnCount()):
+            needed = max(view.table.sizeHintForColumn(column), view.table._head.sectionSizeHint(column))
+            assert view.table.columnWidth(column) >= needed, view.table.rows.table.columns[column]
+
+
 def test_a_sweep_with_fewer_pictures_follows_one_with_more(driver: Driver, tmp_path: Path) -> None:
     names, ways = ("a/x", "b/y", "c/z"), ("maximize",) * 3
     three = [Trial(at, COMPLETE, {"lr": 0.1 * at}, (1.0, float(at), float(-at))) for at in range(5)]

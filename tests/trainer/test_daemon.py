@@ -7,6 +7,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -199,3 +201,23 @@ def test_a_database_that_cannot_be_opened_is_named(var: Path) -> None:
     paths.database.mkdir()
     with pytest.raises(UserError, match=r"The run database .*trainer.sqlite cannot be opened"):
         start_daemon(paths)
+
+
+def test_who_waits_for_news_of_runs_sleeps_until_they_come(client: Client) -> None:
+    def wait() -> None:
+        for _ in client.watch(since_seq=client.health().last_seq):
+            pass
+
+    def wakings() -> int:
+        lines = Path(f"/proc/self/task/{waiting.native_id}/status").read_text().splitlines()
+        return sum(int(line.split()[1]) for line in lines if line.startswith("voluntary"))
+
+    waiting = threading.Thread(target=wait, daemon=True)
+    waiting.start()
+    time.sleep(1)
+    before = wakings()
+    time.sleep(2)
+    assert wakings() - before < 10
+    client.close()
+    waiting.join(10)
+    assert not waiting.is_alive()

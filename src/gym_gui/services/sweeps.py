@@ -1,4 +1,5 @@
-"""What a sweep has found, read beside the window while somebody looks; and the processes that need Optuna."""
+"""What a sweep has found, read beside the window while somebody looks; the processes that need Optuna; and
+what is asked of the daemon about sweeps, in tasks."""
 
 from __future__ import annotations
 
@@ -7,17 +8,20 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from PySide6.QtCore import QObject, QProcess, Signal
 
 from gym_gui import log
 from gym_gui.models.sweep import LEAST_FOR_IMPORTANCE, SweepPicture, may_be_weighed, picture_of
 from gym_gui.services.tasks import Tasks, timer
-from mosaic.client import RunRecord
+from mosaic.client import Client, RunRecord
+from mosaic.contract.errors import ConflictError
 from mosaic.sweeps.beside import MODULE
-from mosaic.sweeps.configs import spec_of
-from mosaic.sweeps.study import COMPLETE, Study, StudyReader
+from mosaic.sweeps.configs import best_configs, spec_of, take_up
+from mosaic.sweeps.study import COMPLETE, Study, StudyReader, Trial
 
 LOOK_MS = 1000
 _FIRST_MS = 30
@@ -266,3 +270,21 @@ class Dashboard(QObject):
     def close(self) -> None:
         self._knock.stop()
         self._child.close()
+
+
+def train_with(
+    client: Client, run: RunRecord, trial: Trial, seeds: Sequence[int], steps: int | None
+) -> list[dict[str, Any]]:
+    """Configs of runs with the parameters of a trial."""
+    return best_configs(client.get(run.run_id), trial, seeds, steps)
+
+
+def go_on(client: Client, run: RunRecord, more: int) -> RunRecord:
+    """A new sweep with so many trials more, on the study of one that has ended."""
+    return client.submit(take_up(client, client.get(run.run_id), more))
+
+
+def stop(client: Client, run: RunRecord) -> None:
+    """End a sweep, which ends its trials; one that has just ended is left alone."""
+    with suppress(ConflictError):
+        client.cancel(run.run_id, "stopped in the window")

@@ -9,8 +9,8 @@ from typing import Any
 
 import grpc
 
-from mosaic.client.daemon import ensure_daemon, living_pid, open_channel, rejoin_daemon
-from mosaic.contract.connection import DaemonAddress
+from mosaic.client.daemon import ensure_daemon, living_pid, rejoin_daemon
+from mosaic.contract.connection import DaemonAddress, open_channel
 from mosaic.contract.errors import (
     ConflictError,
     MosaicError,
@@ -75,7 +75,7 @@ class Connection:
         self._finding = threading.Lock()
         self._closed = False
         self.address: DaemonAddress = self._find(paths)
-        self._channel = open_channel(self.address)
+        self._channel = open_channel(self.address.address)
         self._stub = pb_grpc.TrainerServiceStub(self._channel)
 
     def close(self) -> None:
@@ -155,7 +155,7 @@ class Connection:
             if address != self.address:
                 self._channel.close()
                 self.address = address
-                self._channel = open_channel(address)
+                self._channel = open_channel(address.address)
                 self._stub = pb_grpc.TrainerServiceStub(self._channel)
             self._close_again()
             self._tell(True)

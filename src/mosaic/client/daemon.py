@@ -12,7 +12,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from mosaic import __version__
 from mosaic.contract.connection import (
-    CHANNEL_OPTIONS,
     FOLDER_VARIABLE,
     LOCKED_EXIT_CODE,
     RUN_VARIABLE,
@@ -20,6 +19,7 @@ from mosaic.contract.connection import (
     START_ERROR_MARK,
     DaemonAddress,
     LockHolder,
+    open_channel,
 )
 from mosaic.contract.errors import MosaicError, UnavailableError, UserError
 from mosaic.contract.paths import VarPaths
@@ -37,14 +37,6 @@ _OF_RUNS = (RUN_VARIABLE, FOLDER_VARIABLE, SECRET_VARIABLE, HIDDEN_VARIABLE)
 
 _started: list[subprocess.Popen[bytes]] = []
 """Daemons that this process started: kept so that an ended one is not left a zombie unseen."""
-
-
-# A daemon that was away for long is found again as soon as it is back.
-_OPTIONS = (*CHANNEL_OPTIONS, ("grpc.max_reconnect_backoff_ms", 1000))
-
-
-def open_channel(address: DaemonAddress) -> grpc.Channel:
-    return grpc.insecure_channel(address.address, options=_OPTIONS)
 
 
 def living_pid(paths: VarPaths) -> int | None:
@@ -65,7 +57,7 @@ def find_daemon(paths: VarPaths) -> DaemonAddress | None:
         )
     if pid is None or address is None:
         return None
-    with open_channel(address) as channel:
+    with open_channel(address.address) as channel:
         check = health_pb2_grpc.HealthStub(channel).Check
         try:
             # With our credentials: another daemon may have got the port.
@@ -205,7 +197,7 @@ def stop_daemon(paths: VarPaths) -> bool:
     if address is None:
         return False
     identity = ProcessIdentity.of(address.pid)
-    with open_channel(address) as channel:
+    with open_channel(address.address) as channel:
         stub = pb_grpc.TrainerServiceStub(channel)
         try:
             stub.Shutdown(pb.ShutdownRequest(), timeout=10, metadata=address.metadata())

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from mosaic.client import Client, RunQuery
@@ -19,7 +20,7 @@ from mosaic.sweeps import WORKER_TYPE
 from mosaic.sweeps.population import lineage
 from mosaic.sweeps.space import ALGO, params_for
 from mosaic.sweeps.spec import SweepSpec, with_params
-from mosaic.sweeps.study import FAILED, Study, Trial
+from mosaic.sweeps.study import FAILED, Study, Trial, read_study
 
 _KEYS = ("run_id", "sweep", "continues")
 RESTARTS = 1000
@@ -97,6 +98,13 @@ def continue_config(run: RunRecord, study: Study | None, more: int | None) -> di
                 f"`mosaic sweep extend {run.run_id} --trials 20` adds more."
             )
     return sweep_config(replace(spec, trials=more, study=spec.study or study.name), run.run_id)
+
+
+def take_up(client: Client, run: RunRecord, more: int | None) -> dict[str, Any]:
+    """The same with the study in its folder, and with what still lives of its trials ended."""
+    config = continue_config(run, read_study(Path(run.run_dir)), more)
+    cancel_trials(client, run.run_id)
+    return config
 
 
 def cancel_trials(client: Client, sweep: str) -> int:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mosaic.contract import words
+from mosaic.contract.secrets import referred
 from mosaic.sweeps.objective import Objective
 from mosaic.sweeps.population import Population
 from mosaic.sweeps.space import Parameter
@@ -22,6 +24,9 @@ class Choice:
 
     name: str
     options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        return " ".join([self.name, *(f"{name}={value}" for name, value in self.options.items())])
 
 
 def plain_name(name: str) -> str:
@@ -101,6 +106,47 @@ class SweepSpec:
     @property
     def title(self) -> str:
         return self.name or f"Sweep of {', '.join(map(_leaf, self.algos))} · {', '.join(self.env_ids)}"
+
+    def plan(self) -> list[tuple[str, str]]:
+        """What it will do, for people: facts by their names."""
+        runs, trials = self.runs_per_trial, f"{self.trials:,}"
+        budgets = (one.config["metadata"]["worker"]["config"]["total_timesteps"] for one in self.templates)
+        steps = " or ".join(dict.fromkeys(map(words.whole, budgets)))
+        known = [
+            ("objective", "; ".join(f"{one.direction} {one.words(runs)}" for one in self.objectives)),
+            ("parallel", str(self.parallel or "as many as fit")),
+        ]
+        if self.population is not None:
+            asked, seed = self.population, self.seeds[0]
+            factors = " or ".join(f"{one:g}" for one in asked.perturb)
+            copied = "the worst member copies the best one"
+            if asked.moved > 1:
+                copied = f"the worst {asked.moved} members copy from as many of the best"
+            last = seed + asked.members - 1
+            return [
+                ("population", self.title),
+                ("members", f"{asked.members}, each of {steps} steps, with seeds {seed} to {last}"),
+                ("generations", f"{asked.generations}, each of {words.whole(asked.interval)} steps"),
+                ("exploit", copied),
+                ("explore", f"times {factors}; drawn anew with a probability of {asked.resample:g}"),
+                *known,
+            ]
+        variable = referred(self.storage)
+        return [
+            ("sweep", self.title),
+            ("trials", trials if runs == 1 else f"{trials}, each of {words.count(runs, 'run')}"),
+            (
+                "steps",
+                f"{steps} in each run, at most {self.budget * self.trials * runs:,} in all"
+                if self.budget
+                else "as the script says",
+            ),
+            ("seeds", ", ".join(map(str, self.seeds))),
+            ("sampler", str(self.sampler)),
+            ("pruner", str(self.pruner) if self.prunes else "none"),
+            *known,
+            ("storage", self.storage if variable is None else f"the URL in ${variable}"),
+        ]
 
     def as_json(self) -> dict[str, Any]:
         """As a run config holds it."""

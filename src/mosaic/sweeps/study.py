@@ -12,6 +12,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -103,7 +104,7 @@ class Study:
                 found.append((one.number, pick(one.values[0], found[-1][1]) if found else one.values[0]))
         return found
 
-    @property
+    @cached_property
     def front(self) -> list[Trial]:
         """The complete trials that no other one beats in every objective (the Pareto front)."""
         import numpy as np

@@ -13,12 +13,12 @@ from typing import Any
 import grpc
 
 from mosaic.contract.connection import (
-    CHANNEL_OPTIONS,
     FOLDER_VARIABLE,
     PROTO_VERSION,
     SECRET_VARIABLE,
     WORKER_KEY,
     DaemonAddress,
+    open_channel,
 )
 from mosaic.contract.errors import MosaicError, UnavailableError
 from mosaic.contract.paths import VarPaths
@@ -69,8 +69,6 @@ class Allowance:
 _CALL_SECONDS = 10.0
 _PATIENCE_SECONDS = 120.0
 _PAUSE_SECONDS = 0.5
-# A daemon that was away for long is found again as soon as it is back.
-_OPTIONS = (*CHANNEL_OPTIONS, ("grpc.max_reconnect_backoff_ms", 1000))
 
 
 class Connection:
@@ -79,7 +77,7 @@ class Connection:
     def __init__(self, daemon: DaemonAddress | None, target: str) -> None:
         self.daemon = daemon
         self.target = target
-        self.channel = grpc.insecure_channel(target, options=_OPTIONS)
+        self.channel = open_channel(target)
         self.stub = pb_grpc.TrainerServiceStub(self.channel)
 
 

@@ -128,25 +128,11 @@ def report_of(code: int, out: str, err: str) -> CheckReport:
 
 def _right(config: Config) -> CheckReport:
     spec = SweepSpec.from_json(config["metadata"]["worker"]["config"]["sweep"])
-    runs = spec.runs_per_trial
-    each = f", each of {words.count(runs, 'run')}" if runs > 1 else ""
-    facts = [
-        ("sweep", spec.title),
-        ("trials", f"{spec.trials:,}{each}"),
-        ("steps of a run", f"{spec.budget:,}" if spec.budget else "as the script says"),
-        ("steps in all, at most", f"{spec.budget * spec.trials * runs:,}" if spec.budget else "not known"),
-        ("objective", "\n".join(f"{one.direction} {one.words(runs)}" for one in spec.objectives)),
-        ("searched", ", ".join(one.key for one in spec.space)),
-        ("sampler", _choice(spec.sampler.name, spec.sampler.options)),
-        ("pruner", _choice(spec.pruner.name, spec.pruner.options) if spec.pruner else "none"),
-        ("in parallel", str(spec.parallel or "as many as fit")),
-    ]
-    headline = f"{words.count(spec.trials, 'trial')} over {words.count(len(spec.space), 'parameter')}"
+    facts = [*spec.plan(), ("searched", ", ".join(one.key for one in spec.space))]
+    members = spec.population and words.count(spec.population.members, "member")
+    trials = members or words.count(spec.trials, "trial")
+    headline = f"{trials} over {words.count(len(spec.space), 'parameter')}"
     return CheckReport(True, headline, facts=tuple(facts), configs=(config,))
-
-
-def _choice(name: str, options: Mapping[str, Any]) -> str:
-    return " ".join([name, *(f"{key}={value}" for key, value in options.items())])
 
 
 def names_left(parameters: Sequence[ParamSchema], lines: Sequence[ParamDraft]) -> list[str]:

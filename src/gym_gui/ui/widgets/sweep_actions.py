@@ -11,8 +11,7 @@ from gym_gui.context import Context
 from gym_gui.models import words
 from gym_gui.models.form_state import parse_seeds
 from gym_gui.models.sweep import left_to_do
-from gym_gui.services.sweep_orders import go_on, stop, train_with
-from gym_gui.services.sweeps import Dashboard
+from gym_gui.services.sweeps import Dashboard, go_on, stop, train_with
 from gym_gui.theme import SPACE
 from gym_gui.ui.run_actions import submit_all
 from gym_gui.ui.widgets.basics import Button, fill, hbox, label, open_url, restyle, vbox

@@ -102,6 +102,8 @@ class TrialTableView(QTableView):
         self.setModel(self.rows)
         self.number: int | None = None
         self._quiet = False
+        self._unfitted = False
+        """Whether there were no rows yet to see how wide the columns must be."""
         self.setAccessibleName("Trials")
         self.setFont(number_font())
         self.setShowGrid(False)
@@ -128,12 +130,19 @@ class TrialTableView(QTableView):
         self._quiet = True
         others = self.rows.show(study)
         self._quiet = False
-        if others and self.rows.rowCount():
-            self.resizeColumnsToContents()
-            for column in range(self.rows.columnCount()):
-                self.setColumnWidth(column, min(_WIDEST, self.columnWidth(column) + 6))
+        self._unfitted = others or self._unfitted
+        if self.rows.rowCount() and (self._unfitted or self.rows.rowCount() <= _LOOKED_AT):
+            self._fit(anew=self._unfitted)
+            self._unfitted = False
         self._select()
         self.verticalScrollBar().setValue(place)
+
+    def _fit(self, anew: bool) -> None:
+        """Give each column the room that it needs; unless it is `anew`, none gets less than it has."""
+        for column in range(self.rows.columnCount()):
+            wanted = max(self.sizeHintForColumn(column), self._head.sectionSizeHint(column)) + 6
+            if anew or wanted > self.columnWidth(column):
+                self.setColumnWidth(column, min(_WIDEST, wanted))
 
     def mark(self, number: int | None, seen: bool = True) -> None:
         """Mark a trial, and have it seen."""

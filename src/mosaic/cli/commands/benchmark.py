@@ -218,7 +218,8 @@ def _tell(
             say("")
             console().print(part)
         if results.incomplete and results.several and run.ended:
-            note(f"Not over all environments: {', '.join(results.incomplete)} lacks results.")
+            lack = "lacks" if len(results.incomplete) == 1 else "lack"
+            note(f"Not over all environments: {', '.join(results.incomplete)} {lack} results.")
         for problem in _problems(results):
             note(f"mosaic: {problem}")
         for path in written:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from mosaic.cli.launch import Terminated, exit_code, launch, termination_raises
 from mosaic.cli.live.following import Followed, runs_of_sweeps
-from mosaic.cli.live.lineage import lineage_parts, population_plan
+from mosaic.cli.live.lineage import lineage_parts
 from mosaic.cli.live.studies import (
     charts,
     head,
@@ -37,8 +37,6 @@ from mosaic.sweeps.population import lineage
 from mosaic.sweeps.study import COMPLETE, Study, Trial, read_study, value_text
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
-
     from mosaic.sweeps.spec import SweepSpec
 
 _SHOWN_TRIALS = 20
@@ -101,7 +99,7 @@ def _dry_run(spec: SweepSpec, args: argparse.Namespace) -> int:
     if args.json:
         print_json(sweep_config(spec))
     else:
-        console().print(_plan(spec))
+        console().print(facts(spec.plan()))
         rows = table("Parameter", "searched", "when", fold=("searched", "when"))
         for one in spec.space:
             whens = ", ".join(
@@ -114,41 +112,10 @@ def _dry_run(spec: SweepSpec, args: argparse.Namespace) -> int:
     return 0
 
 
-def _plan(spec: SweepSpec) -> RenderableType:
-    steps = {
-        words.whole(one.config["metadata"]["worker"]["config"]["total_timesteps"]) for one in spec.templates
-    }
-    runs = spec.runs_per_trial
-    if spec.population is not None:
-        return population_plan(spec, spec.population, steps.pop())
-    return facts(
-        [
-            ("sweep", spec.title),
-            (
-                "trials",
-                f"{spec.trials}, each of {words.count(runs, 'run')} of {' or '.join(sorted(steps))} steps",
-            ),
-            ("seeds", ", ".join(map(str, spec.seeds))),
-            ("objective", "; ".join(f"{one.direction} {one.words(runs)}" for one in spec.objectives)),
-            ("sampler", _choice_text(spec.sampler)),
-            ("pruner", _choice_text(spec.pruner) if spec.pruner else "none"),
-            ("parallel", str(spec.parallel or "as many as fit")),
-            (
-                "storage",
-                spec.storage if referred(spec.storage) is None else f"the URL in ${referred(spec.storage)}",
-            ),
-        ]
-    )
-
-
-def _choice_text(choice: Any) -> str:
-    return " ".join([choice.name, *(f"{name}={value}" for name, value in choice.options.items())])
-
-
 def _range_text(told: dict[str, Any]) -> str:
     if told.get("choices"):
         return ", ".join(value_text(one) for one in told["choices"])
-    step = f" in steps of {told['step']:g}" if told.get("step") and not told.get("whole") else ""
+    step = f" in steps of {told['step']:g}" if told.get("step") not in (None, 1) else ""
     return f"{told['low']:g} to {told['high']:g}{' (log)' if told.get('log') else ''}{step}"
 
 
@@ -292,12 +259,11 @@ def _extend(rest: Sequence[str], args: argparse.Namespace) -> int:
 
 
 def _go_on(name: str, more: int | None, args: argparse.Namespace) -> int:
-    from mosaic.sweeps.configs import cancel_trials, continue_config
+    from mosaic.sweeps.configs import take_up
 
     with connect(args) as client:
         run = _find(client, name)
-        config = continue_config(run, read_study(Path(run.run_dir)), more)
-        cancel_trials(client, run.run_id)
+        config = take_up(client, run, more)
     note(f"A new sweep goes on with the study of {run.run_id}.")
     return _launch(config, args)
 

@@ -1,4 +1,4 @@
-"""How a population is shown in a terminal: its plan, its members over generations, and the best of them."""
+"""How a population is shown in a terminal: its members over generations, and the best of them."""
 
 from __future__ import annotations
 
@@ -12,38 +12,16 @@ from mosaic.cli.output import console, facts, program, table
 from mosaic.client import RunRecord
 from mosaic.contract import words
 from mosaic.hub import MODEL_SUFFIX
-from mosaic.sweeps.population import Lineage, Piece, Population
+from mosaic.sweeps.population import Lineage, Piece
 from mosaic.sweeps.study import COMPLETE, FAILED, RUNNING, Study, value_text
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.text import Text
 
-    from mosaic.sweeps.spec import SweepSpec
 
 _CELL = 13
 """So many columns of a terminal a generation takes at most."""
-
-
-def population_plan(spec: SweepSpec, population: Population, steps: str) -> RenderableType:
-    """What a population will do."""
-    factors = " or ".join(f"{one:g}" for one in population.perturb)
-    members, seed = population.members, spec.seeds[0]
-    moved = words.count(population.moved, "member")
-    return facts(
-        [
-            ("population", spec.title),
-            ("members", f"{members}, each of {steps} steps, with seeds {seed} to {seed + members - 1}"),
-            ("generations", f"{population.generations}, each of {words.whole(population.interval)} steps"),
-            ("exploit", f"the worst {moved} copy from as many of the best"),
-            (
-                "explore",
-                f"times {factors}; drawn anew with a probability of {population.resample:g}",
-            ),
-            ("objective", "; ".join(f"{one.direction} {one.words()}" for one in spec.objectives)),
-            ("parallel", str(spec.parallel or "as many as fit")),
-        ]
-    )
 
 
 def lineage_table(found: Lineage) -> RenderableType:
