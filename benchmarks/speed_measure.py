@@ -41,13 +41,14 @@ class Measurement:
     memory_mb: float
 
 
-def measure_script(row: Row) -> Measurement:
-    """Ours, as a script of its own."""
+def measure_script(row: Row, by_cpu: bool = False) -> Measurement:
+    """Ours, as a script of its own; `by_cpu`: seconds are those of the processor."""
     module = DEFAULT_ALGO_REGISTRY[row.algo]
     params = {"env_id": row.env_id, "total_timesteps": row.steps, **row.params}
     flags = [f"--{name.replace('_', '-')}={value}" for name, value in params.items()]
+    clock = [str(Path(__file__).with_name("cpu_clock.py").absolute())] if by_cpu else ["-m"]
     with tempfile.TemporaryDirectory() as folder:
-        memory = _run([sys.executable, "-m", module, *flags], Path(folder))
+        memory = _run([sys.executable, *clock, module, *flags], Path(folder))
         return _measurement(row, _event_points(Path(folder, "runs")), memory)
 
 

@@ -219,18 +219,25 @@ def _in_jax(name: str, algo: str, env_id: str, phase: Phase, params: Mapping[str
     return Row(name, algo, env_id, (phase,), updates=0.0, cleanrl=0.0, wanted=0.0, params=params)
 
 
+_PICTURES = {**_SOON, "buffer_size": 5_000}
+_TAUGHT = {
+    "teacher_steps": 100,
+    "offline_steps": 200,
+    "teacher_eval_episodes": 1,
+    "buffer_size": 5_000,
+    "eval_episodes": 0,
+    "checkpoint_every": 0,
+}
+
 JAX_TWINS = [
-    _in_jax("c51", "c51_jax", "CartPole-v1", Phase(500, 4_500, 1_000), _SOON),
+    _in_jax("dqn", "dqn_jax", "CartPole-v1", Phase(500, 40_500, 2_000), _SOON),
+    _in_jax("c51", "c51_jax", "CartPole-v1", Phase(500, 30_500, 2_000), _SOON),
     _in_jax("ddpg", "ddpg_continuous_action_jax", "Pendulum-v1", Phase(500, 1_500, 300), _SOON),
     _in_jax("td3", "td3_continuous_action_jax", "Pendulum-v1", Phase(500, 1_500, 300), _SOON),
-    _in_jax(
-        "dqn_atari",
-        "dqn_atari_jax",
-        "mosaic/Catch-v0",
-        Phase(500, 1_500, 300),
-        {**_SOON, "buffer_size": 5_000},
-    ),
+    _in_jax("dqn_atari", "dqn_atari_jax", "mosaic/Catch-v0", Phase(500, 1_500, 300), _PICTURES),
+    _in_jax("c51_atari", "c51_atari_jax", "mosaic/Catch-v0", Phase(500, 1_500, 300), _PICTURES),
     _in_jax("ppo", "ppo_atari_envpool_xla_jax", "PongNoFrameskip-v4", Phase(0, 1_536, 512), _ROLLOUTS),
     _in_jax("scan", "ppo_atari_envpool_xla_jax_scan", "PongNoFrameskip-v4", Phase(0, 1_536, 512), _ROLLOUTS),
+    _in_jax("qdagger", "qdagger_dqn_atari_jax_impalacnn", "mosaic/Catch-v0", Phase(100, 301, 100), _TAUGHT),
 ]
 """Each algorithm in JAX, beside its twin in torch, over a few hundred steps with updates."""
