@@ -38,7 +38,7 @@ def population_plan(spec: SweepSpec, population: Population, steps: str) -> Rend
             ("exploit", f"the worst {moved} copy from as many of the best"),
             (
                 "explore",
-                f"times {factors}; drawn anew with a probability of {population.resample:g}",
+                f"times {factors}; resampled with a probability of {population.resample:g}",
             ),
             ("objective", "; ".join(f"{one.direction} {one.words()}" for one in spec.objectives)),
             ("parallel", str(spec.parallel or "as many as fit")),
@@ -111,5 +111,5 @@ def lineage_parts(run: RunRecord, found: Lineage, study: Study) -> list[Renderab
     """All of it."""
     from rich.text import Text
 
-    note = Text("Who copied whom (←): * is the way to the best member.", style="dim")
+    note = Text("Lineage (← copied from): * marks the path to the best member.", style="dim")
     return [lineage_table(found), note, lineage_facts(found, study, Path(run.run_dir).parent)]
