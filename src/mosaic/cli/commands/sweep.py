@@ -298,7 +298,7 @@ def _go_on(name: str, more: int | None, args: argparse.Namespace) -> int:
         run = _find(client, name)
         config = continue_config(run, read_study(Path(run.run_dir)), more)
         cancel_trials(client, run.run_id)
-    note(f"A new sweep goes on with the study of {run.run_id}.")
+    note(f"A new sweep continues with the study of {run.run_id}.")
     return _launch(config, args)
 
 
