@@ -50,7 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("--seed", int, "INT", "seed, in place of the config's"),
         ("--worker-id", str, "ID", "the name under which this worker registers"),
         ("--extras", str, "JSON", "a JSON object merged into the config's extras; it wins"),
-        ("--grpc", bool, "", "shake hands with the trainer daemon"),
+        ("--grpc", bool, "", "connect to the trainer daemon"),
         ("--grpc-target", str, "HOST:PORT", "where the daemon listens (default: %(default)s)"),
         ("--dry-run", bool, "", "check everything that needs no training, then end"),
         ("--emit-summary", bool, "", "with --dry-run: print what would run, as JSON"),
@@ -119,8 +119,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return dry_run(config, options.emit_summary, _typed(options))
         if config.mode == INTERACTIVE and (target is not None or sys.stdin.isatty()):
             raise UserError(
-                "An interactive session reads JSON lines from a pipe, which neither a run of the daemon "
-                "nor a terminal is: use `mosaic play`."
+                "An interactive session reads JSON lines from a pipe, not from a terminal or in a run of "
+                "the daemon: use `mosaic play`."
             )
         return CleanRLWorkerRuntime(config, VarPaths(resolve_var()), target).run()
     except MosaicError as error:

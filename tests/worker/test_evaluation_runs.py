@@ -138,7 +138,7 @@ def test_the_command_plays_and_tells_how_good_it_is(run_mosaic: RunMosaic, train
     assert {one["is_model"] for one in listed} == {True, False}
     table = run_mosaic("policies", "--algo", "ppo", env={"COLUMNS": "160"}).stdout
     assert "ppo.cleanrl_model" in table and "2,048" in table
-    assert "No policy fits" in run_mosaic("policies", "--algo", "dqn").stdout
+    assert "No policy matches" in run_mosaic("policies", "--algo", "dqn").stdout
 
 
 @pytest.fixture
@@ -209,7 +209,7 @@ def test_statistics_that_are_missing_are_told_with_the_scores(client: Client, ru
     config = train_config(str(SCRIPTS / "ppo.py"), "Pendulum-v1", params=params)
     run = client.wait(client.submit(config).run_id, timeout=60)
     told = " ".join(run_mosaic("eval", run.run_id, "--episodes", "1").stdout.split())
-    assert "mind The statistics of the observations that this policy was trained on are not beside" in told
+    assert "mind The observation statistics of this policy are missing" in told
 
 
 @pytest.mark.parametrize(

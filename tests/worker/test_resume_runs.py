@@ -105,7 +105,7 @@ def test_a_checkpoint_that_went_away_while_its_run_waited_is_named(client: Clien
     client.cancel(first.run_id)
     ended = client.wait(waiting.run_id, timeout=60)
     assert ended.outcome == "failed" and ended.reason is not None
-    assert str(checkpoint) in ended.reason and "without a word" not in ended.reason
+    assert str(checkpoint) in ended.reason and "ended unexpectedly" not in ended.reason
     assert [entry.status for entry in ended.history].count("FAULT") == 1, "trying again would not help"
 
 
@@ -218,7 +218,7 @@ def test_a_model_alone_gives_its_weights_to_a_new_run(
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1, said
     (line,) = said
-    assert f"Begins with the weights of {model}; counters, optimizer, schedules" in line
+    assert f"Starts with the weights of {model}; counters, optimizer, schedules" in line
     old, new = (torch.load(path, weights_only=True) for path in (model, again))
     if module is c51:
         old, new = old["model_weights"], new["model_weights"]

@@ -71,7 +71,7 @@ def read_card(model: Path) -> PolicyCard | None:
 
 
 def _broken(path: Path) -> StorageError:
-    return StorageError(f"{path} is not the card of a policy; delete it to play the model without.")
+    return StorageError(f"{path} is not the card of a policy; delete it to play the model without it.")
 
 
 FORMAT = 3
@@ -173,7 +173,7 @@ def read_origin(path: Path) -> Origin:
         return _read_model(path)
     with _open(path) as file:
         if _SHAPE not in file.namelist():
-            raise StorageError(f"{path} is not a checkpoint of ours.")
+            raise StorageError(f"{path} is not a MOSAIC checkpoint.")
         data = file.read(_SHAPE)
         # Before the values of an array come magic, version, the length of a description, and that.
         end = 10 if data[6] == 1 else 12
@@ -188,7 +188,7 @@ def check_whole(origin: Origin) -> Origin:
         with _open(origin.path) as file:
             broken = file.testzip()
         if broken is not None:
-            raise StorageError(f"The checkpoint {origin.path} is broken: {broken} in it does not read.")
+            raise StorageError(f"The checkpoint {origin.path} is broken: {broken} in it cannot be read.")
     for name in origin.chunks:
         if not (origin.path.parent / name).is_file():
             if not origin.path.is_file():
@@ -248,8 +248,8 @@ def _header(path: Path, content: Any) -> Origin:
     if known and content["format"] != FORMAT:
         if isinstance(known, int) and known < FORMAT:
             raise StorageError(
-                f"The checkpoint {path} is of an earlier release (format {known}, this one writes {FORMAT}): "
-                f"go on from the run's {MODEL_SUFFIX} file, or finish the run with that release."
+                f"The checkpoint {path} is from an older release (format {known}, this one writes {FORMAT}): "
+                f"continue from the run's {MODEL_SUFFIX} file, or finish the run with that release."
             )
         raise StorageError(f"The checkpoint {path} has format {known}, this release knows {FORMAT}.")
     try:
@@ -270,7 +270,7 @@ def _header(path: Path, content: Any) -> Origin:
         )
         int(found.args["total_timesteps"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StorageError(f"{path} is not a checkpoint of ours.") from error
+        raise StorageError(f"{path} is not a MOSAIC checkpoint.") from error
     return found
 
 

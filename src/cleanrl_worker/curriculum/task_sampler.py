@@ -77,12 +77,12 @@ def parse_sampler(given: Mapping[str, Any]) -> tuple[Sampler, list[str]]:
             raise UserError(f"The curriculum {name} has an unknown key '{key}'{hint}")
     success = given.get("success_return")
     if name != PROGRESS and success is not None:
-        raise UserError(f"The curriculum {name} counts no successes: leave 'success_return' out.")
+        raise UserError(f"The curriculum {name} does not count successes: leave 'success_return' out.")
     if name == PROGRESS and not _is_number(success):
         state = "is missing" if success is None else f"is {success!r:.80}"
         raise UserError(
             f"The curriculum {name} counts successes, but 'success_return' {state}: "
-            "give the return from which on an episode is one."
+            "give the minimum return of a success."
         )
     sampler = Sampler(name, None if success is None else float(success), _check_arguments(name, given))
     return sampler, _check_tasks(name, given.get("tasks"))
@@ -104,7 +104,7 @@ def _check_tasks(name: str, tasks: Any) -> list[str]:
         state = "are missing" if tasks is None else f"are {tasks!r:.80}"
         raise UserError(f"The tasks of the curriculum {name} {state}: give a list of environment ids.")
     if len(set(tasks)) != len(tasks) or len(tasks) < 2:
-        raise UserError(f"The curriculum {name} needs two tasks or more, each of them once.")
+        raise UserError(f"The curriculum {name} needs at least two different tasks.")
     return list(tasks)
 
 
@@ -121,7 +121,7 @@ def _check_arguments(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         if wrong:
             raise UserError(f"The argument '{key}' of {name} is {value!r:.80}, but it must be {wrong}.")
     if name == _BATCHED and "batch_size" not in arguments:
-        raise UserError(f"{name} needs the argument 'batch_size': for how many steps a task stays.")
+        raise UserError(f"{name} needs the argument 'batch_size': the steps for which each task is kept.")
     checked = {key: int(value) if key in _LEAST else value for key, value in arguments.items()}
     if name != PROGRESS:
         return checked

@@ -38,8 +38,8 @@ from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, Use
 from mosaic.contract.extras import require_extra
 
 NO_STATISTICS = (
-    "The statistics of the observations that this policy was trained on are not beside its weights; "
-    "it sees them as they are, and its returns will be lower."
+    "The observation statistics of this policy are missing; it sees observations unnormalised, so its "
+    "returns will be lower."
 )
 
 
@@ -89,11 +89,9 @@ class SavedModel:
             try:
                 policy.normaliser = FrozenNormaliser(self.statistics)
             except (KeyError, TypeError, ValueError) as error:
-                raise UserError(
-                    f"The card beside {self.name} has broken statistics of observations."
-                ) from error
+                raise UserError(f"The card beside {self.name} has invalid observation statistics.") from error
             if policy.normaliser.size != math.prod(spaces.observation_space.shape):
-                raise UserError(f"The card beside {self.name} has statistics of other observations.")
+                raise UserError(f"The card beside {self.name} has statistics of different observations.")
         elif self.spec.normalises:
             policy.notes = (NO_STATISTICS,)
         return policy
@@ -147,7 +145,7 @@ def open_model(
     try:
         statistics = None if seen is None else statistics_in(seen)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise StorageError(f"The checkpoint {path} has broken statistics of observations.") from error
+        raise StorageError(f"The checkpoint {path} has invalid observation statistics.") from error
     return SavedModel(str(path), spec, args, None, statistics, origin.step, parts)
 
 
@@ -187,8 +185,8 @@ def guess_algo(path: Path) -> str:
     names = list(found.values())
     if len(names) == 1:
         return names[0]
-    which = f"may be of {' or '.join(names)}" if names else "has the parameters of no algorithm known here"
-    raise UserError(f"{path} {which}; say which algorithm made it.")
+    which = f"may be of {' or '.join(names)}" if names else "matches no known algorithm"
+    raise UserError(f"{path} {which}; name its algorithm.")
 
 
 class _SmallSpaces:

@@ -142,7 +142,7 @@ def check_together(values: Mapping[str, Any]) -> None:
     if size > buffer:
         raise UserError(f"batch_size is {size}, but the replay buffer holds only {buffer}; lower it.")
     if values["eval_every"] and not values["eval_episodes"]:
-        raise UserError("eval_every asks for evaluations of no episodes; raise eval_episodes.")
+        raise UserError("eval_every asks for evaluations, but eval_episodes is 0; raise it.")
     before = values.get("teacher_steps", 0) + values.get("offline_steps", 0)
     if before >= total:
         raise UserError(
@@ -164,7 +164,9 @@ def check_together(values: Mapping[str, Any]) -> None:
         )
     _check_levels(values)
     if len(values["exp_name"]) > LONGEST_NAME:
-        raise UserError(f"exp_name has {len(values['exp_name'])} characters; {LONGEST_NAME} are the most.")
+        raise UserError(
+            f"exp_name has {len(values['exp_name'])} characters; at most {LONGEST_NAME} are allowed."
+        )
 
 
 def _check_levels(values: Mapping[str, Any]) -> None:

@@ -119,8 +119,8 @@ def check_fit(algo: str, entry: EnvironmentEntry) -> None:
         return
     if schema.wraps and entry.family == PROCGEN:
         raise UserError(
-            f"{schema.name} prepares what environments show, which EnvPool does for Atari games only; "
-            f"{_advice(entry, 'image')}, as {entry.env_id} is EnvPool's."
+            f"{schema.name} preprocesses observations, which EnvPool does only for Atari games; "
+            f"{_advice(entry, 'image')}, because {entry.env_id} exists only in EnvPool."
         )
     for role, allowed, kind in _roles(schema, entry):
         if kind not in allowed:
@@ -133,7 +133,7 @@ def check_fit(algo: str, entry: EnvironmentEntry) -> None:
         if schema.several_players:
             one = f"{schema.name} trains all players of a game, but {entry.env_id} has one agent"
         fitting = _fitting(entry)
-        raise UserError(f"{one}; {f'use {fitting} there' if fitting else 'choose another environment'}.")
+        raise UserError(f"{one}; {f'use {fitting}' if fitting else 'choose another environment'}.")
 
 
 def _has_its_players(schema: AlgoSchema, entry: EnvironmentEntry) -> bool:
@@ -149,7 +149,7 @@ def check_seats(num_envs: int, curriculum: bool, entry: EnvironmentEntry) -> Non
         )
     if entry.players > 1 and curriculum:
         raise UserError(
-            f"{entry.env_id} is a game of several players, which no curriculum takes: leave it out."
+            f"{entry.env_id} is a multiplayer game, which curricula do not support: leave it out."
         )
 
 
@@ -184,7 +184,7 @@ def _either(names: tuple[str, ...]) -> str:
 def _advice(entry: EnvironmentEntry, kind: str) -> str:
     fitting = _fitting(entry)
     if fitting:
-        return f"use {fitting} there"
+        return f"use {fitting}"
     if kind == "image":
         return "choose an environment with vector observations, or give a script of your own as a file"
     return "choose another environment"
@@ -233,26 +233,26 @@ def check_backend(algo: str, backend: str, env_id: str, curriculum: bool, captur
         if entry is not None and entry.family == PROCGEN:
             # Another backend helps only an algorithm that can play such a game.
             check_fit(algo, entry)
-            raise UserError(f"{env_id} is a game of EnvPool's: use env_backend envpool.")
+            raise UserError(f"{env_id} exists only in EnvPool: use env_backend envpool.")
         return
     what = ""
     if curriculum:
-        what = "does not change its environments, which a curriculum does"
+        what = "does not support curricula"
     elif capture_video:
         what = "records no videos (capture_video)"
     elif ":" in env_id:
-        what = f"has environments of its own only, and {env_id} is made by a Python module"
+        what = f"supports only its own environments, and {env_id} comes from a Python module"
     if what:
         raise UserError(f"env_backend {backend} {what}: use env_backend python.")
 
 
 def explain_backend(backend: str, env_id: str, lives: bool) -> str:
     """What differs from Python environments, in one line. `lives`: a lost life ends an episode."""
-    parts = [f"{TITLES[backend]} steps {env_id}: episodes begin from other random numbers than in Python"]
+    parts = [f"{TITLES[backend]} steps {env_id}: episodes start from other random numbers than in Python"]
     if backend == ENVPOOL and lives:
         parts.append("after a lost life up to 30 frames pass unplayed and uncounted")
     if backend == ALE and lives:
-        parts.append("after a lost life nobody presses FIRE but the policy")
-    parts.append("a resumed run begins new episodes")
-    parts.append("evaluations are played in Python where it has the environment")
+        parts.append("after a lost life only the policy presses FIRE")
+    parts.append("a resumed run starts new episodes")
+    parts.append("evaluations are played in Python if it has the environment")
     return "; ".join(parts) + "."

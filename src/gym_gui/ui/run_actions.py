@@ -71,7 +71,7 @@ class RunActions(QObject):
         doing: dict[str, Callable[[], None]] = {
             "pause": lambda: self._each(meant, "EXEC", Client.pause),
             "go_on": lambda: self._each(meant, "PAUSE", Client.resume),
-            "cancel": lambda: self._each(meant, None, Client.cancel, "asked for in the window"),
+            "cancel": lambda: self._each(meant, None, Client.cancel, "requested in the window"),
             "first": lambda: self.start_next(meant),
             "again": lambda: self.again(meant),
             "remove": lambda: self.remove(meant),
@@ -138,7 +138,7 @@ class RunActions(QObject):
             require_account()
             start_upload(Path(run.run_dir), to, private)
 
-        text = f"The model of {words.title_of(run)} is on its way to Hugging Face."
+        text = f"The model of {words.title_of(run)} is being uploaded to Hugging Face."
         self._context.tasks.run(work, lambda _: self._context.notifications.tell(text), owner=self)
 
     def again(self, runs: Sequence[RunRecord]) -> None:

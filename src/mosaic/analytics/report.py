@@ -183,7 +183,7 @@ def _head(title: str, runs: Sequence[RunRecord], compared: Comparison) -> Markup
         words.count(len(compared.groups), "configuration"),
         words.count(len(by_task(compared)), "environment"),
         when,
-        *([f"{live} still running: these numbers are those of now"] if live else []),
+        *([f"{live} still running: these numbers are preliminary"] if live else []),
     ]
     tags = sorted({tag for run in runs for tag in run.tags})
     return el(
@@ -227,7 +227,7 @@ def _how_made(compared: Comparison, most: int) -> str:
     if most > 1:
         told = [
             "Lines are the mean over seeds, smoothed over 5 % of the axis; bands are its 95 % bootstrap "
-            f"interval (whole runs drawn anew, {statistics.RESAMPLES:,} times)."
+            f"interval (whole runs resampled {statistics.RESAMPLES:,} times)."
         ]
     if most >= _LEAST_FOR_IQM:
         told.append("Thin dashed lines are the interquartile mean (IQM).")
@@ -341,7 +341,7 @@ def _evaluations(judged: Sequence[_Judged]) -> Markup | None:
                 el("td", "sampled" if policy.get("deterministic") is False else "best known"),
             )
         )
-    named = ("step", "episodes", "mean", "95 % interval", "IQM", "least to greatest")
+    named = ("step", "episodes", "mean", "95 % interval", "IQM", "minimum to maximum")
     heads = [el("th", "policy of"), el("th", "environment"), *(el("th", one, cls="num") for one in named)]
     return el(
         "section",

@@ -26,25 +26,25 @@ _PINNED = "torch"
 PURPOSES = {
     "archives": "archives of runs that end in .tar.zst (`mosaic export`)",
     "atari": "Atari games (ALE/…, …NoFrameskip-v4)",
-    "benchmarks": "the pictures and the other libraries of the scripts in benchmarks/",
+    "benchmarks": "the scripts in benchmarks/: figures and other libraries",
     "box2d": "LunarLander and BipedalWalker",
-    "classic": "drawing the classic control and toy text environments",
-    "curriculum": "curricula of Syllabus-RL, which draw the tasks of a run",
+    "classic": "rendering classic control and toy text environments",
+    "curriculum": "curricula of Syllabus-RL, which choose the tasks of a run",
     "dm_control": "DeepMind Control tasks (dm_control/…)",
     "envpool": "EnvPool's compiled environments, as `env_backend` or in scripts of your own",
     "gui": "the window (`mosaic gui`)",
     "hub": "models to and from the Hugging Face hub",
-    "jax": "algorithms in JAX (`dqn_jax`)",
+    "jax": "algorithms in JAX (`dqn_jax`, …)",
     "minigrid": "MiniGrid and BabyAI grid worlds",
     "mlflow": "tracking with MLflow",
     "mujoco": "MuJoCo robots (Ant, HalfCheetah, Walker2d, …)",
-    "pettingzoo": "Atari games of several players (pettingzoo/pong_v3, …)",
+    "pettingzoo": "multiplayer Atari games (pettingzoo/pong_v3, …)",
     "plots": "figures of learning curves for papers (`mosaic plot`)",
     "procgen": "Procgen games (StarpilotEasy-v0, …), in EnvPool's build",
     "sweeps": "hyperparameter search with Optuna (`mosaic sweep`), and its dashboard",
     "sweeps_sql": "studies of sweeps in PostgreSQL and MariaDB",
     "trackio": "tracking with trackio",
-    "video": "videos of episodes while a run trains",
+    "video": "videos of episodes",
     "wandb": "tracking with Weights & Biases",
     "web": "pages of TensorBoard and Weights & Biases within the window",
 }
@@ -129,7 +129,7 @@ def install_extras(names: Sequence[str], quiet: bool = False) -> None:
     command = [sys.executable, "-m", "pip", "install", *dict.fromkeys(wanted), *pinned]
     done = subprocess.run(command, stdout=sys.stderr if quiet else None)
     if done.returncode != 0:
-        raise MosaicError(f"pip could not install {', '.join(names)}: its own words are above.")
+        raise MosaicError(f"pip could not install {', '.join(names)}: see its output above.")
 
 
 def check_names(names: Iterable[str]) -> list[str]:

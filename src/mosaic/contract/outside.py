@@ -27,7 +27,7 @@ def bytes_text(count: float) -> str:
 MOST_DEPTH = 64
 """Lists and objects within each other: what recurses over them must not run out of stack."""
 MOST_VALUES = 1_000_000
-_TOO_DEEP = f"is nested too deep: {MOST_DEPTH} levels at most can be taken"
+_TOO_DEEP = f"is nested too deep: at most {MOST_DEPTH} levels are allowed"
 _LARGEST = 2**63 - 1
 """The largest whole number that the database and the wire can hold."""
 _LARGEST_FILE = 64 * 2**20
@@ -106,8 +106,8 @@ def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 
 def too_large(what: str, size: int, most: int) -> str:
     return (
-        f"{what} is {bytes_text(size)} large: {bytes_text(most)} at most can be taken. "
-        "Put large data into a file, and name that."
+        f"{what} has {bytes_text(size)}: at most {bytes_text(most)} are allowed. Put large data into a "
+        "file, and name that."
     )
 
 
@@ -133,7 +133,7 @@ def _problem(value: Any, bad: re.Pattern[str] = _HALF_CHARACTER) -> str | None:
             elif isinstance(one, str) and (match := bad.search(one)):
                 shown = ascii(one[:40])
                 if match[0] == "\0":
-                    return f"has the text {shown} with a character of code 0, which no text can have"
+                    return f"has the text {shown} with a NUL character, which text cannot contain"
                 return f"has the text {shown}, which is not valid Unicode"
         layer = below
     return None

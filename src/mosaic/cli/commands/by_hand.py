@@ -145,12 +145,12 @@ class HandPlayer:
 
     def _greeting(self) -> str:
         if self.keys.time == "held":
-            return "No action does nothing here, so time passes with each key only; t changes that."
+            return "Every action has an effect here, so each key is one step; t changes that."
         if self.by_turns:
-            return "Time passes with each key only; t changes that."
+            return "Each key is one step; t changes that."
         return (
-            f"The first key starts the time. A press counts for {HELD_SECONDS:g} s, or while it is repeated: "
-            "a terminal does not tell when a key is let go."
+            f"Time starts with the first key. A press counts for {HELD_SECONDS:g} s, or while it repeats: "
+            "a terminal does not report when a key is released."
         )
 
     @property
@@ -261,7 +261,7 @@ class HandPlayer:
             since = "From the next episode on" if "action" in self.seen else "From now on"
             self.notice = f"{since} episodes are recorded in {place_text(told['folder'])}."
         else:
-            self.notice = " ".join(filter(None, (self.notice, "Nothing is recorded any more.")))
+            self.notice = " ".join(filter(None, (self.notice, "Recording has stopped.")))
 
     def take_recorded(self, message: dict[str, Any]) -> None:
         """Tell of what a message says was recorded."""
@@ -363,15 +363,15 @@ def _news(player: HandPlayer) -> str:
     if player.ended is not None:
         how = "was truncated" if player.seen.get("truncated") else "ended"
         steps, total = words.count(player.ended["length"], "step"), words.number(player.ended["return"])
-        ending = f"The episode {how} after {steps}, return {total}. Enter begins the next one."
+        ending = f"The episode {how} after {steps}, return {total}. Enter starts the next one."
         return " ".join(filter(None, (ending, player.notice)))
     if player.notice:
         return player.notice
     if not player.by_turns and not player.running:
         return (
-            "Paused: a key of the game or p goes on."
+            "Paused: press p or a key of the game to continue."
             if "action" in player.seen
-            else "The first key starts the time."
+            else "Time starts with the first key."
         )
     return ""
 
