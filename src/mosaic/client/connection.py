@@ -10,7 +10,8 @@ from typing import Any
 import grpc
 
 from mosaic.client.daemon import ensure_daemon, living_pid, rejoin_daemon
-from mosaic.contract.connection import DaemonAddress, open_channel
+from mosaic.contract.channel import open_channel
+from mosaic.contract.connection import DaemonAddress
 from mosaic.contract.errors import (
     ConflictError,
     MosaicError,

@@ -11,6 +11,7 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from mosaic import __version__
+from mosaic.contract.channel import open_channel
 from mosaic.contract.connection import (
     FOLDER_VARIABLE,
     LOCKED_EXIT_CODE,
@@ -19,7 +20,6 @@ from mosaic.contract.connection import (
     START_ERROR_MARK,
     DaemonAddress,
     LockHolder,
-    open_channel,
 )
 from mosaic.contract.errors import MosaicError, UnavailableError, UserError
 from mosaic.contract.paths import VarPaths

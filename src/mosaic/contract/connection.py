@@ -7,7 +7,7 @@ import json
 import os
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mosaic.contract.atomic import write_json
 from mosaic.contract.outside import parse_json
@@ -45,23 +45,6 @@ CHANNEL_OPTIONS = (
     # Pings that measure the bandwidth: on loopback they cost as much as the small calls themselves.
     ("grpc.http2.bdp_probe", 0),
 )
-
-
-_WAIT_SECONDS = 10.0
-
-
-def open_channel(target: str) -> Any:
-    """A channel to the daemon at an address.
-
-    Threads that wait for a message there sleep until it comes. gRPC would wake them ten times a second, to
-    hear signals that Python hears anyway; of a process that does little else that would be most of its work.
-    """
-    import grpc._common
-
-    grpc._common.MAXIMUM_WAIT_TIMEOUT = _WAIT_SECONDS
-    # A daemon that was away for long is found again as soon as it is back.
-    options = (*CHANNEL_OPTIONS, ("grpc.max_reconnect_backoff_ms", 1000))
-    return grpc.insecure_channel(target, options=options)
 
 
 def identity_of(path: Path) -> str:

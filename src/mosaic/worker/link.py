@@ -12,13 +12,13 @@ from typing import Any
 
 import grpc
 
+from mosaic.contract.channel import open_channel
 from mosaic.contract.connection import (
     FOLDER_VARIABLE,
     PROTO_VERSION,
     SECRET_VARIABLE,
     WORKER_KEY,
     DaemonAddress,
-    open_channel,
 )
 from mosaic.contract.errors import MosaicError, UnavailableError
 from mosaic.contract.paths import VarPaths
