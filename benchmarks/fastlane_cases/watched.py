@@ -27,7 +27,7 @@ MODES = {"single": (1, 0.05), "grid": (8, 0.15)}
 """How many environments there are, and the share that they may take together."""
 OUTSIDE_SHARE = 0.01
 OUTSIDE_RATE = 12.0
-"""The share and the pictures a second of one environment that are promised where another process draws."""
+"""The share and the pictures per second of one environment that are promised where another process draws."""
 VIEWER_PAUSE = 1 / 60
 HIDDEN = 64
 
@@ -80,9 +80,9 @@ def _row(way: Way, mode: str, seconds: float) -> Row:
     most = OUTSIDE_SHARE if freely else limit
     return Row(
         f"Watched: {way.env_id}, {mode}" + (f" of {count}" if count > 1 else "") + way.words,
-        f"{found['share']:.2%}; {found['rate']:.1f} pictures a second each, "
+        f"{found['share']:.2%}; {found['rate']:.1f} pictures per second each, "
         f"{found['show_ms']:.2f} ms a call; until the first pictures {found['first_ms']:.0f} ms",
-        f"{most:.0%} of wall time" + (f", {least:.0f} pictures a second" if least else ""),
+        f"{most:.0%} of wall time" + (f", {least:.0f} pictures per second" if least else ""),
         found["share"] <= most and found["rate"] >= least,
     )
 

@@ -37,7 +37,7 @@ def test_doctor_imports_neither_torch_nor_gymnasium(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "Everything that a run needs is there." in done.stdout
+    assert "Everything that a run needs is installed." in done.stdout
 
 
 def test_extras_are_those_of_the_distribution() -> None:

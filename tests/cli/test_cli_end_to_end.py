@@ -146,14 +146,14 @@ def test_watching_gives_a_json_line_for_each_update(run_mosaic: RunMosaic, tmp_p
 
 def test_the_daemon_is_started_looked_at_and_stopped(run_mosaic: RunMosaic) -> None:
     assert parsed(run_mosaic("daemon", "status", "--json"))["running"] is False
-    assert "No daemon runs" in run_mosaic("daemon").stdout
+    assert "No daemon is running" in run_mosaic("daemon").stdout
     assert "listens at" in run_mosaic("daemon", "start").stdout
     status = parsed(run_mosaic("daemon", "status", "--json"))
     assert status["running"] is True
     assert status["live_runs"] == 0
     other = run_mosaic("daemon", "start", "--port", "1", check=False)
     assert (other.returncode, "already listens" in other.stderr) == (2, True)
-    assert "runs go on" in run_mosaic("daemon", "stop").stdout
+    assert "runs continue" in run_mosaic("daemon", "stop").stdout
     assert "No daemon was running" in run_mosaic("daemon", "stop").stdout
 
 

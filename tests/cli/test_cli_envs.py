@@ -63,7 +63,7 @@ def test_what_is_asked_for_is_narrowed_by_words_family_and_algorithm(
     assert {one["family"] for one in listed(capsys, "deepmind control")} == {"dm_control"}
     found = listed(capsys, "--algo", "sac_continuous_action", "--family", "classic")
     assert [one["env_id"] for one in found] == ["MountainCarContinuous-v0", "Pendulum-v1"]
-    assert "No environment that is known fits." in said(capsys, "no", "such", "thing")
+    assert "No known environment matches." in said(capsys, "no", "such", "thing")
 
 
 def test_what_is_missing_comes_with_the_command_that_installs_it(

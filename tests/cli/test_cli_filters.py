@@ -42,7 +42,7 @@ def test_what_cannot_be_a_filter_is_refused_in_a_sentence(var: Path, run_mosaic:
         (("filters", "save", "x"), "would find every run"),
         (("filters", "rm", "nobody"), "No filter is saved as 'nobody'"),
         (("filters", "sve", "x"), "did you mean 'save'?"),
-        (("filters", "--state", "failed"), "--state belongs to a filter that is saved"),
+        (("filters", "--state", "failed"), "--state is for saving a filter"),
         (("runs", "@nobody"), "No filter is saved as 'nobody'"),
         (("runs", "--columns", "id,%"), "'%' is not the name of a column"),
         (("runs", "--columns", ", ,"), "--columns needs names"),

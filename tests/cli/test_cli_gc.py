@@ -51,7 +51,7 @@ def test_old_runs_and_leftovers_go_by_rule(client: Client, run_mosaic: RunMosaic
 
     unsure = run_mosaic(*ALL, check=False)
     assert (unsure.returncode, unsure.stderr.count("\n")) == (2, 1)
-    assert "gc --yes" in unsure.stderr
+    assert "add --yes" in unsure.stderr
     for part in (plain.run_id[:10], "completed", "failed", "runs that ended", "TensorBoard", "in all"):
         assert part in unsure.stdout
     assert Path(plain.run_dir).exists()

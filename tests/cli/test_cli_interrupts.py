@@ -62,7 +62,7 @@ def test_a_second_interrupt_leaves_the_run_going(client: Client) -> None:
         terminal.process.send_signal(signal.SIGINT)
         terminal.read_until(r"\[d\]etach or \[c\]ancel")
         terminal.process.send_signal(signal.SIGINT)
-        terminal.read_until(r"goes on without this terminal")
+        terminal.read_until(r"continues in the background")
         assert terminal.process.wait(PATIENCE) == 0
     assert client.get(run_id).status == "EXEC"
     client.cancel(run_id)

@@ -43,8 +43,8 @@ def test_every_command_bears_very_many_runs(var: Path, run_mosaic: RunMosaic) ->
     assert all("failed" in line for line in failed[1:4]) and " of " in failed[-1]
     newest = listed[0]["run_id"]
     assert newest in run_mosaic("show", "last").stdout
-    assert run_mosaic("cancel", "--all").stdout == "No run waits or lives.\n"
-    assert "No run lives or waits" in run_mosaic("queue").stdout
+    assert run_mosaic("cancel", "--all").stdout == "There is no waiting or live run.\n"
+    assert "There is no live or waiting run" in run_mosaic("queue").stdout
     assert run_mosaic("rm", newest, "--yes").stdout.startswith("Removed 1 run")
     plan = json.loads(run_mosaic("gc", "--dry-run", "--json", "--keep", "800").stdout)
     assert {run["run_id"] for run in plan["runs"]} == {
@@ -69,7 +69,7 @@ def test_configs_of_30_mb_that_an_earlier_release_stored_break_nothing(
         database.execute(f"UPDATE runs SET config = {huge} WHERE position > ?", [17])
     database.close()
     assert len(run_mosaic("runs", "--limit", "10").stdout.splitlines()) == 12
-    assert run_mosaic("cancel", "--all").stdout == "No run waits or lives.\n"
+    assert run_mosaic("cancel", "--all").stdout == "There is no waiting or live run.\n"
     assert json.loads(run_mosaic("gc", "--dry-run", "--json", "--older-than", "0").stdout)["bytes"] > 0
     with Client.connect(full.root) as client:
         assert sum(len(json.dumps(run.config)) for run in client.runs(limit=10)) > 85_000_000

@@ -30,7 +30,7 @@ def test_a_folder_that_is_not_there_is_named_and_not_made(
         assert main([*command.split(), *words]) == 2
         told = capsys.readouterr()
         assert told.out == ""
-        assert told.err == f"mosaic: There is no folder {typo}, and so no run in it: correct {named}.\n"
+        assert told.err == f"mosaic: There is no folder {typo}, and therefore no run: correct {named}.\n"
     assert not typo.exists()
 
 

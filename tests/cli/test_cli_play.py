@@ -71,7 +71,7 @@ def test_keys_step_run_take_over_and_quit(tmp_path: Path, var: Path) -> None:
 
 def test_continuous_actions_are_typed(tmp_path: Path, var: Path) -> None:
     with playing(str(save_pendulum(tmp_path)), "--stochastic") as (terminal, _):
-        terminal.read_until(r"actions drawn at random")
+        terminal.read_until(r"sampled actions")
         terminal.read_until(r"a type an action")
         terminal.type("a0.x\x7f5")
         terminal.read_until(r"action: 0\.5")

@@ -43,7 +43,7 @@ def test_a_run_is_paused_and_resumed(small: Client, run_mosaic: RunMosaic) -> No
     assert (again["run_id"], again["status"]) == (run.run_id, "PAUSE")
     assert "paused by the user" in run_mosaic("show", run.run_id).stdout
 
-    assert f"{run.run_id} goes on where it was" in run_mosaic("resume", run.run_id).stdout
+    assert f"{run.run_id} continues where it was" in run_mosaic("resume", run.run_id).stdout
     assert process_state(run.training_pid) != "T"
     assert "was not paused" in run_mosaic("resume", run.run_id).stdout
 
@@ -107,7 +107,7 @@ def test_the_queue_is_shown_and_reordered(small: Client, run_mosaic: RunMosaic) 
     refused = run_mosaic("queue", holder.run_id, "--first", check=False)
     assert (refused.returncode, "is training: only a waiting run" in refused.stderr) == (1, True)
     itself = run_mosaic("queue", first.run_id, "--before", first.run_id, check=False)
-    assert (itself.returncode, "cannot stand before itself" in itself.stderr) == (2, True)
+    assert (itself.returncode, "cannot be placed before itself" in itself.stderr) == (2, True)
 
     status = run_mosaic("daemon", "status").stdout
     for part in ("1 live, 3 waiting", "1 of 2 reserved", "64 of ", "1 of 1 reserved"):
@@ -117,11 +117,11 @@ def test_the_queue_is_shown_and_reordered(small: Client, run_mosaic: RunMosaic) 
     cancelled = run_mosaic("cancel", "--all").stdout.splitlines()
     assert sorted(cancelled) == sorted(f"{run.run_id} cancelled" for run in (first, second, third, holder))
     assert [entry.status for entry in small.get(third.run_id).history] == ["INIT", "TERM"]
-    assert "No run waits or lives" in run_mosaic("cancel", "--all").stdout
+    assert "There is no waiting or live run" in run_mosaic("cancel", "--all").stdout
 
 
 def test_without_runs_the_queue_says_so(run_mosaic: RunMosaic) -> None:
-    assert "No run lives or waits" in run_mosaic("queue").stdout
+    assert "There is no live or waiting run" in run_mosaic("queue").stdout
 
 
 def test_a_dry_run_asks_the_daemon_what_it_may_hand_out(small: Client, run_mosaic: RunMosaic) -> None:

@@ -123,8 +123,8 @@ def test_an_empty_secret_sets_nothing(empty: str | None) -> None:
             ("'openay_key'", "did you mean 'openai_key'"),
         ),
         (run_config(secrets=[KEY]), ("by the name of its setting",)),
-        (run_config({"pin": 9876543}, secrets=["pin"]), ("'pin' is declared a secret", "only a text")),
-        (run_config(environment={"HF_TOKEN": [HIDDEN]}), ("'environment.HF_TOKEN'", "only a text")),
+        (run_config({"pin": 9876543}, secrets=["pin"]), ("'pin' is declared as a secret", "only text")),
+        (run_config(environment={"HF_TOKEN": [HIDDEN]}), ("'environment.HF_TOKEN'", "only text")),
         (run_config({"key": "@env:MINE"}), ("'key' is a secret", "MINE is not set here", "again")),
     ],
 )

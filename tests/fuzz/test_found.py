@@ -157,7 +157,7 @@ def test_a_summary_whose_numbers_are_texts_is_refused(tmp_path: Path) -> None:
         ({"run_name": "\ud800"}, "not valid Unicode"),
         ({"metadata": {"worker": {"type": "cleanrl", "config": {"notes": "a\udc9b"}}}}, "not valid Unicode"),
         ({"metadata": {"worker": {"type": "cleanrl"}, "ui": {"x": json.loads(DEEP)}}}, "nested too deep"),
-        ({"environment": {"A": "x\0y"}}, "character of code 0"),
+        ({"environment": {"A": "x\0y"}}, "NUL character"),
     ],
 )
 def test_a_run_config_that_cannot_be_stored_is_refused(changes: dict[str, Any], problem: str) -> None:
@@ -223,7 +223,7 @@ def test_a_card_with_broken_statistics_is_refused(tmp_path: Path, statistics: An
     card = path.with_name("pend.policy.json")
     card.write_text(json.dumps({**json.loads(card.read_text()), "normaliser": statistics}))
     model = open_model(path)
-    with model.make_envs(1) as envs, pytest.raises(UserError, match="broken statistics"):
+    with model.make_envs(1) as envs, pytest.raises(UserError, match="invalid observation statistics"):
         model.load_policy(envs)
 
 

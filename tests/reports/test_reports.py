@@ -190,7 +190,7 @@ def test_what_cannot_be_written_is_told_in_a_sentence(
 def test_no_run_fits_is_a_sentence(var: Path, run_mosaic: RunMosaic) -> None:
     EndedRun(points=0).write(VarPaths(var))
     done = run_mosaic("compare", "nosuch", check=False)
-    assert done.returncode == 2 and "No run fits nosuch" in done.stderr
+    assert done.returncode == 2 and "No run matches nosuch" in done.stderr
     assert "–" in run_mosaic("compare", "last").stdout
     done = run_mosaic("plot", "last", "-o", "x.svg", check=False)
     assert done.returncode == 2 and "there is nothing to draw" in done.stderr

@@ -118,7 +118,7 @@ def test_what_has_failed_is_told_and_trained_again_with_the_next_start(client: C
     runs = [one.runs[0] for one in study_of(client, again).trials]
     assert runs[:2] == [one.runs[0] for one in study.trials[:2]]
     assert not set(runs[2:]) & {one.runs[0] for one in study.trials}
-    with pytest.raises(UserError, match="searches for nothing"):
+    with pytest.raises(UserError, match="has no best trial"):
         best_configs(run, study.trials[0], [1])
 
 
@@ -250,12 +250,12 @@ def test_a_benchmark_at_work_is_followed_and_not_doubled(
 ) -> None:
     file = bench_file(tmp_path, pause=0.2)
     left = run_mosaic("benchmark", str(file), "--detach")
-    assert "goes on without this terminal" in left.stdout
+    assert "continues in the background" in left.stdout
     other = run_mosaic("benchmark", str(file), "--set", "seeds=[1,2]", check=False)
     assert other.returncode == ConflictError.exit_code
-    assert "is at work on what its file said before" in other.stderr
+    assert "is still running with an older version of its file" in other.stderr
     followed = run_mosaic("benchmark", str(file))
-    assert "is at work already" in followed.stderr
+    assert "is already running" in followed.stderr
     assert "4 of 4" in followed.stdout
     assert len(cells_of(client)) == 4
 

@@ -119,7 +119,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("SubmitRun", {"config_json": "{}", "request_id": "a" * 1000}, "'request_id' is 1,000 characters"),
     ("SubmitRun", {"config_json": "[]", "request_id": "a"}, "must be a JSON object"),
     ("SubmitRun", {"config_json": '{"run_name": "\\ud800"}', "request_id": "a"}, "not valid Unicode"),
-    ("SubmitRun", {"config_json": '{"run_name": "\\u0000"}', "request_id": "a"}, "character of code 0"),
+    ("SubmitRun", {"config_json": '{"run_name": "\\u0000"}', "request_id": "a"}, "NUL character"),
     ("ListRuns", {"limit": -1}, "'limit' is -1"),
     ("ListRuns", {"limit": 2**31 - 1}, "at most 1000 runs"),
     ("ListRuns", {"statuses": ["BANANA"]}, "'BANANA' is not a known state"),
@@ -166,7 +166,7 @@ LIMITS: list[tuple[dict[str, Any], str]] = [
     ({"run_name": "n" * 5000}, "'run_name'"),
     ({"resources": {"gpus": {"requested": 10**30}}}, "'resources.gpus.requested'"),
     ({"schedule": {"max_wallclock_minutes": 1e300}}, "'schedule.max_wallclock_minutes'"),
-    ({"environment": {"A": "b\0c"}}, "character of code 0"),
+    ({"environment": {"A": "b\0c"}}, "NUL character"),
     ({"metadata": {"ui": {"notes": "n" * 20_000}}}, "notes have at most 10,000 letters"),
     ({"metadata": {"ui": {"big": "n" * 2_000_000}}}, "2.0 MB large: 1.0 MB at most"),
 ]

@@ -89,7 +89,7 @@ def test_a_checkpoint_with_a_changed_byte_is_refused(tmp_path: Path) -> None:
 def test_a_foreign_file_and_another_format_are_refused(tmp_path: Path) -> None:
     foreign = tmp_path / "step-000000000001.npz"
     np.savez(foreign, weights=np.ones(3))
-    with pytest.raises(StorageError, match="is not a checkpoint of ours"):
+    with pytest.raises(StorageError, match="is not a MOSAIC checkpoint"):
         find_origin(foreign)
     array = tmp_path / "step-000000000002.npz"
     with array.open("wb") as file:
@@ -100,7 +100,7 @@ def test_a_foreign_file_and_another_format_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match=f"has format {FORMAT + 1}, this release knows {FORMAT}"):
         find_origin(later)
     odd = write_checkpoint(tmp_path / "step-000000000004.npz", args=None)
-    with pytest.raises(StorageError, match="is not a checkpoint of ours"):
+    with pytest.raises(StorageError, match="is not a MOSAIC checkpoint"):
         find_origin(odd)
 
 

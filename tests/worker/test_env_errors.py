@@ -221,7 +221,7 @@ def test_a_run_whose_environment_ends_the_process_has_failed(client: Client, fol
     assert run.outcome == "failed"
     if how == "os._exit":
         assert re.search(
-            r"ended with exit code 0 before it was done: .* calls sys\.exit\(\)", str(run.reason)
+            r"ended with exit code 0 before it had finished: .* calls sys\.exit\(\)", str(run.reason)
         )
     else:
         assert "Ending-v0 called sys.exit(0) at step 300 (environment 4 of 4)" in str(run.reason)
@@ -244,7 +244,7 @@ def test_so_has_an_evaluation_a_curriculum_and_a_run_that_goes_on(client: Client
     ]
     for ended in (run, *(_run(client, config, "os._exit", 20) for config in asked)):
         assert (ended.outcome, ended.exit_code) == ("failed", 1), ended.history
-        assert "before it was done" in str(ended.reason)
+        assert "before it had finished" in str(ended.reason)
 
 
 def test_what_somebody_elses_script_ends_by_itself_is_completed(client: Client, tmp_path: Path) -> None:

@@ -174,9 +174,7 @@ def test_evaluations_without_episodes_are_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert train(tmp_path, monkeypatch, "ppo", "--eval-every=10", "--eval-episodes=0") == 2
-    assert capsys.readouterr().err == (
-        "eval_every asks for evaluations of no episodes; raise eval_episodes.\n"
-    )
+    assert capsys.readouterr().err == ("eval_every asks for evaluations, but eval_episodes is 0; raise it.\n")
 
 
 def follow_tilt(obs: torch.Tensor) -> torch.Tensor:

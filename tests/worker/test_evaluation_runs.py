@@ -138,7 +138,7 @@ def test_the_command_plays_and_tells_how_good_it_is(run_mosaic: RunMosaic, train
     assert {one["is_model"] for one in listed} == {True, False}
     table = run_mosaic("policies", "--algo", "ppo", env={"COLUMNS": "160"}).stdout
     assert "ppo.cleanrl_model" in table and "2,048" in table
-    assert "No policy fits" in run_mosaic("policies", "--algo", "dqn").stdout
+    assert "No policy matches" in run_mosaic("policies", "--algo", "dqn").stdout
 
 
 @pytest.fixture

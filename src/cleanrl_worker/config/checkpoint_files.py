@@ -71,7 +71,7 @@ def read_card(model: Path) -> PolicyCard | None:
 
 
 def _broken(path: Path) -> StorageError:
-    return StorageError(f"{path} is not the card of a policy; delete it to play the model without.")
+    return StorageError(f"{path} is not the card of a policy; delete it to play the model without it.")
 
 
 FORMAT = 3
@@ -173,7 +173,7 @@ def read_origin(path: Path) -> Origin:
         return _read_model(path)
     with _open(path) as file:
         if _SHAPE not in file.namelist():
-            raise StorageError(f"{path} is not a checkpoint of ours.")
+            raise StorageError(f"{path} is not a MOSAIC checkpoint.")
         data = file.read(_SHAPE)
         # Before the values of an array come magic, version, the length of a description, and that.
         end = 10 if data[6] == 1 else 12
@@ -270,7 +270,7 @@ def _header(path: Path, content: Any) -> Origin:
         )
         int(found.args["total_timesteps"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise StorageError(f"{path} is not a checkpoint of ours.") from error
+        raise StorageError(f"{path} is not a MOSAIC checkpoint.") from error
     return found
 
 

@@ -104,7 +104,7 @@ def _check_tasks(name: str, tasks: Any) -> list[str]:
         state = "are missing" if tasks is None else f"are {tasks!r:.80}"
         raise UserError(f"The tasks of the curriculum {name} {state}: give a list of environment ids.")
     if len(set(tasks)) != len(tasks) or len(tasks) < 2:
-        raise UserError(f"The curriculum {name} needs two tasks or more, each of them once.")
+        raise UserError(f"The curriculum {name} needs at least two different tasks.")
     return list(tasks)
 
 
@@ -121,7 +121,7 @@ def _check_arguments(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
         if wrong:
             raise UserError(f"The argument '{key}' of {name} is {value!r:.80}, but it must be {wrong}.")
     if name == _BATCHED and "batch_size" not in arguments:
-        raise UserError(f"{name} needs the argument 'batch_size': for how many steps a task stays.")
+        raise UserError(f"{name} needs the argument 'batch_size': the steps for which each task is kept.")
     checked = {key: int(value) if key in _LEAST else value for key, value in arguments.items()}
     if name != PROGRESS:
         return checked

@@ -162,7 +162,7 @@ def _environments(
 
 
 def _prepare_pictures(model: SavedModel) -> float | None:
-    """How many pictures a second of play has; None, with a word, when the environment draws none."""
+    """How many pictures per second of play has; None, with a word, when the environment draws none."""
     require_av("eval_capture_video")
     choose_drawing()
     try:

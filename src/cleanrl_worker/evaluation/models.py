@@ -89,11 +89,9 @@ class SavedModel:
             try:
                 policy.normaliser = FrozenNormaliser(self.statistics)
             except (KeyError, TypeError, ValueError) as error:
-                raise UserError(
-                    f"The card beside {self.name} has broken statistics of observations."
-                ) from error
+                raise UserError(f"The card beside {self.name} has invalid observation statistics.") from error
             if policy.normaliser.size != math.prod(spaces.observation_space.shape):
-                raise UserError(f"The card beside {self.name} has statistics of other observations.")
+                raise UserError(f"The card beside {self.name} has statistics of different observations.")
         elif self.spec.normalises:
             policy.notes = (NO_STATISTICS,)
         return policy
@@ -147,7 +145,7 @@ def open_model(
     try:
         statistics = None if seen is None else statistics_in(seen)
     except (LookupError, TypeError, ValueError, AttributeError) as error:
-        raise StorageError(f"The checkpoint {path} has broken statistics of observations.") from error
+        raise StorageError(f"The checkpoint {path} has invalid observation statistics.") from error
     return SavedModel(str(path), spec, args, None, statistics, origin.step, parts)
 
 

@@ -142,7 +142,7 @@ def check_together(values: Mapping[str, Any]) -> None:
     if size > buffer:
         raise UserError(f"batch_size is {size}, but the replay buffer holds only {buffer}; lower it.")
     if values["eval_every"] and not values["eval_episodes"]:
-        raise UserError("eval_every asks for evaluations of no episodes; raise eval_episodes.")
+        raise UserError("eval_every asks for evaluations, but eval_episodes is 0; raise it.")
     before = values.get("teacher_steps", 0) + values.get("offline_steps", 0)
     if before >= total:
         raise UserError(

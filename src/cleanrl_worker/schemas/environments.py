@@ -149,7 +149,7 @@ def check_seats(num_envs: int, curriculum: bool, entry: EnvironmentEntry) -> Non
         )
     if entry.players > 1 and curriculum:
         raise UserError(
-            f"{entry.env_id} is a game of several players, which no curriculum takes: leave it out."
+            f"{entry.env_id} is a game of several players, which curricula do not support: leave it out."
         )
 
 

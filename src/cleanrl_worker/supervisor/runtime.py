@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _ATTEMPTS = 5
 _EARLY_END = (
-    "the training process ended with exit code 0 before it was done: something that it runs, such as the "
+    "the training process ended with exit code 0 before it had finished: something that it runs, such as the "
     "environment, calls sys.exit() or os._exit()"
 )
 

@@ -92,7 +92,7 @@ def stall_seconds() -> float:
         seconds = math.nan
     if not 0.0 <= seconds < math.inf:
         raise UserError(
-            f"{SECONDS_VARIABLE} is {text!r:.40}, but must be a number of seconds; 0 looks for none."
+            f"{SECONDS_VARIABLE} is {text!r:.40}, but must be a number of seconds; 0 turns the check off."
         )
     return seconds
 

@@ -121,7 +121,7 @@ def _lacking(run: RunRecord, package: str) -> Absence:
     title = f"The picture needs the package '{package}', which is not installed."
     name = SET_WITH.get(package, "")
     if run.python is not None or not name:
-        return Absence(title, f"{sentence(install_advice(package, run.python))}, then it comes by itself.")
+        return Absence(title, f"{sentence(install_advice(package, run.python))}, then it appears by itself.")
     needs = Requirement(name, f"The picture of {run.worker_config.get('env_id')}")
     return Absence(title, "Once it is installed the picture comes by itself.", needs)
 

@@ -71,7 +71,7 @@ class RunActions(QObject):
         doing: dict[str, Callable[[], None]] = {
             "pause": lambda: self._each(meant, "EXEC", Client.pause),
             "go_on": lambda: self._each(meant, "PAUSE", Client.resume),
-            "cancel": lambda: self._each(meant, None, Client.cancel, "asked for in the window"),
+            "cancel": lambda: self._each(meant, None, Client.cancel, "requested in the window"),
             "first": lambda: self.start_next(meant),
             "again": lambda: self.again(meant),
             "remove": lambda: self.remove(meant),

@@ -142,7 +142,7 @@ def overview() -> str:
         f"  {name} train ppo Acrobot-v1 --seeds 1-5 --set learning_rate=1e-3",
         f"  {name} show last",
         "",
-        f"`{name} COMMAND --help` explains a command; `{name} train ppo --help` lists the parameters of ppo.",
+        f"`{name} COMMAND --help` explains a command; `{name} train ppo --help` lists ppo's parameters.",
         "Every command takes --var PATH (the folder with all data) and --debug (show tracebacks).",
     ]
     return "\n".join(lines)

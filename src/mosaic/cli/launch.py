@@ -137,9 +137,9 @@ class _Launch:
         except KeyboardInterrupt:
             if not wants_cancel():
                 return self._leave()
-            return self._cancel(INTERRUPTED, "asked with Ctrl-C where it was started")
+            return self._cancel(INTERRUPTED, "requested with Ctrl-C where it was started")
         except Terminated:
-            return self._cancel(TERMINATED, "the command that started it was told to end")
+            return self._cancel(TERMINATED, "the command that started it was terminated")
         return self._leave() if detach else self._report()
 
     def _view(self) -> View:
@@ -161,8 +161,8 @@ class _Launch:
             self._print_json(runs)
             return 0
         ids = " ".join(run.run_id for run in runs)
-        sentence = "The runs go on" if len(runs) > 1 else "The run goes on"
-        say(f"{sentence} without this terminal. To look again, or to cancel:")
+        sentence = "The runs continue" if len(runs) > 1 else "The run continues"
+        say(f"{sentence} in the background. To watch again, or to cancel:")
         say(f"  {program()} watch {ids}\n  {program()} cancel {ids}")
         return 0
 
@@ -171,7 +171,7 @@ class _Launch:
         try:
             follow(self._client, self._board, self._view())
         except (KeyboardInterrupt, Terminated):
-            note("Not waiting any longer; the runs are still being ended.")
+            note("No longer waiting; the runs are still being ended.")
             return code
         self._report()
         return code

@@ -31,7 +31,7 @@ def holds_runs(args: argparse.Namespace) -> bool:
     root = choose_var(args.var)
     named = "--var" if args.var is not None else VAR_VARIABLE if os.environ.get(VAR_VARIABLE) else ""
     if named and not root.exists():
-        raise NotFoundError(f"There is no folder {root}, and so no run in it: correct {named}.")
+        raise NotFoundError(f"There is no folder {root}, and therefore no run: correct {named}.")
     return VarPaths(root).used
 
 
@@ -45,7 +45,7 @@ def find_run(client: Client, name: str) -> RunRecord:
         return client.get(name)
     newest = client.runs(limit=1)
     if not newest:
-        raise NotFoundError(f"There is no run yet: `{program()} train ppo CartPole-v1` makes the first.")
+        raise NotFoundError(f"There is no run yet: `{program()} train ppo CartPole-v1` starts the first.")
     return client.get(newest[0].run_id)
 
 
@@ -80,7 +80,7 @@ def choose_runs(client: Client, wanted: Sequence[str], args: argparse.Namespace)
         query = RunQuery(filter=text, statuses=statuses, outcomes=outcomes, fields=WHOLE)
         found = list(client.each(query))
         if not found:
-            raise NotFoundError(f"No run fits {' '.join(conditions)}: `mosaic runs` lists all.")
+            raise NotFoundError(f"No run matches {' '.join(conditions)}: `mosaic runs` lists all.")
         named |= {run.run_id: run for run in reversed(found) if run.run_id not in named}
     return list(named.values())
 

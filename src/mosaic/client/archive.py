@@ -112,7 +112,7 @@ def export_runs(
     for run in runs:
         if not run.ended:
             raise ConflictError(
-                f"Run {run.run_id} has not ended, and what it writes changes: "
+                f"Run {run.run_id} has not ended, and its files still change: "
                 f"wait for its end, or cancel it with `mosaic cancel {run.run_id}`."
             )
         if run.started_at and not Path(run.run_dir).is_dir():

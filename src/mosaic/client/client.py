@@ -58,7 +58,7 @@ class Client:
         """
         paths = VarPaths(choose_var(var))
         if not make and not paths.used:
-            raise NotFoundError(f"There is no run yet in {paths.root}: `mosaic train` makes the first.")
+            raise NotFoundError(f"There is no run yet in {paths.root}: `mosaic train` starts the first.")
         return cls(Connection(paths, listener, guest))
 
     @property

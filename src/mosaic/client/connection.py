@@ -39,7 +39,7 @@ def _translate(error: grpc.RpcError) -> MosaicError:
     if code in _LOST:
         return UnavailableError(f"The daemon cannot be reached: {details}")
     if code == grpc.StatusCode.DEADLINE_EXCEEDED:
-        return UnavailableError("The daemon did not answer in time; `mosaic daemon status` tells how it is.")
+        return UnavailableError("The daemon did not answer in time; `mosaic daemon status` shows its state.")
     return MosaicError(f"The daemon failed on this call ({code.name}): {details}")
 
 

@@ -53,7 +53,7 @@ def find_daemon(paths: VarPaths) -> DaemonAddress | None:
     if pid is not None and process_state(pid) == "T":
         raise UnavailableError(
             f"The daemon of {paths.root} (pid {pid}) was stopped by a signal: "
-            f"`kill -CONT {pid}` lets it go on."
+            f"`kill -CONT {pid}` continues it."
         )
     if pid is None or address is None:
         return None
@@ -145,7 +145,7 @@ class _Patience:
         if holder is not None and holder.address and waited > SILENT_SECONDS:
             raise UnavailableError(
                 f"The daemon of {paths.root} (pid {holder.pid}) does not answer at {holder.address}: `kill "
-                f"{holder.pid}` ends it, runs go on, and the next command starts another."
+                f"{holder.pid}` ends it, runs continue, and the next command starts another."
             )
         if waited > START_SECONDS:
             doing = f" (pid {holder.pid}) {holder.doing or 'starts'}, but" if holder is not None else ""

@@ -302,7 +302,7 @@ class Choices:
         try:
             value = parse_json(text) if text.lstrip().startswith("[") else _numbers(text)
         except ValueError as error:
-            raise UserError(f"'{text}' is not an action: type numbers with spaces between.") from error
+            raise UserError(f"'{text}' is not an action: type numbers separated by spaces.") from error
         return value[0] if self.discrete and isinstance(value, list) and len(value) == 1 else value
 
     def name(self, action: Any) -> str:

@@ -45,7 +45,7 @@ class SavedFilter:
         if problem:
             raise UserError(problem)
         if not text and self.state == "all":
-            raise UserError(f"The filter '{name}' would find every run: write what it looks for.")
+            raise UserError(f"The filter '{name}' would find every run: add words or conditions.")
         return SavedFilter(name, text, self.state)
 
 
@@ -65,7 +65,7 @@ class SavedFilters:
         except (OSError, ValueError, KeyError, TypeError, AttributeError, UserError) as error:
             raise StorageError(
                 f"The saved filters in {self.path} cannot be read ({error}): "
-                "correct the file, or remove it to begin anew."
+                "correct the file, or remove it to start again."
             ) from error
         return sorted({one.name: one for one in found}.values(), key=lambda one: one.name.lower())
 

@@ -129,7 +129,7 @@ def install_extras(names: Sequence[str], quiet: bool = False) -> None:
     command = [sys.executable, "-m", "pip", "install", *dict.fromkeys(wanted), *pinned]
     done = subprocess.run(command, stdout=sys.stderr if quiet else None)
     if done.returncode != 0:
-        raise MosaicError(f"pip could not install {', '.join(names)}: its own words are above.")
+        raise MosaicError(f"pip could not install {', '.join(names)}: see its output above.")
 
 
 def check_names(names: Iterable[str]) -> list[str]:

@@ -278,7 +278,7 @@ class _Lifting:
                 names = {_name(path) for path, value in settings if isinstance(value, str)}
                 hint = closest(name, sorted({*names, *self._variables})) or ": correct it, or leave it out."
                 raise UserError(
-                    f"'{name}' is declared a secret, but is neither a setting nor a variable here{hint}"
+                    f"'{name}' is declared as a secret, but is neither a setting nor a variable here{hint}"
                 )
             self._variables[name] = reference(name)
 
@@ -311,8 +311,8 @@ class _Lifting:
             if looks_secret(_name(path), text) or any(value in text for value in repeated):
                 name, place = _name(path), _shown(path)
                 raise UserError(
-                    f"'{place}' looks like a key or a password: declare it a secret with --secret {name} "
-                    f"('secrets' in a config or form), or have it stored with --plain {name} ('plain')."
+                    f"'{place}' looks like a key or a password: declare it as a secret with --secret {name} "
+                    f"('secrets' in a config or form), or allow storing it with --plain {name} ('plain')."
                 )
         return Lifted(config, self._values)
 
@@ -320,7 +320,7 @@ class _Lifting:
 def _checked_text(path: Place, value: object) -> str:
     if not isinstance(value, str):
         raise UserError(
-            f"'{_shown(path)}' is declared a secret, but only a text can be one: put it in quotes."
+            f"'{_shown(path)}' is declared as a secret, but only text can be one: put it in quotes."
         )
     return value
 
@@ -329,7 +329,7 @@ def _found(caller: Mapping[str, str], variable: str, place: str) -> str:
     value = caller.get(variable)
     if not value:
         raise UserError(
-            f"'{place}' is a secret, which is kept no longer than its run lives, and the variable {variable} "
+            f"'{place}' is a secret, which is not kept after its run has ended, and the variable {variable} "
             f"is not set here: set {variable}, or give '{place}' again."
         )
     return _sendable(variable, value)

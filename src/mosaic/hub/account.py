@@ -86,7 +86,7 @@ def parse_repo(named: str) -> str:
     text = text.removesuffix("/")
     found = _REPO.fullmatch(text)
     if found is None or "--" in text or ".." in text or max(map(len, found.groups())) > _LONGEST_NAME:
-        raise UserError(f"'{named:.100}' is not the name of a model: say USER/MODEL, as its page has it.")
+        raise UserError(f"'{named:.100}' is not the name of a model: give USER/MODEL, as on its page.")
     return text
 
 
@@ -119,7 +119,7 @@ class Hub:
         except errors.HfHubHTTPError as error:
             raise self._refusal(error, what) from error
         except errors.OfflineModeIsEnabled as error:
-            raise UnavailableError("The hub is not asked: unset HF_HUB_OFFLINE, which forbids it.") from error
+            raise UnavailableError("The hub is not used because HF_HUB_OFFLINE is set: unset it.") from error
         except (HTTPError, InvalidURL, ConnectionError, TimeoutError) as error:
             raise self._unreachable(error) from error
         except errors.LocalEntryNotFoundError as error:
@@ -144,7 +144,7 @@ class Hub:
         response = getattr(error, "response", None)
         status = response.status_code if response is not None else 0
         if isinstance(error, errors.GatedRepoError):
-            return UserError(f"{what} is given out on request only: ask for it on its page on the hub.")
+            return UserError(f"{what} is available on request only: ask for it on its page on the hub.")
         invalid = status == 401 and self.token is not None and "invalid" in str(error).lower()
         missing = isinstance(error, errors.RepositoryNotFoundError)
         # Who has no token is not told whether there is such a model.

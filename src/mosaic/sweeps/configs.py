@@ -81,7 +81,7 @@ def continue_config(run: RunRecord, study: Study | None, more: int | None) -> di
     """
     spec = spec_of(run)
     if not run.ended:
-        raise ConflictError(f"Sweep {run.run_id} has not ended yet: it goes on by itself.")
+        raise ConflictError(f"Sweep {run.run_id} has not ended yet: it continues by itself.")
     if spec.benchmark:
         # It finds by itself what is trained already.
         return sweep_config(spec)
@@ -140,7 +140,7 @@ def best_configs(
     """Configs that train with a trial's parameters: one for each environment and seed, checked."""
     spec = spec_of(run)
     if spec.benchmark:
-        raise UserError(f"Run {run.run_id} is a benchmark, which searches for nothing: there is no best.")
+        raise UserError(f"Run {run.run_id} is a benchmark, which has no best trial.")
     algo = str(trial.params.get(ALGO, spec.algos[0]))
     params = params_for(spec.space, trial.params, algo)
     if not params:

@@ -199,7 +199,7 @@ def _raise_told(error: Exception, shown: str) -> None:
     if isinstance(error, RuntimeError):
         raise StorageError(
             f"The storage {shown} was made by another version of Optuna than {optuna.__version__}: "
-            "`optuna storage upgrade --storage URL` brings it up, or choose another storage."
+            "`optuna storage upgrade --storage URL` upgrades it, or choose another storage."
         ) from error
 
 
@@ -208,7 +208,7 @@ def copy_study(kind: str, source: Path, copy: Path) -> None:
     if copy.exists():
         return
     if not source.exists():
-        raise StorageError(f"There is no study in {source.parent}: it was removed, or never made.")
+        raise StorageError(f"There is no study in {source.parent}: it was removed, or never created.")
     if kind == JOURNAL:
         data = source.read_bytes()
         write_atomic(copy, data[: data.rfind(b"\n") + 1])

@@ -1,7 +1,7 @@
 """`python -m mosaic.sweeps.worker --config FILE --grpc --grpc-target HOST:PORT`, as the daemon starts it.
 
 A sweep has no training process: it supervises runs of the same daemon. It is started again after any crash,
-and goes on where it was.
+and continues where it was.
 """
 
 from __future__ import annotations

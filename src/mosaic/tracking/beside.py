@@ -23,7 +23,7 @@ END_VARIABLE = "MOSAIC_TRACKING_SECONDS"
 _END_SECONDS = 60.0
 _TICK_SECONDS = 0.2
 _STARTS = 3
-"""A process that dies is started again, and goes on where it was, until it has been started so often."""
+"""A process that dies is started again, and continues where it was, until it has been started so often."""
 _RESTART_SECONDS = 5.0
 
 

@@ -213,7 +213,7 @@ def _gone(code: int | None, folder: Path, stderr: Path) -> str:
         return f"the run's folder {folder} was removed before the run had ended ({_how(code)})"
     lines = [line.strip() for line in last_lines(stderr)[-_STDERR_LINES:]]
     last = f": {' | '.join(lines)[-_STDERR_LETTERS:]}" if lines else ""
-    return f"the supervisor ended without a word ({_how(code)}){last}"
+    return f"the supervisor ended unexpectedly ({_how(code)}){last}"
 
 
 def _how(code: int | None) -> str:

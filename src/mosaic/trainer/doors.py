@@ -136,7 +136,7 @@ def _check_one(name: str, value: Any) -> None:
         if len(value) > longest:
             raise UserError(f"'{name}' is {len(value):,} characters long: {longest:,} at most can be taken.")
         if "\0" in value:
-            raise UserError(f"'{name}' has a character of code 0, which no text can have.")
+            raise UserError(f"'{name}' contains a NUL character, which text cannot contain.")
     elif isinstance(value, float) and not math.isfinite(value):
         raise UserError(f"'{name}' is {value}: it must be a finite number.")
     elif isinstance(value, int) and value > _MOST_NUMBER:

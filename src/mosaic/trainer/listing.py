@@ -308,7 +308,9 @@ def _read_cursor(text: str, keys: int) -> list[Any]:
         values = None
     plain = isinstance(values, list) and all(isinstance(one, int | float | str | None) for one in values)
     if not plain or len(values) != keys:
-        raise UserError("The cursor is not one that a page of this list gave: leave it out to begin anew.")
+        raise UserError(
+            "The cursor is not from a page of this list: leave it out to start from the beginning."
+        )
     return list(values)
 
 

@@ -128,7 +128,7 @@ def check_staged(paths: VarPaths, run_id: str) -> None:
 def place_staged(paths: VarPaths, run_id: str) -> bool:
     """Move the files of an imported run to their places; whether there were any, and all of them.
 
-    After a crash in between it goes on where it was: what is moved is no longer there.
+    After a crash in between it continues where it was: what is moved is no longer there.
     """
     staged = paths.staged(run_id)
     if not staged.mark.exists():
@@ -179,7 +179,7 @@ def adopt(connection: sqlite3.Connection, paths: VarPaths, run_id: str) -> None:
     """Add a run that has files and no row, within a transaction."""
     found = find_run(paths, run_id)
     if found is None:
-        raise UserError(f"The files of run {run_id} tell too little to know what it was.")
+        raise UserError(f"The files of run {run_id} do not say what it was.")
     _insert(connection, [found])
 
 

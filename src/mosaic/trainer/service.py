@@ -112,7 +112,7 @@ class TrainerService(pb_grpc.TrainerServiceServicer):
     async def SubmitRun(self, request: pb.SubmitRunRequest, context: Context) -> pb.Run:
         payload = take_json(request.config_json, "The run config", MOST_CONFIG_BYTES)
         if not request.request_id:
-            raise UserError("The submit has no request_id: give each run one of its own.")
+            raise UserError("The submit has no request_id: give each run a unique one.")
         run = self._engine.submit(payload, request.request_id, dict(request.environment))
         return run_message(self._engine, run)
 

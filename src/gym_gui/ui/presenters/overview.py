@@ -126,7 +126,7 @@ def notice(run: RunRecord) -> str:
     if run.status == "INIT":
         return "It starts by itself as soon as there is room for it."
     if run.status == "PAUSE":
-        return "It keeps what is reserved for it. Resume lets it go on."
+        return "It keeps what is reserved for it. Resume continues it."
     if run.status == "FAULT" or run.outcome == "failed":
         return "Its last words are under Logs, in its errors."
     if run.outcome == "timed_out":

@@ -173,6 +173,6 @@ class RunPanel(QFrame):
         if empty:
             nothing = "No runs yet." if self._known else "Waiting for the daemon…"
             problem = self.filtering.filter.problem
-            fits = "Looking through all runs…" if self._busy else "No run fits this filter."
+            fits = "Looking through all runs…" if self._busy else "No run matches this filter."
             self._none_text.setText(nothing if self._shows_all() else problem or fits)
             self.clear.setVisible(not self._shows_all())

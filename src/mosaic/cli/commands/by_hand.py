@@ -145,9 +145,9 @@ class HandPlayer:
 
     def _greeting(self) -> str:
         if self.keys.time == "held":
-            return "No action does nothing here, so time passes with each key only; t changes that."
+            return "Every action has an effect here, so each key is one step; t changes that."
         if self.by_turns:
-            return "Time passes with each key only; t changes that."
+            return "Each key is one step; t changes that."
         return (
             f"The first key starts the time. A press counts for {HELD_SECONDS:g} s, or while it is repeated: "
             "a terminal does not tell when a key is let go."
@@ -261,7 +261,7 @@ class HandPlayer:
             since = "From the next episode on" if "action" in self.seen else "From now on"
             self.notice = f"{since} episodes are recorded in {place_text(told['folder'])}."
         else:
-            self.notice = " ".join(filter(None, (self.notice, "Nothing is recorded any more.")))
+            self.notice = " ".join(filter(None, (self.notice, "Recording has stopped.")))
 
     def take_recorded(self, message: dict[str, Any]) -> None:
         """Tell of what a message says was recorded."""
@@ -369,7 +369,7 @@ def _news(player: HandPlayer) -> str:
         return player.notice
     if not player.by_turns and not player.running:
         return (
-            "Paused: a key of the game or p goes on."
+            "Paused: press p or a key of the game to continue."
             if "action" in player.seen
             else "The first key starts the time."
         )

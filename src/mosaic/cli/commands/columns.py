@@ -55,7 +55,7 @@ def chosen_columns(text: str) -> list[str]:
         if not _NAME.fullmatch(name):
             raise UserError(f"--columns: '{name}' is not the name of a column, a parameter or a curve.")
     if not names:
-        raise UserError("--columns needs names with commas between, such as id,return,learning_rate.")
+        raise UserError("--columns needs names separated by commas, such as id,return,learning_rate.")
     return list(dict.fromkeys(name if "/" in name else canonical(name) for name in names))
 
 

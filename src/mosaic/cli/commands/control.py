@@ -16,7 +16,7 @@ from mosaic.contract.errors import ConflictError, UserError
 from mosaic.contract.fsm import LIVE, RunStatus
 from mosaic.contract.outside import bytes_text
 
-_UNASKED = "rm asks before it removes anything, and nobody can answer here: add --yes."
+_UNASKED = "rm asks before it removes anything, which is not possible here: add --yes."
 _LIVE = sorted({*LIVE, RunStatus.FAULT})
 _FIELDS = ("run_id", "status", "worker_type")
 
@@ -54,21 +54,21 @@ def _check_may_change(run: RunRecord, paused: bool) -> None:
     sentence = f"Run {run.run_id} is {words.state(run)}: only a run that {able} can be {done}"
     sentence += ", so nothing was changed."
     if run.ended and not paused:
-        sentence += f" To train on from its checkpoint: `{program()} train --resume {run.run_id}`."
+        sentence += f" To resume from its checkpoint: `{program()} train --resume {run.run_id}`."
     raise ConflictError(sentence)
 
 
 def _told(paused: bool, already: bool) -> str:
     if paused:
-        return "was paused already" if already else "is paused; what it reserves stays its own"
-    return "was not paused" if already else "goes on where it was"
+        return "was already paused" if already else "is paused; it keeps its resources"
+    return "was not paused" if already else "continues where it was"
 
 
 def run_cancel(args: argparse.Namespace) -> int:
     if bool(args.runs) == args.all:
-        raise UserError("cancel needs RUN, or --all for every run that waits or lives.")
+        raise UserError("cancel needs RUN, or --all for every waiting or live run.")
     if args.all and not holds_runs(args):
-        say("No run waits or lives.")
+        say("There is no waiting or live run.")
         return 0
     with connect(args) as client:
         found = (
@@ -97,14 +97,14 @@ def run_cancel(args: argparse.Namespace) -> int:
             else:
                 say(f"{one.run_id} {words.state(client.wait(one.run_id))}")
     if not found:
-        say("No run waits or lives.")
+        say("There is no waiting or live run.")
     return 0
 
 
 def _cancel(client: Client, run: RunRecord) -> None:
     # One that ends by itself meanwhile is as good.
     with suppress(ConflictError):
-        client.cancel(run.run_id, "asked with `mosaic cancel`")
+        client.cancel(run.run_id, "requested with `mosaic cancel`")
 
 
 def _may_cancel(client: Client, sweeps: Sequence[RunRecord]) -> bool:

@@ -35,7 +35,7 @@ def run_daemon(args: argparse.Namespace) -> int:
     if args.action == "start":
         said = _start(paths, args.port)
     elif args.action == "stop":
-        said = "The daemon has ended; runs go on." if stop_daemon(paths) else "No daemon was running."
+        said = "The daemon has stopped; runs continue." if stop_daemon(paths) else "No daemon was running."
     if said and not args.json:
         say(said)
         return 0
@@ -44,7 +44,7 @@ def run_daemon(args: argparse.Namespace) -> int:
         known = {} if health is None else health.as_json()
         print_json({"running": health is not None, "var": str(paths.root), **known})
     elif health is None:
-        say(f"No daemon runs for {place_text(paths.root)}; the next command that needs one starts it.")
+        say(f"No daemon is running for {place_text(paths.root)}; the next command that needs one starts it.")
     else:
         _print_health(health, paths)
     return 0
@@ -173,7 +173,7 @@ def _reorder(client: Client, args: argparse.Namespace) -> None:
     if other.run_id != run.run_id:
         client.reorder(run.run_id, before=other.run_id)
     elif not args.first:
-        raise UserError(f"Run {run.run_id} cannot stand before itself: name another run with --before.")
+        raise UserError(f"Run {run.run_id} cannot be placed before itself: name another run with --before.")
 
 
 def _find_waiting(client: Client, name: str) -> RunRecord:
@@ -205,7 +205,7 @@ def _queue_json(
 def _print_queue(live: list[RunRecord], waiting: list[RunRecord], health: HealthRecord | None) -> None:
     reserved = reserved_text(health) if health else ""
     if not live and not waiting:
-        say(f"No run lives or waits{f'; {reserved}' if reserved else ''}.")
+        say(f"There is no live or waiting run{f'; {reserved}' if reserved else ''}.")
         return
     ids = words.unique_prefixes([run.run_id for run in [*live, *waiting]])
     if live:

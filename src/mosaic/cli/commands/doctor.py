@@ -209,7 +209,7 @@ def run_doctor(args: argparse.Namespace) -> int:
     say(f"MOSAIC {__version__}")
     console().print(listed)
     amount = "1 thing is" if len(broken) == 1 else f"{len(broken)} things are"
-    say(f"\n{amount} broken: see ✗ above." if broken else "\nEverything that a run needs is there.")
+    say(f"\n{amount} broken: see ✗ above." if broken else "\nEverything that a run needs is installed.")
     return 1 if broken else 0
 
 

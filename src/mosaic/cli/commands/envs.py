@@ -31,7 +31,7 @@ def run_envs(args: argparse.Namespace) -> int:
     if args.json:
         print_json([_as_json(one) for one in found])
     elif not found:
-        say(f"No environment that is known fits. `{program()} envs` lists all; others train by module:EnvId.")
+        say(f"No known environment matches. `{program()} envs` lists all; name your own as module:EnvId.")
     else:
         for _, members in groupby(found, key=lambda one: one.family):
             console().print(_family(list(members), console().width), soft_wrap=True)

@@ -41,13 +41,13 @@ def run_import(args: argparse.Namespace) -> int:
     for one in found:
         say(_told(one))
     if fresh := [one.run_id for one in found if one.new]:
-        say(f"To look at what came:\n  {program()} show {fresh[0]}")
+        say(f"To see what was imported:\n  {program()} show {fresh[0]}")
     return 0
 
 
 def _told(one: Imported) -> str:
     if not one.new:
-        return f"{one.run_id} is there already, with the same files"
+        return f"{one.run_id} already exists, with the same files"
     return f"{one.run_id} is imported" + (
         f", as a copy of {one.archived_id}" * (one.run_id != one.archived_id)
     )

@@ -19,7 +19,7 @@ def run_filters(args: argparse.Namespace) -> int:
         hint = closest(args.action, FILTER_ACTIONS) or "."
         raise UserError(f"filters can {', '.join(FILTER_ACTIONS)}, not '{args.action}'{hint}")
     if args.state is not None and args.action != "save":
-        raise UserError("--state belongs to a filter that is saved: add `save NAME`.")
+        raise UserError("--state is for saving a filter: add `save NAME`.")
     store = SavedFilters(choose_var(args.var))
     if args.action == "save":
         return _save(store, args)
@@ -40,7 +40,7 @@ def run_filters(args: argparse.Namespace) -> int:
 
 def _save(store: SavedFilters, args: argparse.Namespace) -> int:
     if not args.words:
-        raise UserError("filters save needs NAME and what it looks for: save good 'algo=ppo return>400'.")
+        raise UserError("filters save needs NAME and conditions: save good 'algo=ppo return>400'.")
     name, *text = args.words
     wanted = SavedFilter(name, " ".join(text), args.state or "all").checked()
     before = store.save(wanted)
@@ -84,5 +84,5 @@ def wanted_runs(args: argparse.Namespace) -> tuple[str, tuple[tuple[str, ...], t
             states.setdefault(saved.state, f"@{saved.name}")
     if len(states) > 1 or (states and args.state):
         named = [*states.values(), *(["--state"] if args.state else [])]
-        raise UserError(f"{' and '.join(named)} each want another state: leave one of them out.")
+        raise UserError(f"{' and '.join(named)} ask for different states: leave one of them out.")
     return " ".join(filter(None, parts)), RUN_STATES[next(iter(states), "all")]

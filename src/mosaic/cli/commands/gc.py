@@ -60,7 +60,7 @@ class LeftoverKind(StrEnum):
     LOG = "log"
     """The log of a run that was removed."""
     LINK = "link"
-    """A link for TensorBoard that leads nowhere."""
+    """A dangling TensorBoard link."""
     TEMPORARY = "temporary"
     """The unfinished file of an interrupted write."""
 
@@ -224,11 +224,11 @@ def _files(folder: str | Path, deep: bool = True) -> Iterator[tuple[str, os.stat
 
 
 _MOST_ROWS = 50
-_UNASKED = "gc asks before it removes anything, and nobody can answer here: `mosaic gc --yes` does it."
+_UNASKED = "gc asks before it removes anything, which is not possible here: add --yes."
 _LEFTOVERS = {
     LeftoverKind.LOG: ("old log of a removed run", "old logs of removed runs"),
-    LeftoverKind.LINK: ("link for TensorBoard that leads nowhere", "links for TensorBoard that lead nowhere"),
-    LeftoverKind.TEMPORARY: ("unfinished file of a write", "unfinished files of writes"),
+    LeftoverKind.LINK: ("dangling TensorBoard link", "dangling TensorBoard links"),
+    LeftoverKind.TEMPORARY: ("unfinished file", "unfinished files"),
 }
 
 
@@ -242,7 +242,7 @@ def run_gc(args: argparse.Namespace) -> int:
     )
     sure = args.yes or args.dry_run
     if args.json and not sure:
-        raise UserError("gc --json does not ask: add --yes to remove, or --dry-run to be told only.")
+        raise UserError("gc --json does not ask: add --yes to remove, or --dry-run to only list it.")
     if not holds_runs(args):
         nothing = Plan((), {}, ())
         if args.json:
@@ -280,7 +280,7 @@ def _outcome(text: str) -> str:
 def _describe(plan: Plan, rule: Rule) -> None:
     """What would go and how much that frees."""
     if plan.empty:
-        say(f"Nothing to remove: there is no run that {_which(rule)}, and nothing is left over.")
+        say(f"Nothing to remove: there is no run that {_which(rule)}, and there are no leftovers.")
         return
     if plan.runs:
         console().print(_runs(plan))
@@ -326,7 +326,7 @@ def _carry_out(client: Client, plan: Plan) -> int:
                 remove_leftover(item)
                 freed, gone = freed + item.size, gone + 1
     except KeyboardInterrupt:
-        say(f"Stopped: {gone} of {total} removed, {bytes_text(freed)} freed; the same command goes on.")
+        say(f"Stopped: {gone} of {total} removed, {bytes_text(freed)} freed; the same command continues.")
         raise
     return freed
 

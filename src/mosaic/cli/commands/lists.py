@@ -104,7 +104,7 @@ def _pairs(name: str) -> tuple[tuple[str, ...], str | None]:
 
 def _say_empty(args: argparse.Namespace) -> None:
     if args.state or args.tag or args.algo or args.env or args.filter or args.wanted:
-        say(f"No run fits. `{program()} runs` lists all.")
+        say(f"No run matches. `{program()} runs` lists all.")
     else:
         say(f"There is no run yet. Train the first:\n  {program()} train ppo CartPole-v1")
 
@@ -211,9 +211,9 @@ def run_policies(args: argparse.Namespace) -> int:
         first = shown[0].run_id or shown[0].repo or shown[0].path
         say(f"To see how good one is: {program()} eval {first}{more}")
         runs = place_text(VarPaths(choose_var(args.var)).runs)
-        say(f"The files lie in the folders of their runs, in {runs}.")
+        say(f"The files are in the folders of their runs, in {runs}.")
     elif next(each_policy(args.var), None):
-        say(f"No policy fits. `{program()} policies` lists all.")
+        say(f"No policy matches. `{program()} policies` lists all.")
     else:
         say(f"There is no policy yet. Train the first:\n  {program()} train ppo CartPole-v1")
     return 0

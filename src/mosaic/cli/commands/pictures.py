@@ -61,7 +61,7 @@ def run_record(args: argparse.Namespace) -> int:
     if args.json:
         print_json({"run_id": found.run_id, "file": str(args.file), "seconds": seconds, "pictures": new})
     else:
-        say(f"{place_text(args.file)}: {seconds:.1f} s, {new / seconds:.1f} pictures a second")
+        say(f"{place_text(args.file)}: {seconds:.1f} s, {new / seconds:.1f} pictures per second")
     return 0
 
 
@@ -158,7 +158,7 @@ def reason_of(status: SlotStatus, python: str | None) -> str:
     package = lacking_package(status.reason)
     if not package:
         return status.reason
-    return f"{status.reason}; {install_advice(package, python)}, then it comes by itself"
+    return f"{status.reason}; {install_advice(package, python)}, then it appears by itself"
 
 
 def first_picture(grid: LiveGrid, run: RunRecord) -> Any:

@@ -141,7 +141,7 @@ def _title(player: Player) -> Text:
     init = player.init
     trained = init["trained_steps"]
     after = f" after {words.whole(trained)} steps" if trained is not None else ""
-    how = "best actions" if init["deterministic"] else "actions drawn at random"
+    how = "best actions" if init["deterministic"] else "sampled actions"
     return cut(f"{init['algo']} on {init['env_id']}{after}, {how}", "bold")
 
 

@@ -215,7 +215,7 @@ def run_watch(args: argparse.Namespace) -> int:
             follow(client, board, JsonView() if args.json else view_for(board, frames=args.frames))
         except KeyboardInterrupt:
             if not args.json:
-                say("Left; the runs go on." if len(board.rows) > 1 else "Left; the run goes on.")
+                say("Left; the runs continue." if len(board.rows) > 1 else "Left; the run continues.")
             raise
         ended = [client.get(run_id) for run_id in board.rows]
         if not args.json:

@@ -75,7 +75,7 @@ def train_configs(args: argparse.Namespace) -> list[Config]:
     """What `mosaic train` was asked for: a config for each seed."""
     _check_combination(args)
     if args.emit_summary and not args.dry_run:
-        raise UserError("--emit-summary tells of a run that is not started: add --dry-run.")
+        raise UserError("--emit-summary describes a run without starting it: add --dry-run.")
     if args.resume is not None:
         return [_resumed(args)]
     if args.config is not None:
@@ -143,7 +143,7 @@ def _check_combination(args: argparse.Namespace) -> None:
         args.env = args.env_id
     if args.resume is not None and (args.config is not None or args.seeds is not None):
         raise UserError(
-            "--resume is one run with the settings of its checkpoint: leave --config and --seeds out."
+            "--resume starts one run with the settings of its checkpoint: leave --config and --seeds out."
         )
     if args.extend is not None and args.resume is None:
         raise UserError("--extend adds steps to a run that is resumed: add --resume RUN.")
@@ -290,7 +290,7 @@ def _tracking(args: argparse.Namespace) -> Config:
     given = {name: value for name, value in said.items() if value is not None}
     if not args.trackers:
         if given:
-            raise UserError("--track-project and the like are for a run that is tracked: add --track wandb.")
+            raise UserError("--track-project and similar options are for tracked runs: add --track wandb.")
         return {}
     # Only here: a run that is not tracked knows nothing of trackers.
     from mosaic.tracking.settings import PROJECT_SETTING, SETTINGS
