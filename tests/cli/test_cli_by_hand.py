@@ -100,7 +100,7 @@ def test_time_passes_with_the_first_key_and_the_next_episode_begins_on_a_key(
         terminal.read_until(r"LunarLander-v3 by hand   episode 1, seed 7   ● recording")
         terminal.read_until(r"step 0 of 1,000, 1,000 left \(20 s\)")
         terminal.read_until(r"left engine .* main engine .* right engine")
-        terminal.read_until(r"The first key starts the time")
+        terminal.read_until(r"Time starts with the first key")
         terminal.type("\x1b[A")
         terminal.read_until(r"2 main engine")
         terminal.read_until(r"0 nothing \(no key\)")

@@ -52,7 +52,7 @@ def test_what_cannot_be_a_filter_is_refused_in_a_sentence(var: Path, run_mosaic:
         assert refused.stderr.count("\n") == 1
     run_mosaic("filters", "save", "lost", "--state", "failed")
     both = run_mosaic("runs", "@lost", "--state", "running", check=False)
-    assert both.returncode == 2 and "@lost and --state each want another state" in both.stderr
+    assert both.returncode == 2 and "@lost and --state ask for different states" in both.stderr
 
 
 def test_columns_are_those_asked_for_in_their_order(var: Path, run_mosaic: RunMosaic) -> None:

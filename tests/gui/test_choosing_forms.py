@@ -118,7 +118,7 @@ def test_an_evaluation_is_copied_as_a_command(qtbot: QtBot, context: Context, po
     form.edited()
     form.copy_command()
     until_answered(qtbot, form)
-    assert "no options for all of this" in form.side.result.sentence.text()
+    assert "no options for some of this" in form.side.result.sentence.text()
 
 
 def test_what_is_no_policy_is_refused_with_its_reason(
@@ -138,7 +138,7 @@ def test_a_model_can_be_trained_on_with_any_parameters(
     form = open_form(qtbot, context, CleanRLResumeForm, {"checkpoint": str(policies[0])})
     # What lies under a closed heading goes with the form too.
     assert all(part.window() is form.window() for part in (form.fixed, form.watch, form.tracking))
-    assert form.how.count() == 1 and "training begins anew" in form.about.text()
+    assert form.how.count() == 1 and "a new training starts" in form.about.text()
     assert "learning_rate" in form.fields
     type_into(qtbot, form.total.editor, "2048")
     type_into(qtbot, form.fields["learning_rate"].editor, "0.001")
@@ -152,7 +152,7 @@ def test_a_model_can_be_trained_on_with_any_parameters(
 def test_an_empty_var_folder_says_what_makes_checkpoints(qtbot: QtBot, context: Context) -> None:
     form = open_form(qtbot, context, CleanRLResumeForm)
     assert "no checkpoint yet" in form.source_picker.empty.text()
-    assert "Nothing is chosen" in form.footer.told
+    assert "No checkpoint is chosen" in form.footer.told
 
 
 def test_what_the_arrows_come_to_is_what_is_run(qtbot: QtBot, context: Context, policies: list[Path]) -> None:

@@ -93,7 +93,7 @@ def test_runs_go_away_and_come_back(
     assert "files" in ended(driver, exports)
     assert archive.is_file() and opened == []
     exports.take_in(archive)
-    assert ended(driver, exports) == "The runs of runs.tar.gz are here already."
+    assert ended(driver, exports) == "The runs of runs.tar.gz exist already."
     for run in runs:
         client.remove(run.run_id)
     driver.until(lambda: not len(window.context.runs))
@@ -129,7 +129,7 @@ def test_work_that_is_stopped_leaves_nothing(driver: Driver, client: Client, tmp
     exports.write("report", runs, tmp_path / "report.html")
     driver.until(lambda: exports.card.isHidden())
     told = [one.text for one in answers(driver)]
-    assert told[-2].startswith("One thing at a time")
+    assert told[-2].startswith("Something is being exported")
     assert told[-1] == "It was stopped, and nothing was written."
     assert not list(tmp_path.glob("*runs*")) and not list(tmp_path.glob("*.html"))
 

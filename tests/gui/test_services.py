@@ -168,7 +168,7 @@ def test_metrics_of_a_run_are_followed_to_its_end_and_its_curve_is_drawn(
 
 def test_the_link_without_a_daemon_says_what_it_waits_for(var: Path, qtbot: QtBot) -> None:
     link = DaemonLink(var)
-    with pytest.raises(UnavailableError, match="looked for"):
+    with pytest.raises(UnavailableError, match="Connecting to the daemon"):
         link.client()
     link.close()
 

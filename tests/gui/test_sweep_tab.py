@@ -253,7 +253,7 @@ def test_a_study_that_is_not_there_or_damaged_is_told(
     if lines is not None:
         path.write_text(lines)
     view = shown(driver, run)
-    driver.until(lambda: "trials appear here" in view.empty.text())
+    driver.until(lambda: "trials will appear here" in view.empty.text())
     assert view.empty.isVisible() and not view.orders.train.isEnabled()
 
 
@@ -280,7 +280,7 @@ def test_a_form_checks_as_the_command_line_does_and_starts_a_sweep(
     made.draft.lines[made.draft.algos[0]][0].low = "2"
     made._edited()
     made.check()
-    assert made.report is not None and "begin below the end" in made.report.sentence
+    assert made.report is not None and "start below the end" in made.report.sentence
     made.draft.lines[made.draft.algos[0]][0].low = "1e-5"
     made.draft.state.set("metric", "charts/episodic_return")
     made._edited()
@@ -319,7 +319,7 @@ def test_a_line_is_typed_dropped_and_added(driver: Driver) -> None:
     field: QLineEdit = first.low
     field.selectAll()
     QTest.keyClicks(field, "5")
-    assert "begin below the end" in first.help.text() and "begin below the end" in made.footer.told
+    assert "start below the end" in first.help.text() and "start below the end" in made.footer.told
     first.away.click()
     assert first.draft.name not in made.draft.table()["space"]
     at = lines.more.findText(first.draft.name)

@@ -126,7 +126,7 @@ def test_several_trackers_share_the_tab(
     assert {"Online", "me", "trial 2", "a, b", "wide"} <= set(told_by(view.cards["wandb"]))
     QTest.mouseClick(view.cards["wandb"].browser, Qt.MouseButton.LeftButton)
     assert opened == [ONLINE.url]
-    assert {"On this machine", "This shows it in the browser:"} <= set(told_by(view.cards["mlflow"]))
+    assert {"On this machine", "This command shows it in the browser:"} <= set(told_by(view.cards["mlflow"]))
     # What the tracker writes later is seen without a click.
     write_link(Path(run.run_dir), TrackerLink("mlflow", "failed", problem="The disk is full."), {})
     driver.until(lambda: "The disk is full." in told_by(view.cards["mlflow"]))

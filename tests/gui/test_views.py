@@ -205,9 +205,9 @@ def test_a_run_that_ends_without_a_point_says_so(driver: Driver, client: Client)
     driver.until(lambda: OverviewView in driver.window.page.views)
     overview = driver.window.page.views[OverviewView]
     assert isinstance(overview, OverviewView)
-    driver.until(lambda: "first points come" in overview.charts.main.empty_text)
+    driver.until(lambda: "first points appear" in overview.charts.main.empty_text)
     driver.until_state("Failed")
-    driver.until(lambda: overview.charts.main.empty_text == "It has written no curve")
+    driver.until(lambda: overview.charts.main.empty_text == "It has written no curves")
 
 
 def test_a_damaged_event_file_is_told_where_its_curves_would_be(driver: Driver, client: Client) -> None:

@@ -189,7 +189,7 @@ def test_the_buttons_are_for_all_marked_runs_in_sight_or_not(driver: Driver) -> 
     for _ in range(19):
         QTest.keyClick(rows, Qt.Key.Key_Down, Qt.KeyboardModifier.ShiftModifier)
     assert len(rows.chosen_ids()) == 20
-    assert "20 runs chosen" in header.meta.text()
+    assert "20 runs selected" in header.meta.text()
     assert header.cancel.text() == "Cancel 2 runs"
     assert header.entries["remove"].text() == "Remove 18 runs…"
     asked: list[int] = []

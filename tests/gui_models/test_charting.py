@@ -96,7 +96,11 @@ def test_the_legend_names_several_lines_and_explains_one() -> None:
     options = ChartOptions(smoothing=0.1)
     one, other = line_of(curve(), options, "a", 0), line_of(curve(), options, "b", 1)
     assert [(key.kind, key.text) for key in keys_of([one, other])] == [("line", "a"), ("line", "b")]
-    assert [key.text for key in keys_of([one])] == ["a · mean over 100 steps", "± 1 std", "least to greatest"]
+    assert [key.text for key in keys_of([one])] == [
+        "a · mean over 100 steps",
+        "± 1 std",
+        "minimum to maximum",
+    ]
 
 
 def test_the_number_beside_a_title_is_the_headline_s() -> None:

@@ -37,7 +37,7 @@ def test_two_runs_of_one_seed_are_one_seed() -> None:
     groups = group_runs([record("01RUNA", asked={"seed": 1}), record("01RUNB", asked={"seed": 2}), repeated])
     (group,) = groups
     assert [run.run_id for run in group.one_for_each_seed] == ["01RUNC", "01RUNB"]
-    assert note_of(groups, True).startswith("lines are the mean of up to 2 seeds")
+    assert note_of(groups, True).startswith("lines are means over up to 2 seeds")
     assert note_of(group_runs([record("01RUNA", asked={"seed": 1}), repeated]), True) == ""
 
 
@@ -97,7 +97,7 @@ def test_a_group_has_its_seeds_its_mean_return_and_its_states() -> None:
     assert row[6].text == "Running"
     assert (
         note_of(groups, grouped=True)
-        == "lines are the mean of up to 3 seeds, bands one standard deviation between them"
+        == "lines are means over up to 3 seeds, bands are one standard deviation"
     )
     assert note_of(groups, grouped=False) == ""
 

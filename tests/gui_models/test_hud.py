@@ -56,7 +56,7 @@ def test_without_a_picture_it_says_why_and_what_next(values: dict, status: SlotS
 def test_a_start_says_how_long_it_takes_by_now() -> None:
     run = record(started_at=1000.0)
     importing = SlotStatus("waiting", "importing")
-    assert absence_of(run, importing, now=1002.4).advice == "The script loads its libraries: 2 s so far."
+    assert absence_of(run, importing, now=1002.4).advice == "The script is loading its libraries: 2 s so far."
 
 
 def test_before_the_first_step_the_hud_has_no_numbers_and_says_what_is_done() -> None:

@@ -92,8 +92,8 @@ def test_what_the_form_does_not_show_stays_as_the_file_has_it() -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        (ParamDraft("lr", RANGE, "1", "0.1"), "lr goes from 1 to 0.1: begin below the end."),
-        (ParamDraft("lr", LOG, "0", "1"), "lr is logarithmic and begins at 0: begin above 0."),
+        (ParamDraft("lr", RANGE, "1", "0.1"), "lr goes from 1 to 0.1: start below the end."),
+        (ParamDraft("lr", LOG, "0", "1"), "lr is logarithmic and begins at 0: start above 0."),
         (ParamDraft("lr", RANGE, "", "1"), "lr begins at '', which is not a number."),
         (ParamDraft("lr", RANGE, "0", "nan"), "lr ends at 'nan', which is not a number."),
         (ParamDraft("lr", RANGE, "0", "1", step="x"), "lr has the step 'x', which is not a number."),

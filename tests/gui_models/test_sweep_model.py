@@ -185,8 +185,8 @@ def test_the_front_is_that_of_the_study() -> None:
     assert set(chosen.numbers.tolist()) == picture.best
     line = figure.strokes[0]
     assert (np.diff(line.x) >= 0).all() and (np.diff(line.y) >= 0).all()
-    assert "on their way" in picture.intermediate.empty
-    assert best_text(found).endswith("that no other beats in every objective.")
+    assert "with several objectives" in picture.intermediate.empty
+    assert best_text(found).endswith("on the Pareto front.")
 
 
 def test_parameters_stand_in_the_order_of_their_weight() -> None:

@@ -93,7 +93,7 @@ def test_the_file_that_init_writes_is_right(algo: str, env_id: str) -> None:
     [
         ({"space": {"learning_rat": [1e-3, 1e-4]}}, "did you mean 'learning_rate'"),
         ({"space": {"learning_rate": {"low": 1e-3, "high": 1e-4}}}, "'space.learning_rate' is empty"),
-        ({"space": {"learning_rate": {"low": 0.0, "high": 1.0, "log": True}}}, "begin above 0"),
+        ({"space": {"learning_rate": {"low": 0.0, "high": 1.0, "log": True}}}, "start above 0"),
         ({"space": {"gamma": {"low": 0.9, "high": 1.5}}}, "ppo parameter 'gamma' is 1.5"),
         ({"space": {"num_steps": {"low": 1.5, "high": 4}}}, "must be of whole numbers"),
         ({"space": {"anneal_lr": {"low": 0, "high": 1}}}, "list its choices"),

@@ -275,7 +275,7 @@ def keys_of(lines: Sequence[Line]) -> list[Key]:
     name = " · ".join(one for one in (line.label, line.about) if one)
     found = [Key("line", line.colour, name)] if name else []
     if line.trend is not None:
-        found += [Key("band", line.colour, "± 1 std"), Key("extremes", line.colour, "least to greatest")]
+        found += [Key("band", line.colour, "± 1 std"), Key("extremes", line.colour, "minimum to maximum")]
     return found
 
 

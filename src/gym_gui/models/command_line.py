@@ -20,7 +20,7 @@ from mosaic.contract.errors import UserError
 from mosaic.contract.paths import VAR_VARIABLE, VarPaths, resolve_var
 from mosaic.contract.secrets import lift_secrets
 
-KEY_LEFT_OUT = "No secret is in it: set {names} where you run it."
+KEY_LEFT_OUT = "It contains no secret: set {names} where you run it."
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,8 @@ def command_of(configs: Sequence[Mapping[str, Any]]) -> tuple[str, str]:
         text = command_for(lifted.config)
     except NotTold:
         raise UserError(
-            "The command line has no options for all of this: take the live view, TensorBoard or the "
-            "resources as they are by default, or submit from here."
+            "The command line has no options for some of this: use the default live view, TensorBoard "
+            "and resources, or submit from here."
         ) from None
     seeds = [one["metadata"]["worker"]["config"]["seed"] for one in configs]
     if len(seeds) > 1:

@@ -71,5 +71,5 @@ def note_of(groups: Sequence[Group], grouped: bool) -> str:
     """What the lines of the charts are."""
     most = max((len(group.one_for_each_seed) for group in groups), default=0)
     if grouped and most > 1:
-        return f"lines are the mean of up to {most} seeds, bands one standard deviation between them"
+        return f"lines are means over up to {most} seeds, bands are one standard deviation"
     return ""

@@ -15,8 +15,8 @@ from mosaic.fastlane.layout import IMPORTING, MAKING, START_PHASES, lacking_pack
 from mosaic.fastlane.reader import SlotStatus
 
 _STARTS = {
-    IMPORTING: ("Importing…", "The script loads its libraries"),
-    MAKING: ("Making the environments…", "The first picture comes with the first step"),
+    IMPORTING: ("Importing…", "The script is loading its libraries"),
+    MAKING: ("Making the environments…", "The first picture appears with the first step"),
     "": ("The first picture is on its way.", ""),
 }
 _ROLES = {"live": "good", "waiting": "dim", "stale": "warn", "no picture": "warn", "ended": "dim"}
@@ -84,29 +84,27 @@ def absence_of(run: RunRecord, status: SlotStatus, now: float | None = None) -> 
     """Why there is no picture, in words, with the next step."""
     if run.ended or status.state == "ended":
         return Absence(
-            "The run has ended, so there is nothing live to see.",
-            "Its videos are under Artifacts; with Play you step through the policy it has learned.",
+            "The run has ended, so there is no live picture.",
+            "Its videos are in Artifacts; Play steps through its policy.",
         )
     if run.status == "INIT":
         why = f" {sentence(run.reason)}." if run.reason else ""
         return Absence("The run has not begun yet.", f"The picture appears here as soon as it does.{why}")
     if run.status in ("HSHK", "RDY") and status.reason not in START_PHASES:
-        return Absence(
-            "Starting…", f"The process that looks after it begins: {_seconds(run, now):.0f} s so far."
-        )
+        return Absence("Starting…", f"Its supervisor is starting: {_seconds(run, now):.0f} s so far.")
     if not shows_frames(run):
         return Absence(
             "Live frames are off for this run.",
-            "They cost nothing while nobody looks: choose “grid” or “single” when you train again.",
+            "They cost nothing while nobody is watching: choose “grid” or “single” when you train again.",
         )
     if run.status == "PAUSE":
-        return Absence("The run is paused.", "Resume it, and the picture goes on.")
+        return Absence("The run is paused.", "Resume it to continue the picture.")
     if status.state == "no picture" and (package := lacking_package(status.reason)):
         return _lacking(run, package)
     if status.state == "no picture":
-        return Absence("This environment gives no picture.", _sentence(status.reason))
+        return Absence("This environment has no picture.", _sentence(status.reason))
     if status.state == "stale":
-        return Absence("No new picture is coming.", _sentence(status.reason))
+        return Absence("No new pictures are arriving.", _sentence(status.reason))
     title, doing = _STARTS[status.reason if status.reason in START_PHASES else start_phase(run)]
     said = f"{doing}: {_seconds(run, now):.0f} s so far" if doing else status.reason
     return Absence(title, _sentence(said))
@@ -123,7 +121,7 @@ def _lacking(run: RunRecord, package: str) -> Absence:
     if run.python is not None or not name:
         return Absence(title, f"{sentence(install_advice(package, run.python))}, then it appears by itself.")
     needs = Requirement(name, f"The picture of {run.worker_config.get('env_id')}")
-    return Absence(title, "Once it is installed the picture comes by itself.", needs)
+    return Absence(title, "Once it is installed, the picture appears by itself.", needs)
 
 
 def shows_frames(run: RunRecord) -> bool:

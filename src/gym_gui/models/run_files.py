@@ -242,5 +242,5 @@ def hub_text(run: RunRecord) -> str:
     upload = read_upload(Path(run.run_dir))
     if upload is None:
         return ""
-    again = " Its menu (⋯) has the upload again." if upload.state == FAILED else ""
+    again = " Repeat the upload from its menu (⋯)." if upload.state == FAILED else ""
     return f"Hugging Face: {upload.told()}{again}"

@@ -17,7 +17,7 @@ from mosaic.contract.secrets import referred
 
 WATCH = (
     Field("live_mode", default="grid", label="Live view", choices=("grid", "single", "off")),
-    Field("live_count", "int", 8, "environments at most", "Pictures", minimum=1, maximum=63),
+    Field("live_count", "int", 8, "at most this many environments", "Pictures", minimum=1, maximum=63),
     Field("live_slot", "int", 0, "the environment that is shown", "Picture of", minimum=0, maximum=63),
 )
 KEEP = (
@@ -31,7 +31,7 @@ HUB = (
         "upload_model",
         "bool",
         False,
-        "the model goes there once the run has completed",
+        "uploads the model when the run has completed",
         "To Hugging Face",
     ),
     Field.maybe("hf_entity", label="User or team", placeholder="the token's own"),
@@ -41,18 +41,18 @@ WANDB = (
     Field.maybe("wandb_entity", label="Team or user", placeholder="your own"),
     Field.maybe("wandb_run_name", label="Run name", placeholder="the name of the run"),
     Field.maybe("wandb_group", label="Group", placeholder="none"),
-    Field.maybe("wandb_tags", label="Tags there", placeholder="those of the run, and none more"),
+    Field.maybe("wandb_tags", label="Tags there", placeholder="only those of the run"),
     Field(
         "wandb_mode",
         default="online",
-        help="offline: kept in the run's folder, to be sent with `wandb sync`",
+        help="offline: stored in the run's folder, for `wandb sync`",
         label="Sent",
         choices=("online", "offline"),
     ),
     Field.maybe(
         "wandb_api_key",
         "secret",
-        help="kept as a secret: in no config, log or database",
+        help="a secret: in no config, log or database",
         label="API key",
         placeholder="that of this machine",
     ),
@@ -60,7 +60,7 @@ WANDB = (
     Field.maybe("wandb_http_proxy", label="HTTP proxy", placeholder="http://host:port"),
     Field.maybe(
         "wandb_https_proxy",
-        help="empty: what $WANDB_VPN_HTTP_PROXY and $WANDB_VPN_HTTPS_PROXY say",
+        help="empty: $WANDB_VPN_HTTP_PROXY and $WANDB_VPN_HTTPS_PROXY",
         label="HTTPS proxy",
         placeholder="http://host:port",
     ),
@@ -77,22 +77,22 @@ TRACKERS: Mapping[str, tuple[Field, ...]] = {
 ASKED = tuple(one for fields in TRACKERS.values() for one in fields)
 PROXIES = ("wandb_http_proxy", "wandb_https_proxy")
 RESOURCES = (
-    Field("cpus", "int", 1, "reserved while the run lives", "CPUs", minimum=1),
+    Field("cpus", "int", 1, "reserved while the run is live", "CPUs", minimum=1),
     Field.maybe("memory_mb", "count", "reserved, in megabytes", "Memory", "not reserved", minimum=1),
     Field("gpu", "bool", False, "reserves a GPU; without a free one it trains on the CPU", "GPU"),
     Field("gpu_mandatory", "bool", False, "start only when one is free", "Wait for the GPU"),
     Field.maybe("max_minutes", "float", "of work; pauses do not count", "Minutes", "no limit", minimum=0.01),
     Field("max_restarts", "int", 0, "after a fault, from the last checkpoint", "Restarts", minimum=0),
-    Field("priority", "int", 0, "the higher starts first", "Priority", minimum=-1000, maximum=1000),
+    Field("priority", "int", 0, "the highest starts first", "Priority", minimum=-1000, maximum=1000),
     Field.maybe("python", "str", "of another virtual environment", "Interpreter", "this one"),
 )
 NAMING = (
-    Field.maybe("run_name", "str", "how the list calls it", "Name", "algorithm-environment"),
-    Field("tags", "str", "", "words to find it by, with commas between", "Tags"),
+    Field.maybe("run_name", "str", "its name in the list", "Name", "algorithm-environment"),
+    Field("tags", "str", "", "words to find it by, separated by commas", "Tags"),
     Field("notes", "str", "", "kept with the run", "Notes"),
     Field(
         "secrets",
-        help="names of parameters that no file keeps, with commas between; a value @env:NAME is one as well",
+        help="names of parameters that no file keeps, separated by commas; a value @env:NAME is secret too",
         label="Secrets",
         placeholder="such as api_key",
     ),

@@ -60,7 +60,8 @@ def words_for(link: TrackerLink) -> TrackerWords:
     shown = tuple((name, _text(value)) for name, value in told if value)
     about = ""
     if link.command:
-        about = "This shows it in the browser:" if link.state == LOCAL else "This sends the run:"
+        shows, uploads = "This command shows it in the browser:", "This command uploads the run:"
+        about = shows if link.state == LOCAL else uploads
     notes, address = _text(link.details.get("notes") or ""), link.url if _is_page(link.url) else ""
     return TrackerWords(link.title, state, pill, shown, notes, link.command, about, link.problem, address)
 

@@ -220,7 +220,7 @@ class DaemonLink(QObject):
         """The client of all short calls; any thread but that of the window may use it."""
         client = self._client
         if client is None:
-            raise UnavailableError(self.reason or "The daemon is being looked for; try again in a moment.")
+            raise UnavailableError(self.reason or "Connecting to the daemon; try again in a moment.")
         return client
 
     def remove(self, run_id: str) -> int:
@@ -268,7 +268,7 @@ class DaemonLink(QObject):
     def _found(self, found: bool) -> None:
         """The client has lost the daemon, or has it again."""
         self._was_away = self._was_away or found
-        self._say(ALIVE if found else CONNECTING, "" if found else "The daemon went away; starting it again.")
+        self._say(ALIVE if found else CONNECTING, "" if found else "The daemon has stopped; restarting it.")
 
     def _say(self, state: str, reason: str = "") -> None:
         if self._closing.is_set():

@@ -94,7 +94,7 @@ class Cover(QStackedWidget):
 
     def _show_form(self, worker: WorkerCapabilities, kind: type[WorkerForm], prefill: dict[str, Any]) -> None:
         if not prefill and self._has_kept(kind):
-            anew = ("Begin anew", lambda: self._begin_anew(worker, kind))
+            anew = ("Start over", lambda: self._begin_anew(worker, kind))
             self._context.notifications.tell("The form still has the changes you made in it.", action=anew)
         elif self._drop_form():
             self._make_form(worker, kind, prefill)

@@ -138,7 +138,7 @@ class RunActions(QObject):
             require_account()
             start_upload(Path(run.run_dir), to, private)
 
-        text = f"The model of {words.title_of(run)} is on its way to Hugging Face."
+        text = f"The model of {words.title_of(run)} is being uploaded to Hugging Face."
         self._context.tasks.run(work, lambda _: self._context.notifications.tell(text), owner=self)
 
     def again(self, runs: Sequence[RunRecord]) -> None:

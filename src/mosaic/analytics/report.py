@@ -341,7 +341,7 @@ def _evaluations(judged: Sequence[_Judged]) -> Markup | None:
                 el("td", "sampled" if policy.get("deterministic") is False else "best known"),
             )
         )
-    named = ("step", "episodes", "mean", "95 % interval", "IQM", "least to greatest")
+    named = ("step", "episodes", "mean", "95 % interval", "IQM", "minimum to maximum")
     heads = [el("th", "policy of"), el("th", "environment"), *(el("th", one, cls="num") for one in named)]
     return el(
         "section",

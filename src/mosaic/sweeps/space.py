@@ -192,7 +192,7 @@ def _range(
     elif whole and any(value != int(value) for value in given):
         problem = f"must be of whole numbers, because {name} is one"
     elif log and low <= 0:
-        problem = f"is logarithmic, but begins at {low:g}: begin above 0"
+        problem = f"is logarithmic, but begins at {low:g}: start above 0"
     elif log and step is not None and not (whole and step == 1):
         problem = "is logarithmic and has a step: give one of them"
     elif step is not None and not 0 < step <= high - low:

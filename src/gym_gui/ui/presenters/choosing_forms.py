@@ -29,20 +29,20 @@ PLAYING = (
     Field.maybe("episodes", "count", "all batches together", "Episodes", "one batch", minimum=1),
     Field.maybe("seed", "int", "episode n starts from 1,000,000 + seed + n", "Seed", minimum=0),
     Field.maybe("gamma", "float", "of the discounted return", "Discount", "that of training", 0.0, 1.0),
-    Field.maybe("num_envs", "int", "played together", "Environments", "what is worth it", minimum=1),
+    Field.maybe("num_envs", "int", "played together", "Environments", "automatic", minimum=1),
     Field.maybe("max_episode_steps", "count", "then it is truncated", "Longest episode", "30,000", minimum=1),
     Field.maybe("max_seconds", "float", "then no episode begins", "Seconds", "no limit", minimum=0.1),
 )
 SWITCHES = (
     Field("repeat", "bool", False, label="Repeat until it is cancelled"),
-    Field("deterministic", "bool", True, label="Take the best action, draw none"),
+    Field("deterministic", "bool", True, label="Take the best action instead of sampling"),
     Field("capture_video", "bool", False, label="Record videos of some episodes"),
 )
 FINISH, EXTEND, TOTAL = HOW = ("finish", "extend", "total")
 HOW_WORDS = {
-    FINISH: "Finish the steps that are left",
-    EXTEND: "Train so many steps more",
-    TOTAL: "Train up to so many steps",
+    FINISH: "Finish the remaining steps",
+    EXTEND: "Train additional steps",
+    TOTAL: "Train up to a total",
 }
 _ANY_FILE = "a file, a run's folder or a run's id"
 _NAMED = (Field.maybe("algo", label="Algorithm"), Field.maybe("env_id", label="Environment"))
@@ -55,7 +55,7 @@ _TOLD = (
     ("author", "By"),
     ("algorithm", "Algorithm"),
     ("path", "File"),
-    ("problem", "Wrong in its head"),
+    ("problem", "Problem in its head"),
 )
 
 
@@ -147,7 +147,7 @@ class PolicyForm(PolicyFileForm[PolicyFacts]):
 
     def problems(self) -> list[str]:
         if self.asks_algo and not self.algo():
-            return ["The file does not say which algorithm it is of: name one."]
+            return ["The file does not name its algorithm: name one."]
         if self.facts is not None and not self.env_id():
             return ["No environment is chosen: name one."]
         return super().problems()
@@ -175,7 +175,7 @@ class ResumeForm(PolicyFileForm[CheckpointFacts]):
     """A new run that goes on from a checkpoint. Only `free` parameters may differ from its own."""
 
     key = "checkpoint"
-    nothing = "Nothing is chosen to go on from: choose a checkpoint."
+    nothing = "No checkpoint is chosen: choose one."
     build = staticmethod(resume_config)
 
     def __init__(self, source: FormSource, rows: Sequence[ListRow], free: Sequence[str]) -> None:
@@ -192,7 +192,7 @@ class ResumeForm(PolicyFileForm[CheckpointFacts]):
     def read(self, named: str) -> CheckpointFacts:
         catalog = self.source.catalog
         if not isinstance(catalog, ResumingCatalog):
-            raise UserError(f"{self.source.capabilities.display_name} cannot go on from checkpoints.")
+            raise UserError(f"{self.source.capabilities.display_name} cannot resume from checkpoints.")
         return catalog.checkpoint(named, self.source.folder)
 
     def take(self, found: CheckpointFacts | None) -> None:
@@ -247,13 +247,13 @@ class ResumeForm(PolicyFileForm[CheckpointFacts]):
             return self.trouble or "Choose a checkpoint on the left, or name a file or a run."
         what = f"{facts.algo or 'an unknown algorithm'} on {facts.env_id or 'an unknown environment'}"
         if facts.step is None:
-            return f"The weights of {what}: training begins anew with them."
+            return f"The weights of {what}: a new training starts with them."
         return f"{what}, at step {facts.step:,} of {facts.total_timesteps or 0:,}"
 
     def problems(self) -> list[str]:
         if self.asks_algo and not (self.algo() and self.env_id()):
             name = Path(self.chosen()).name
-            return [f"{name} does not say what it is of: name algorithm and environment."]
+            return [f"{name} names neither algorithm nor environment: name both."]
         return super().problems()
 
     def primary(self) -> str:
@@ -262,7 +262,7 @@ class ResumeForm(PolicyFileForm[CheckpointFacts]):
         how = self.run.said("how")
         if how == EXTEND and not self.run.problem("extend"):
             return f"Train {self.run.whole('extend'):,} steps more"
-        return "Finish the run" if how == FINISH else "Go on training"
+        return "Finish the run" if how == FINISH else "Continue training"
 
     def asked(self, settings: RunSettings) -> dict[str, Any]:
         how = self.run.said("how")
@@ -304,7 +304,7 @@ class ScriptForm(ChoosingForm[Mapping[str, Any]]):
             Field(
                 "flags",
                 label="Parameters",
-                help="one a line, as name = value; the script gets them as --name=value",
+                help="one per line, as name = value; the script gets them as --name=value",
             ),
         ]
         rows = [

@@ -77,7 +77,7 @@ class FormSource:
         """Load the worker's catalog; UserError when nothing in it is for forms."""
         catalog = capabilities.load_catalog()
         if not isinstance(catalog, FormCatalog):
-            raise UserError(f"{capabilities.display_name} says too little of itself to be put in a form.")
+            raise UserError(f"{capabilities.display_name} lacks the information for a form.")
         if capabilities.catalog not in _read:
             algorithms = [algo for algo in catalog.algorithms() if _is_whole(catalog, algo)]
             facts = catalog.environment_facts()

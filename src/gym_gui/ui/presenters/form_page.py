@@ -66,7 +66,7 @@ def read_page(catalog: FormCatalog, algo: str) -> AlgorithmPage:
 
 
 def _split(text: str) -> tuple[str, dict[str, str]]:
-    """What stands under the title, and the sections by their headings."""
+    """The text under the title, and the sections by their headings."""
     head, *parts = re.split(r"^## +", text, flags=re.MULTILINE)
     sections = {}
     for part in parts:
@@ -76,7 +76,7 @@ def _split(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _rows(text: str) -> list[list[str]]:
-    """The rows of the tables in a text, the heads among them but not the lines under those."""
+    """The rows of the tables in a text, with their heads but without the lines under those."""
     lines = [line.strip().strip("|") for line in text.splitlines() if line.startswith("|")]
     rows = [[cell.strip() for cell in line.split("|")] for line in lines]
     return [row for row in rows if not re.fullmatch(r":?-+:?", row[0])]
@@ -92,30 +92,30 @@ def _points(text: str) -> tuple[str, ...]:
 
 RESUMING = AlgorithmPage(
     """A **full checkpoint** holds everything: networks, optimizers, counters, buffers, random states. A run
-that goes on from it to its old budget ends as if it had never been stopped.
+that continues from it to the old budget ends as if it had never been stopped.
 
-With **more steps** than it was begun with, what falls over the run, such as the learning rate, is computed
-anew over the longer budget.
+With **more steps**, parameters that fall over the run, such as the learning rate, are recomputed over the
+longer budget.
 
-A **model** is the weights alone: training begins anew with them, with any parameters.
+A **model** holds only the weights: a new training starts with them, with any parameters.
 
-It is a new run. The old one, its files and its curves stay as they are."""
+Resuming creates a new run. The old run, its files and its curves are not changed."""
 )
 
 EVALUATING = AlgorithmPage(
-    """Plays the policy for whole episodes and tells how good it is: mean, spread, least and most of the
-returns, batch by batch. It is a run of its own.
+    """An evaluation plays the policy for whole episodes and measures how good it is: mean, spread, minimum
+and maximum of the returns, batch by batch. It is a separate run.
 
-Episodes start from the **same seeds** each time, so two evaluations with one seed can be compared.
+Episodes always start from the **same seeds**, so two evaluations with the same seed can be compared.
 
-**The best action** is what counts in the end. Drawing actions as in training tells how much the policy
+**The best action** is what usually counts. Sampling actions, as in training, shows how much the policy
 still explores.
 
-**Another environment** must have the same spaces as the one it was trained on."""
+**Another environment** must have the same spaces as the one of the training."""
 )
 
 SCRIPTS = AlgorithmPage(
-    """A **shell script** trains in as many phases as it likes, and its head tells what it does:
+    """A **shell script** trains in any number of phases, and its head describes it:
 
 ```
 # @description Growing rooms
@@ -124,14 +124,14 @@ SCRIPTS = AlgorithmPage(
 # @total_timesteps 800000
 ```
 
-Scripts in the folder that `$MOSAIC_CUSTOM_SCRIPTS_DIR` names are in the list.
+Scripts in the folder that `$MOSAIC_CUSTOM_SCRIPTS_DIR` names are listed too.
 
-A **Python script** runs as it is, with the run's folder as its working directory. It gets `--env-id`,
-`--total-timesteps`, `--seed` and the parameters below. What it writes as event files is charted, and its
-environments can be watched.
+A **Python script** runs unmodified, with the run's folder as its working directory. It gets `--env-id`,
+`--total-timesteps`, `--seed` and the parameters below. Its event files are charted, and its environments
+can be watched.
 
 A Python file that binds `SPEC` is an **algorithm on the training kit**: its parameters are shown, and it is
-checked, checkpointed, resumed and evaluated as ours are."""
+checked, checkpointed, resumed and evaluated like the built-in ones."""
 )
 
 

@@ -124,11 +124,11 @@ def seconds_left(run: RunRecord) -> float | None:
 def notice(run: RunRecord) -> str:
     """The next step of a run that waits, is paused or went wrong; why it is so stands in the header."""
     if run.status == "INIT":
-        return "It starts by itself as soon as there is room for it."
+        return "It starts by itself as soon as resources are free."
     if run.status == "PAUSE":
-        return "It keeps what is reserved for it. Resume continues it."
+        return "It keeps its reserved resources. Resume continues it."
     if run.status == "FAULT" or run.outcome == "failed":
-        return "Its last words are under Logs, in its errors."
+        return "Its last error output is in Logs."
     if run.outcome == "timed_out":
-        return "Resume goes on from its newest checkpoint, with a time limit of its own."
+        return "Resume continues from its newest checkpoint, with a new time limit."
     return ""

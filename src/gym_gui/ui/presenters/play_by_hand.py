@@ -207,7 +207,7 @@ class HandPresenter:
         if self._notice:
             return self._notice, "warn"
         if self.phase == "ended":
-            return f"{self._ending()}  Enter begins the next one.", "good"
+            return f"{self._ending()}  Enter starts the next one.", "good"
         return self._waiting(), "dim"
 
     def _waiting(self) -> str:
@@ -217,11 +217,11 @@ class HandPresenter:
         if self.time == "turns":
             return "Each key is one step." if self.untouched else ""
         if self.time == "held":
-            still = "Time passes only while a key is down: no action does nothing here."
+            still = "Time passes only while a key is down: every action has an effect here."
             return still if self.untouched else ""
         if self.untouched and not self.running:
-            return "The first key starts the time."
-        return "" if self.running else "Paused: P or a key of the game goes on."
+            return "Time starts with the first key."
+        return "" if self.running else "Paused: press P or a key of the game to continue."
 
     def _ending(self) -> str:
         episode = self.episodes[0]

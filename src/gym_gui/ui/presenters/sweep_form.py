@@ -95,7 +95,7 @@ def _spec(run: RunRecord) -> SweepSpec:
     try:
         return spec_of(run)
     except (KeyError, TypeError, ValueError) as error:
-        raise UserError("What that sweep was asked for cannot be read any more.") from error
+        raise UserError("The settings of that sweep can no longer be read.") from error
 
 
 def write_for_check(text: str) -> Path:

@@ -85,7 +85,7 @@ def header_words(
     shown = [run] if marked else meant
     state = overall_state(shown)
     seeds = words.seeds_text([one.worker_config.get("seed") for one in shown])
-    chosen = f"{len(meant)} runs chosen" if marked else ""
+    chosen = f"{len(meant)} runs selected" if marked else ""
     kind = words.kind_of(run) if words.own_name(run) else ""
     meta = (chosen, kind, seeds, _since(run), words.short_id(run.run_id))
     can = doable_with(meant)
@@ -136,12 +136,12 @@ def empty_words(state: str, reason: str, listed: bool, any_runs: bool) -> tuple[
     For a daemon in `state`; `listed` says whether its runs are known, `any_runs` whether it has any.
     """
     if state == "unreachable":
-        again = "It is tried again every few seconds; runs that were started go on without it."
+        again = "Trying again every few seconds; started runs continue without it."
         return "The daemon cannot be reached", f"{reason} {again}", False
     if not listed:
-        return "Looking for the daemon", reason or "It is started when it does not run yet.", False
+        return "Connecting to the daemon", reason or "It is started if it is not running.", False
     if any_runs:
-        return "No run is chosen", "Choose one on the left to see how it does.", False
+        return "No run is chosen", "Choose a run on the left to see it.", False
     return (
         "Train your first agent",
         "One click trains PPO on CartPole, with its picture from the first seconds. "
@@ -155,7 +155,7 @@ def daemon_words(state: str, reason: str) -> tuple[str, str, str]:
     if state == "alive":
         return "Daemon on this machine", "", "good"
     if state == "connecting":
-        return "Daemon restarting…" if reason else "Looking for the daemon…", reason, "warn"
+        return "Daemon restarting…" if reason else "Connecting to the daemon…", reason, "warn"
     first = reason.split(". ")[0].rstrip(".")
     short = first if len(first) <= _REASON else f"{first[:_REASON].rstrip()}…"
     return f"Daemon unreachable: {short}" if short else "Daemon unreachable", reason, "bad"
@@ -269,14 +269,14 @@ COMMANDS = (
     Found("hand", "Play an environment by hand…", "Ctrl+H"),
     Found("pull", "Get a model from Hugging Face…", ""),
     Found("import", "Import runs…", ""),
-    Found("compare", "Compare the chosen runs", "Ctrl+D"),
+    Found("compare", "Compare the selected runs", "Ctrl+D"),
     Found("filter", "Filter the runs", "Ctrl+F"),
     Found("table", "Show all runs in a table", "Ctrl+L"),
     Found("messages", "Show all messages", "Ctrl+M"),
-    Found("theme", "Change between light and dark", "Ctrl+Shift+L"),
-    Found("theme_system", "Follow the theme of the system", ""),
+    Found("theme", "Switch between light and dark", "Ctrl+Shift+L"),
+    Found("theme_system", "Use the theme of the system", ""),
     Found("log", "Open the window's log", ""),
-    Found("quit", "Close the window; runs go on", "Ctrl+Q"),
+    Found("quit", "Close the window; runs continue", "Ctrl+Q"),
 )
 
 

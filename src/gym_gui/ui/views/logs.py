@@ -163,7 +163,7 @@ class LogsView(RunView):
         for chip in self.streams.values():
             self._which.addButton(chip)
         self.before, self.after = Button("↑", role="quiet"), Button("↓", role="quiet")
-        for one, words in ((self.before, "Previous place"), (self.after, "Next place")):
+        for one, words in ((self.before, "Previous match"), (self.after, "Next match")):
             one.setAccessibleName(words)
             one.setStyleSheet("padding: 0 8px;")
         sought = (Gap(SPACE[2]), (self.search, 1), self.before, self.after, self.found)

@@ -25,8 +25,8 @@ _TITLES = {
     "failed": "The session has ended",
 }
 _START = (
-    "See what the policy sees, the value it gives to it and what it does next, and take over its actions. "
-    "Nothing is trained, and nothing is written."
+    "See what the policy observes, the value it expects and what it does next, and override its actions. "
+    "Nothing is trained or written."
 )
 _KEYS = {
     Qt.Key.Key_Left: "left",
@@ -106,7 +106,7 @@ class PlayView(RunView):
         self._policies.activated.connect(self._reopen)
         self._best = QCheckBox("Best actions")
         self._best.setChecked(True)
-        self._best.setToolTip("Off: actions are drawn at random, as in training.")
+        self._best.setToolTip("Off: actions are sampled, as in training.")
         self._best.clicked.connect(self._reopen)
         self._end = Button("End session", role="quiet", do=self._end_session)
         return hbox(self._policies, self._best, 1, self._end, spacing=SPACE[2])

@@ -97,12 +97,12 @@ class SweepView(RunView):
         vbox(head, (self._pages, 1), on=self, margins=edge, spacing=SPACE[2])
 
     def _make_charts(self) -> None:
-        self.history, self.intermediate = FigurePlot("History", 210), FigurePlot("Values on the way", 210)
+        self.history, self.intermediate = FigurePlot("History", 210), FigurePlot("Intermediate values", 210)
         self.importance, self.parallel = ImportanceBars(), ParallelPlot()
         self.history_card = PlotCard("History", self.history)
         self.importance_card = PlotCard("Importance", self.importance)
         self.parallel_card = PlotCard("Parameters side by side", self.parallel)
-        self.intermediate_card = PlotCard("Values on the way", self.intermediate)
+        self.intermediate_card = PlotCard("Intermediate values", self.intermediate)
         self.parallel.fitted.connect(self._say_fitted)
         self.slices: list[FigurePlot] = []
         self.fronts: list[FigurePlot] = []
@@ -228,7 +228,7 @@ class SweepView(RunView):
         self.parallel.show_parallel(picture.parallel, picture.best)
 
     def _say_fitted(self, hidden: int) -> None:
-        self.parallel_card.note.setText(f"{hidden} more have no room" if hidden else "")
+        self.parallel_card.note.setText(f"{hidden} more are not shown" if hidden else "")
 
     def _show_intermediate(self, picture: SweepPicture) -> None:
         self.intermediate.show_figure(picture.intermediate)
@@ -277,11 +277,11 @@ class SweepView(RunView):
         if weights is None:
             empty = self.feed.problem
         elif done < LEAST_FOR_IMPORTANCE:
-            empty = f"It is told from {LEAST_FOR_IMPORTANCE} complete trials on; there are {done}"
+            empty = f"It needs {LEAST_FOR_IMPORTANCE} complete trials; there are {done}"
         elif self.feed.weighing:
-            empty = "Optuna is asked which parameters matter…"
+            empty = "Computing which parameters matter…"
         else:
-            empty = "The trials do not tell yet which parameters matter"
+            empty = "The trials do not show yet which parameters matter"
         self.importance.show_weights(weights or {}, empty)
 
     def _say_head(self) -> None:

@@ -193,7 +193,7 @@ class TableView(View):
         self._pages.setCurrentIndex(int(self.model.rowCount() == 0))
         problem = self.filtering.filter.problem
         every = self.filtering.filter == RunFilter()
-        fits = "Looking through all runs…" if self._busy else "No run matches this filter."
+        fits = "Searching all runs…" if self._busy else "No run matches this filter."
         self._none.setText("No runs yet." if every else problem or fits)
         self._show_chosen()
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 NOT_YET = "Not available yet: there is nothing in the run's event files so far."
 STARTING = "TensorBoard is starting…"
-READING = "TensorBoard reads the run…"
+READING = "TensorBoard is reading the run…"
 _PREPARE = Template("""
 localStorage.setItem("_tb_global_settings", JSON.stringify({
     autoReload: true, timeSeriesSettingsPaneOpened: false,
@@ -115,7 +115,7 @@ class TensorBoardView(RunView):
         self.install = Button("Install…", do=self._offer)
         self.install.hide()
         self.browser = Button("Open in the browser ↗", do=self._open_in_browser)
-        self.browser.setToolTip("It shows the runs that are selected here, also when you select others")
+        self.browser.setToolTip("It follows the selection in this window")
         self.message = label("", "dim", wraps=True)
         self.again = Button("Try again", do=self._try_again)
         self.card = InstallCard(self)
@@ -173,7 +173,7 @@ class TensorBoardView(RunView):
     def _take_web(self, web: Web) -> None:
         self._web = web
         self.install.setVisible(web.installable)
-        picture = "This is a picture of what TensorBoard shows." if web.problem else ""
+        picture = "This is a preview of TensorBoard." if web.problem else ""
         self.why.setText(f"{picture} {web.problem}")
         self.why.setVisible(bool(web.problem))
         if self._visible:

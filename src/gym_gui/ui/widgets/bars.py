@@ -59,13 +59,14 @@ class Toolbar(QFrame):
         """How many runs the list has marked."""
         self.compare.setText(f"Compare {count} runs" if count > 1 else "Compare")
         self.compare.setEnabled(count > 1)
-        few = "Choose several runs in the list with Ctrl or Shift, then compare them."
+        few = "Select several runs in the list with Ctrl or Shift, then compare them."
         self.compare.setToolTip("Ctrl+D" if count > 1 else few)
 
     def set_again(self, what: str | None) -> None:
         """What would be trained again; None when there is nothing yet."""
         self.again.setEnabled(what is not None)
-        self.again.setToolTip(tip(f"{what}, as it was the last time") if what else "Nothing was trained yet.")
+        text = tip(f"{what}, with the same settings") if what else "Nothing has been trained yet."
+        self.again.setToolTip(text)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

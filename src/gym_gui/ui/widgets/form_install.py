@@ -36,7 +36,7 @@ class InstallCard(Card):
         self._bar = QProgressBar(minimum=0, maximum=0, textVisible=False)
         self.step = label("", "help", wraps=True)
         """What is being done now, or how it has ended."""
-        self.log = named(QPlainTextEdit(readOnly=True), "Words of the installer")
+        self.log = named(QPlainTextEdit(readOnly=True), "Output of the installer")
         self.log.setMaximumBlockCount(_MOST_LINES)
         self.log.setFixedHeight(120)
         fill(self.column, self._sentence, self.command, self.button, self._bar, self.step, self.log)

@@ -90,7 +90,7 @@ class ResultView(ScrollColumn):
 
     def show_report(self, report: CheckReport) -> None:
         """Put a result in the place of the last one."""
-        self.headline.setText(f"{'✓ Right' if report.ok else '✗ Not yet'} · {report.headline}")
+        self.headline.setText(f"{'✓ Valid' if report.ok else '✗ Not yet'} · {report.headline}")
         restyle(self.headline, role="good" if report.ok else "error")
         self._say(report.sentence)
         self._text = report.as_text()

@@ -203,7 +203,7 @@ class VideoPlayer(QWidget):
         self.trouble.hide()
         # The key is seen to below: as a shortcut of the whole window it would be taken from other buttons.
         self.toggle = Button("Pause", "Space", do=lambda: self.set_playing(not self._playing), listens=False)
-        self.slider = slider(_TICKS, "Place in the film")
+        self.slider = slider(_TICKS, "Position in the video")
         self.time = NumberLabel()
         vbox((self.view, 1), self.trouble, hbox(self.toggle, (self.slider, 1), self.time), on=self)
         self.slider.valueChanged.connect(self._seek)

@@ -103,7 +103,7 @@ class PullCard(Card):
     def open(self) -> None:
         """Show it in the upper middle of the window."""
         if self._process is None:
-            self._say("Models that were uploaded from here, and CleanRL's own. No code in them is run.")
+            self._say("Models that were uploaded from here, and CleanRL's own. No code in them is executed.")
             self.evaluate.hide()
         self.setFixedWidth(min(_WIDTH, self._over.width() - 2 * SPACE[4]))
         self.adjustSize()
@@ -164,7 +164,7 @@ class PullCard(Card):
             told = json.loads(bytes(process.readAllStandardOutput().data()).decode())
         except ValueError:
             last = bytes(process.readAllStandardError().data()).decode(errors="replace").strip().splitlines()
-            told = {"error": f"It could not be fetched: {(last or ['no reason is given'])[-1]}"}
+            told = {"error": f"It could not be downloaded: {(last or ['no reason is given'])[-1]}"}
         process.deleteLater()
         if "error" in told:
             self._say(str(told["error"]), wrong=True)

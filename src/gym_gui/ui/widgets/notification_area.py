@@ -216,7 +216,7 @@ class NotificationHistory(PassingCard):
 
     def _fill(self) -> None:
         rows: list[Part] = [self._row(told) for told in reversed(self._notifications.history)]
-        shown = rows or [label("Nothing was told yet.", "dim")]
+        shown = rows or [label("No messages yet.", "dim")]
         self._page = page = column_of(*shown, 1, margins=(SPACE[2], SPACE[1], SPACE[2], SPACE[1]))
         self._area.setWidget(page)
 

@@ -268,4 +268,4 @@ class OverviewCharts(QObject):
 
 
 def _nothing(run: RunRecord) -> str:
-    return "It has written no curve" if run.ended else "The first points come with the first episodes"
+    return "It has written no curves" if run.ended else "The first points appear with the first episodes"

@@ -112,7 +112,7 @@ class PlayControls(QWidget):
         self.seed.setFixedWidth(_SEED_WIDTH)
         self.seed.returnPressed.connect(self.begin)
         self._again.setToolTip("The same episode from its start, with the same seed.")
-        self.keep = QCheckBox("Begin the next one by itself")
+        self.keep = QCheckBox("Start the next one by itself")
         """Has its place with the episodes."""
         self.keep.toggled.connect(self.goes_on)
         self.complaint = label("", "faint")

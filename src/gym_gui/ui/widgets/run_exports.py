@@ -132,7 +132,7 @@ class RunExports(QObject):
 
         def done(fresh: list[str]) -> None:
             if not fresh:
-                self._context.notifications.tell(f"The runs of {path.name} are here already.")
+                self._context.notifications.tell(f"The runs of {path.name} exist already.")
                 return
             what = "1 run is" if len(fresh) == 1 else f"{len(fresh)} runs are"
             self._context.notifications.tell(f"{what} imported from {path.name}.", "good")
@@ -145,7 +145,7 @@ class RunExports(QObject):
             else:
                 self._context.notifications.tell_error(error)
 
-        self._begin("looks at the archive", work, done, failed)
+        self._begin("checks the archive", work, done, failed)
 
     def close(self) -> None:
         """Stop what is being done; the window goes."""
@@ -195,7 +195,7 @@ class RunExports(QObject):
         failed: Callable[[Exception], object] | None = None,
     ) -> None:
         if self.card.isVisible():
-            self._context.notifications.tell("One thing at a time: wait for what is being done, or stop it.")
+            self._context.notifications.tell("Something is being exported or imported: wait, or stop it.")
             return
 
         def good(result: T) -> None:

@@ -109,15 +109,15 @@ class Confirm(Asking):
         """
         what = "this run" if count == 1 else f"these {count:,} runs"
         if name == "remove":
-            stay = f" The other {left:,} still live and stay." if left else ""
+            stay = f" The other {left:,} are still live and stay." if left else ""
             text = f"Remove {what} with all files: curves, checkpoints, videos and logs?{stay}"
-            self.put(name, text, "Remove for good", "Keep")
+            self.put(name, text, "Remove permanently", "Keep")
         else:
-            kept = "What was trained so far is kept, and can be resumed from its checkpoint."
-            nothing = "Nothing was trained yet."
+            kept = "The training so far is kept and can be resumed from its checkpoint."
+            nothing = "Nothing has been trained yet."
             text = f"Cancel {what}? {kept if begun else nothing}"
             go = "Cancel the run" if count == 1 else f"Cancel {count:,} runs"
-            self.put(name, text, go, "Let it go on" if count == 1 else "Let them go on")
+            self.put(name, text, go, "Keep it running" if count == 1 else "Keep them running")
 
     def put(self, name: str, text: str, go: str, keep: str) -> None:
         """Ask a question; `go` and `keep` are the answers, of which the second does nothing."""

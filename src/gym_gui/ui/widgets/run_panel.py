@@ -31,7 +31,7 @@ from mosaic.client import RunRecord
 _TYPING_MS = 150
 _TOOLTIP = f"""{HINT}
 
-Each must hold. = is exactly (with * for any letters), : has it in it; !=, >, >=, < and <= as usual.
+All must hold. = is an exact match (* for any characters), : means contains; !=, >, >=, <, <= as usual.
 Names: name, algo, env, tag, seed, state, notes, id, return, steps, speed, episodes, progress, duration, age,
 priority, and every parameter. Numbers may be 10k or 2.5M, times 5min, 2h or 1d. Put "two words" in quotes."""
 PANEL_WIDTH = 316
@@ -173,6 +173,6 @@ class RunPanel(QFrame):
         if empty:
             nothing = "No runs yet." if self._known else "Waiting for the daemon…"
             problem = self.filtering.filter.problem
-            fits = "Looking through all runs…" if self._busy else "No run matches this filter."
+            fits = "Searching all runs…" if self._busy else "No run matches this filter."
             self._none_text.setText(nothing if self._shows_all() else problem or fits)
             self.clear.setVisible(not self._shows_all())

@@ -65,7 +65,7 @@ class BestCard(Asking):
         self.go.setFocus()
 
     def _say(self, problem: str = "") -> None:
-        text = problem or "With these seeds the search has not trained: what they reach is not luck."
+        text = problem or "The search has not used these seeds, so their results are unbiased."
         if not problem:
             try:
                 used = sorted(set(parse_seeds(self.seeds.text())) & set(self._used))
@@ -73,7 +73,7 @@ class BestCard(Asking):
                 used = []
             if used:
                 told = words.sentence(words.seeds_text(used))
-                text = f"{told} was used by the search: other seeds tell more of how good it is."
+                text = f"{told} was used by the search: other seeds give an unbiased result."
         self.told.setText(text)
         restyle(self.told, role="error" if problem else "dim")
 
@@ -112,7 +112,7 @@ class MoreCard(Asking):
     def ask(self, left: int) -> None:
         """`left` are those of the old budget that have not ended."""
         rest = f" {words.sentence(f'{left:,} of its trials are left.')}" if left else ""
-        self.about.setText(f"A new sweep goes on with all that this one has found.{rest}")
+        self.about.setText(f"A new sweep continues with everything that this one has found.{rest}")
         self.number.setText(str(left or USUAL_TRIALS))
         self.show()
         self.number.setFocus()
@@ -194,7 +194,7 @@ class SweepActions(QWidget):
         try:
             return spec_of(self.run)
         except (MosaicError, KeyError, TypeError, ValueError):
-            self._context.notifications.tell("What this sweep was asked for cannot be read any more.", "warn")
+            self._context.notifications.tell("The settings of this sweep can no longer be read.", "warn")
             return None
 
     def _ask_best(self) -> None:
@@ -232,7 +232,7 @@ class SweepActions(QWidget):
         assert run is not None
 
         def done(made: RunRecord) -> None:
-            self._context.notifications.tell(f"A new sweep goes on with {more:,} more trials.", "good")
+            self._context.notifications.tell(f"A new sweep continues with {more:,} more trials.", "good")
             self._context.select_run(made.run_id)
 
         self._context.tasks.run(lambda: go_on(link.client(), run, more), done, owner=self)
@@ -241,8 +241,8 @@ class SweepActions(QWidget):
         live = len(self._study.with_state(RUNNING)) if self._study is not None else 0
         what = f" Its {live} running trials are cancelled." if live > 1 else ""
         what = " Its running trial is cancelled." if live == 1 else what
-        text = f"Stop the sweep?{what} All that it has found stays, and it can go on later."
-        self.confirm.put(_STOP, text, "Stop the sweep", "Let it go on")
+        text = f"Stop the sweep?{what} Its results are kept, and it can be resumed later."
+        self.confirm.put(_STOP, text, "Stop the sweep", "Keep it running")
 
     def _stop(self, _: str) -> None:
         run, link = self.run, self._context.link

@@ -173,9 +173,7 @@ class SweepForm(WorkerForm):
         self._objective = PairGrid()
         for name in ("metric", "direction", "take", "points", "over_seeds"):
             self._objective.add(self._field(state, name), wide=name == "metric")
-        self._objective_note = label(
-            "The file has several objectives: they stay as it has them.", "help", wraps=True
-        )
+        self._objective_note = label("The file has several objectives: they are kept.", "help", wraps=True)
         fill(left, self._objective_title, self._objective, self._objective_note)
         fill(left, section_title("Search"), pair("sampler", "pruner"))
         left.addStretch(1)
@@ -251,7 +249,7 @@ class SweepForm(WorkerForm):
     def _usual_steps(self) -> str:
         source = self.source.sources.get(self.draft.algos[0])
         usual = source.catalog.default_timesteps(self.draft.algos[0]) if source else None
-        return f"{usual:,}" if usual else "as the algorithm has it"
+        return f"{usual:,}" if usual else "the algorithm's default"
 
     def _show_others(self) -> None:
         others = self.draft.algos[1:]
@@ -319,7 +317,7 @@ class SweepForm(WorkerForm):
             self._show_report(CheckReport(False, "something is wrong", str(error)))
             return
         self._submits, self._asked_at = submits, self._edits
-        self._set_busy("Checking every end of every range…")
+        self._set_busy("Checking both ends of every range…")
         self.context.tasks.run(lambda: write_for_check(text), self._start_check, self._fail)
 
     def _start_check(self, path: Path) -> None:

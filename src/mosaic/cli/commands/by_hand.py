@@ -149,8 +149,8 @@ class HandPlayer:
         if self.by_turns:
             return "Each key is one step; t changes that."
         return (
-            f"The first key starts the time. A press counts for {HELD_SECONDS:g} s, or while it is repeated: "
-            "a terminal does not tell when a key is let go."
+            f"Time starts with the first key. A press counts for {HELD_SECONDS:g} s, or while it repeats: "
+            "a terminal does not report when a key is released."
         )
 
     @property
@@ -363,7 +363,7 @@ def _news(player: HandPlayer) -> str:
     if player.ended is not None:
         how = "was truncated" if player.seen.get("truncated") else "ended"
         steps, total = words.count(player.ended["length"], "step"), words.number(player.ended["return"])
-        ending = f"The episode {how} after {steps}, return {total}. Enter begins the next one."
+        ending = f"The episode {how} after {steps}, return {total}. Enter starts the next one."
         return " ".join(filter(None, (ending, player.notice)))
     if player.notice:
         return player.notice
@@ -371,7 +371,7 @@ def _news(player: HandPlayer) -> str:
         return (
             "Paused: press p or a key of the game to continue."
             if "action" in player.seen
-            else "The first key starts the time."
+            else "Time starts with the first key."
         )
     return ""
 

@@ -156,7 +156,7 @@ class ParameterSheetView(QWidget):
         for group, section in self._sections:
             section.summarise(about_group(state, group))
         count = len(state.changed())
-        self.changed.setText(f"{count} changed ·" if count else "all as by default")
+        self.changed.setText(f"{count} changed ·" if count else "all defaults")
         self.reset_all.setVisible(bool(count))
 
     def _build(self, algo: str) -> None:

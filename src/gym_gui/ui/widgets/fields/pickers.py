@@ -182,7 +182,7 @@ class EnvironmentPicker(PassingCard):
         self._now = ""
         self.list = PickList("Search environments")
         self.family = named(ChoiceBox(), "Family")
-        self.everything = QCheckBox("Also what does not fit")
+        self.everything = QCheckBox("Also those that do not fit")
         self._count = label("", "faint")
         self.list.searched.connect(self._filter)
         self.list.chosen.connect(self._choose)

@@ -243,7 +243,7 @@ class WatchFields(QWidget):
 
     def refresh(self) -> None:
         mode = self._state.said("live_mode")
-        self.mode.refresh(_LIVE_HELP.get(mode, "costs nothing while nobody looks"))
+        self.mode.refresh(_LIVE_HELP.get(mode, "costs nothing while nobody is watching"))
         self.count.setVisible(mode == "grid")
         self.slot.setVisible(mode == "single")
         self.count.refresh()
