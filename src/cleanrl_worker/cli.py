@@ -119,8 +119,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             return dry_run(config, options.emit_summary, _typed(options))
         if config.mode == INTERACTIVE and (target is not None or sys.stdin.isatty()):
             raise UserError(
-                "An interactive session reads JSON lines from a pipe, which neither a run of the daemon "
-                "nor a terminal is: use `mosaic play`."
+                "An interactive session reads JSON lines from a pipe, not from a terminal or in a run of "
+                "the daemon: use `mosaic play`."
             )
         return CleanRLWorkerRuntime(config, VarPaths(resolve_var()), target).run()
     except MosaicError as error:

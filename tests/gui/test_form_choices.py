@@ -70,7 +70,7 @@ def test_environments_are_found_by_words_and_family(catalog: FormCatalog) -> Non
     assert "Pendulum-v1" in [one.env_id for one in found.matching("pendulum", everything=True)]
     assert found.matching("atari") == [], "ppo cannot train on its pictures"
     assert {
-        one.misfit.endswith("use ppo_atari there.") for one in found.matching(family="atari", everything=True)
+        one.misfit.endswith("use ppo_atari.") for one in found.matching(family="atari", everything=True)
     } == {True}
 
 

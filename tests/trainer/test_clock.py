@@ -66,7 +66,7 @@ def test_a_day_that_comes_again_frees_no_run(jump: Callable[[float], None], clie
     jump(-DAY)
     os.kill(client.health().pid, 9)
     ended = client.wait(run.run_id, timeout=60)
-    assert (ended.outcome, ended.reason) == ("timed_out", "worked for 0.05 minutes, the most it may")
+    assert (ended.outcome, ended.reason) == ("timed_out", "reached its time limit of 0.05 minutes")
     manifest = json.loads((Path(run.run_dir) / "analytics.json").read_text())
     assert manifest["duration_seconds"] > 0
 

@@ -179,7 +179,7 @@ def test_a_copy_in_the_place_of_the_original_does_not_end_the_runs_of_the_origin
     shutil.copytree(original.root, client.paths.root, symlinks=True)
     # The supervisor knows its folder by the name that the copy has now.
     told = client.wait(run.run_id, timeout=60)
-    assert (told.outcome, "goes on in another folder" in str(told.reason)) == ("cancelled", True)
+    assert (told.outcome, "continues in another folder" in str(told.reason)) == ("cancelled", True)
     assert _alive(run)
     assert find_daemon(original) is None
     with Client.connect(original.root) as other:

@@ -92,14 +92,14 @@ def test_images_and_vectors_point_to_the_algorithm_that_takes_them() -> None:
     for env_id in ("ALE/Pong-v5", "PongNoFrameskip-v4"):
         entry = find_environment(env_id)
         assert entry is not None
-        with pytest.raises(UserError, match=f"{env_id} has image observations; use ppo_atari there"):
+        with pytest.raises(UserError, match=f"{env_id} has image observations; use ppo_atari"):
             check_fit("ppo", entry)
     cart = find_environment("CartPole-v1")
     assert cart is not None
     for algo in ("ppo_atari", "ppo_atari_lstm"):
         with pytest.raises(UserError) as refusal:
             check_fit(algo, cart)
-        said = f"{algo} takes image observations, but CartPole-v1 has vector observations; use ppo there."
+        said = f"{algo} takes image observations, but CartPole-v1 has vector observations; use ppo."
         assert str(refusal.value) == said
 
 

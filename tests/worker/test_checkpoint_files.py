@@ -210,7 +210,7 @@ def assert_comes_back(path: Path) -> None:
 def test_a_checkpoint_of_an_earlier_release_is_refused_with_the_way_to_go_on() -> None:
     path = Path(__file__).parents[1] / "data" / "checkpoints" / "ppo-format-2.npz"
     with pytest.raises(
-        StorageError, match=r"is of an earlier release .*go on from the run's .cleanrl_model file"
+        StorageError, match=r"is from an older release .*continue from the run's .cleanrl_model file"
     ):
         find_origin(path)
 

@@ -139,7 +139,7 @@ def test_every_algorithm_gets_an_array(shown: str) -> None:
 
 @pytest.mark.parametrize(("shown", "kind"), REFUSED.items())
 def test_what_no_algorithm_can_take_is_refused_in_one_sentence(shown: str, kind: str) -> None:
-    advice = "use ppo_atari there" if kind == "image" else "choose another environment"
+    advice = "use ppo_atari" if kind == "image" else "choose another environment"
     meant = " (with an image in them)" if kind == "dict" else ""
     with pytest.raises(UserError) as refusal:
         make_envs("ppo", f"Showing{shown}-v0", 1)

@@ -194,7 +194,7 @@ class Harmless:
         (FOREIGN["ppo"], None, "Pendulum-v1", "ppo takes discrete"),
         (FOREIGN["ppo"], "pppo", "CartPole-v1", "There is no algorithm 'pppo'"),
         (("x", lambda: {"a": torch.ones(2)}), None, "CartPole-v1", "has the parameters of no algorithm"),
-        (("x", lambda: [1, 2]), None, "CartPole-v1", "say which algorithm made it"),
+        (("x", lambda: [1, 2]), None, "CartPole-v1", "name its algorithm"),
     ],
 )
 def test_what_does_not_fit_is_refused_in_one_sentence(

@@ -146,7 +146,7 @@ def test_actions_without_bounds_or_of_whole_numbers_are_refused_before_anything_
     (tmp_path / "narrow.py").write_text(NARROW_ENV)
     run = run_script(tmp_path, algo, "--env-id=narrow:Narrow-v0", f"--env-kwargs={json.dumps(kwargs)}")
     assert run.returncode == 2
-    assert f"narrow:Narrow-v0 has {kind} actions; use ppo_continuous_action there" in run.stderr
+    assert f"narrow:Narrow-v0 has {kind} actions; use ppo_continuous_action" in run.stderr
     assert len(run.stderr.splitlines()) == 1
     assert {path.name for path in tmp_path.iterdir()} <= {"narrow.py", "__pycache__"}
 

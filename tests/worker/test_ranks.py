@@ -159,7 +159,7 @@ def test_a_run_that_is_asked_to_end_ends_all_and_goes_on_to_the_same_bytes(tmp_p
     ("values", "said"),
     [
         ({"world_size": 3}, "world_size is 3, but the run has 2 GPUs, and each process needs one of its own"),
-        ({"curriculum": "[]"}, "takes no curriculum"),
+        ({"curriculum": "[]"}, "does not support curricula"),
     ],
 )
 def test_what_several_processes_cannot_do_is_refused(

@@ -67,7 +67,7 @@ def test_what_is_left_out_has_its_default_and_whole_numbers_are_whole() -> None:
         ({"tasks": [FIVE, FIVE]}, "needs at least two different tasks"),
         ({"success_return": None}, "counts successes, but 'success_return' is missing"),
         ({"success_return": "high"}, "'success_return' is 'high'"),
-        ({"curriculum": "DomainRandomization"}, "counts no successes"),
+        ({"curriculum": "DomainRandomization"}, "does not count successes"),
         ({"arguments": [1]}, "they must be an object"),
         ({"arguments": {"uniform": 0.5}}, "did you mean 'uniform_prob'?"),
         ({"arguments": {"save_last": True}}, "has no argument 'save_last' here; there are update_interval"),

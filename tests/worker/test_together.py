@@ -42,7 +42,7 @@ def config(algo: str, steps: Any = 1000, seed: Any = 1, **params: Any) -> dict[s
         ("sac_continuous_action", 1000, {"batch_size": 10**7}, "batch_size is 10000000, but the replay"),
         ("ppo", 1000, {"eval_every": 10, "eval_episodes": 0}, "eval_every asks for evaluations, but"),
         ("c51", 1000, {"v_min": 5.0, "v_max": 5.0}, "v_min is 5.0, which is not less than v_max, 5.0"),
-        ("ppo", 1000, {"exp_name": "x" * 101}, "exp_name has 101 characters; 100 are the most"),
+        ("ppo", 1000, {"exp_name": "x" * 101}, "exp_name has 101 characters; at most 100 are allowed"),
         ("ppo", 1000, {"num_steps": 10**16}, "is 10000000000000000, but must be at most 1e+15"),
         ("ppo", 1000, {"learning_rate": 1e31}, "is 1e+31, but must be at most 1e+30"),
         ("c51", 1000, {"v_min": -1e31}, "is -1e+31, but must be at most 1e+30"),

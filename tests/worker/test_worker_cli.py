@@ -49,7 +49,7 @@ def test_a_dry_run_tells_what_would_run_and_writes_nothing(var: Path) -> None:
         (["--env-id", "CartPol-v1"], "There is no environment 'CartPol-v1'; did you mean 'CartPole-v1'?"),
         (
             ["--env-id", "Pendulum-v1"],
-            "actions, but Pendulum-v1 has box actions; use ppo_continuous_action there.",
+            "actions, but Pendulum-v1 has box actions; use ppo_continuous_action.",
         ),
         (["--extras", '{"algo_params": {"learning_rat": 1}}'], "did you mean 'learning_rate'?"),
         (["--extras", '{"algo_params": {"num_envs": "many"}}'], "num_envs"),

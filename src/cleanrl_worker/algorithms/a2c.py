@@ -29,19 +29,19 @@ class Args(CommonArgs):
     """Synchronous advantage actor-critic for discrete actions, with vectors as observations."""
 
     exp_name: str = "a2c"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     learning_rate: NonNegative = 7e-4
     """the learning rate of RMSProp"""
     num_envs: PositiveInt = 8
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     num_steps: PositiveInt = 5
-    """how many steps each environment takes between two updates"""
+    """the number of steps per environment in a rollout"""
     anneal_lr: bool = True
-    """let the learning rate fall to zero over the run"""
+    """anneal the learning rate linearly to zero over the run"""
     gamma: Fraction = 0.99
     """the discount factor"""
     gae_lambda: Fraction = 1.0
-    """lambda of generalised advantage estimation; 1: returns of as many steps as the rollout has"""
+    """lambda of generalised advantage estimation; 1: returns to the end of the rollout"""
     norm_adv: bool = False
     """normalise the advantages of each rollout"""
     ent_coef: NonNegative = 0.0
@@ -49,9 +49,9 @@ class Args(CommonArgs):
     vf_coef: NonNegative = 0.5
     """the weight of the value loss"""
     max_grad_norm: NonNegative = 0.5
-    """the greatest norm of the gradient"""
+    """the maximum norm of the gradient"""
     rms_prop_eps: NonNegative = 1e-5
-    """what RMSProp adds to what it divides by"""
+    """RMSProp's epsilon"""
 
 
 class Batch(NamedTuple):

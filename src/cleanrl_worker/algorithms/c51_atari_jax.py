@@ -33,45 +33,45 @@ class Args(CommonArgs):
     """Distributional Q-learning in JAX for discrete actions, with images as observations."""
 
     exp_name: str = "c51_atari_jax"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "ALE/Breakout-v5"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     total_timesteps: PositiveInt = 10_000_000
-    """how many environment steps to train for, over all environments together"""
+    """the budget: environment steps over all environments together"""
     learning_rate: NonNegative = 2.5e-4
     """the learning rate of Adam"""
     num_envs: PositiveInt = 1
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     n_atoms: Annotated[int, Bounds(minimum=MIN_ATOMS, maximum=10_000)] = 51
-    """over how many returns the distribution of an action's return is spread"""
+    """the number of atoms of the distribution of returns"""
     v_min: float = -10.0
-    """the least of these returns"""
+    """the minimum return of the distribution"""
     v_max: float = 10.0
-    """the greatest of these returns"""
+    """the maximum return of the distribution"""
     buffer_size: PositiveInt = 1_000_000
-    """how many transitions the replay buffer holds; each frame is kept once"""
+    """the number of transitions in the replay buffer; each frame is stored once"""
     gamma: Fraction = 0.99
     """the discount factor"""
     target_network_frequency: PositiveInt = 10_000
-    """how many environment steps lie between two copies of the network to the target network"""
+    """environment steps between two copies of the network to the target network"""
     batch_size: PositiveInt = 32
-    """how many transitions an update learns from"""
+    """the number of transitions per update"""
     start_e: Fraction = 1.0
-    """the exploration rate at the start: the share of random actions"""
+    """the exploration rate (the fraction of random actions) at the start"""
     end_e: Fraction = 0.01
-    """the exploration rate once exploration has ended"""
+    """the exploration rate at the end of its schedule"""
     exploration_fraction: Fraction = 0.1
-    """over which part of the run the exploration rate falls"""
+    """the fraction of the run over which the exploration rate falls"""
     learning_starts: NonNegativeInt = 80_000
-    """how many environment steps are taken before the first update"""
+    """the number of environment steps before the first update"""
     train_frequency: PositiveInt = 4
-    """how many environment steps lie between two updates"""
+    """environment steps between two updates"""
     frame_stack: PositiveInt = 4
-    """how many of the newest frames an observation has"""
+    """the number of newest frames in an observation"""
     episodic_life: bool = True
-    """let a lost life end an episode of the learner in games of Atari; returns are those of whole games"""
+    """in Atari games, end the learner's episode when a life is lost; returns are those of whole games"""
     clip_rewards: bool = True
-    """learn from the sign of rewards in games of Atari; returns are those of the game"""
+    """in Atari games, clip rewards to their sign for learning; returns are those of the game"""
 
 
 class QNetwork(NatureQNetwork):

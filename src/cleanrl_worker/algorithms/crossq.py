@@ -34,35 +34,35 @@ class Args(CommonArgs):
     """CrossQ, for continuous actions and vector observations."""
 
     exp_name: str = "crossq"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "Pendulum-v1"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     total_timesteps: PositiveInt = 1_000_000
-    """how many environment steps to train for, over all environments together"""
+    """the budget: environment steps over all environments together"""
     num_envs: PositiveInt = 1
-    """how many environments are stepped together; there is one update for each step of each of them"""
+    """the number of environments that are stepped together, with one update per step of each"""
     critic_width: PositiveInt = 256
-    """how many units each of the two hidden layers of a Q network has"""
+    """the number of units in each of the two hidden layers of a Q network"""
     buffer_size: PositiveInt = 1_000_000
-    """how many transitions the replay buffer holds"""
+    """the number of transitions in the replay buffer"""
     gamma: Fraction = 0.99
     """the discount factor"""
     batch_size: Annotated[int, Bounds(minimum=2)] = 256
-    """how many transitions an update learns from"""
+    """the number of transitions per update"""
     learning_starts: NonNegativeInt = 5_000
-    """how many environment steps are taken at random before the first update"""
+    """the number of random environment steps before the first update"""
     policy_lr: NonNegative = 1e-3
     """the learning rate of the policy"""
     q_lr: NonNegative = 1e-3
-    """the learning rate of the Q networks, and of alpha when it is tuned"""
+    """the learning rate of the Q networks, and of alpha if it is tuned"""
     adam_beta: Annotated[float, Bounds(minimum=0.0, maximum=0.999)] = 0.5
-    """the share of the earlier gradients in Adam's mean gradient"""
+    """Adam's beta1: the weight of earlier gradients in its running mean"""
     policy_frequency: PositiveInt = 3
-    """after how many updates of the Q networks the policy is updated"""
+    """updates of the Q networks per update of the policy"""
     alpha: Annotated[float, Bounds(minimum=1e-10)] = 0.2
-    """the weight of the entropy when it is not tuned"""
+    """the weight of the entropy if it is not tuned"""
     autotune: bool = True
-    """let the weight of the entropy follow a target, minus the number of action dimensions"""
+    """tune the weight of the entropy to reach a target entropy, minus the number of action dimensions"""
 
 
 class NormedActor(GaussianActor):

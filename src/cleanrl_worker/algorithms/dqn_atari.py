@@ -31,41 +31,41 @@ class Args(CommonArgs):
     """Deep Q-learning for discrete actions, with images as observations."""
 
     exp_name: str = "dqn_atari"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "ALE/Breakout-v5"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     total_timesteps: PositiveInt = 10_000_000
-    """how many environment steps to train for, over all environments together"""
+    """the budget: environment steps over all environments together"""
     learning_rate: NonNegative = 1e-4
     """the learning rate of Adam"""
     num_envs: PositiveInt = 1
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     buffer_size: PositiveInt = 1_000_000
-    """how many transitions the replay buffer holds; each frame is kept once"""
+    """the number of transitions in the replay buffer; each frame is stored once"""
     gamma: Fraction = 0.99
     """the discount factor"""
     tau: Fraction = 1.0
-    """how far the target network moves to the network each time; 1: it becomes a copy"""
+    """the fraction by which the target network moves towards the network at each update; 1: a copy"""
     target_network_frequency: PositiveInt = 1_000
-    """how many environment steps lie between two moves of the target network"""
+    """environment steps between two updates of the target network"""
     batch_size: PositiveInt = 32
-    """how many transitions an update learns from"""
+    """the number of transitions per update"""
     start_e: Fraction = 1.0
-    """the exploration rate at the start: the share of random actions"""
+    """the exploration rate (the fraction of random actions) at the start"""
     end_e: Fraction = 0.01
-    """the exploration rate once exploration has ended"""
+    """the exploration rate at the end of its schedule"""
     exploration_fraction: Fraction = 0.1
-    """over which part of the run the exploration rate falls"""
+    """the fraction of the run over which the exploration rate falls"""
     learning_starts: NonNegativeInt = 80_000
-    """how many environment steps are taken before the first update"""
+    """the number of environment steps before the first update"""
     train_frequency: PositiveInt = 4
-    """how many environment steps lie between two updates"""
+    """environment steps between two updates"""
     frame_stack: PositiveInt = 4
-    """how many of the newest frames an observation has"""
+    """the number of newest frames in an observation"""
     episodic_life: bool = True
-    """let a lost life end an episode of the learner in games of Atari; returns are those of whole games"""
+    """in Atari games, end the learner's episode when a life is lost; returns are those of whole games"""
     clip_rewards: bool = True
-    """learn from the sign of rewards in games of Atari; returns are those of the game"""
+    """in Atari games, clip rewards to their sign for learning; returns are those of the game"""
 
 
 def dqn_loss(

@@ -17,10 +17,10 @@ from cleanrl_worker.kit.run import run_algorithm
 
 @dataclass
 class Args(ppo_atari.Args):
-    """Proximal policy optimisation for discrete actions and images of Atari games that EnvPool steps."""
+    """Proximal policy optimisation for Atari games with EnvPool."""
 
     exp_name: str = "ppo_atari_envpool"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
 
 
 SPEC = dataclasses.replace(

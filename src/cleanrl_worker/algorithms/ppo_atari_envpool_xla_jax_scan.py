@@ -28,10 +28,10 @@ from cleanrl_worker.kit.run import Run, Update, run_algorithm
 
 @dataclass
 class Args(ppo_atari_envpool_xla_jax.Args):
-    """Proximal policy optimisation in JAX with compiled rollouts, for images of games that EnvPool steps."""
+    """Proximal policy optimisation in JAX with compiled rollouts, for Atari games with EnvPool."""
 
     exp_name: str = "ppo_atari_envpool_xla_jax_scan"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
 
 
 class Steps:

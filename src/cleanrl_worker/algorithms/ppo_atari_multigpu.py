@@ -33,16 +33,16 @@ from mosaic.contract.errors import UserError
 
 @dataclass
 class Args(ppo_atari.Args):
-    """Proximal policy optimisation for discrete actions and images, in several processes together."""
+    """Proximal policy optimisation for discrete actions and images, in several processes."""
 
     exp_name: str = "ppo_atari_multigpu"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     world_size: Annotated[int, Bounds(minimum=1, maximum=64)] = 2
-    """how many processes train together: on the CPU, or each on a GPU of its own where there are any"""
+    """the number of processes: on the CPU, or each on its own GPU if there are any"""
     num_envs: PositiveInt = 8
-    """how many environments each process steps together"""
+    """the number of environments per process"""
     num_minibatches: PositiveInt = 4
-    """into how many minibatches the rollouts are cut; each has rows of every process"""
+    """the number of minibatches per pass over the rollouts; each has rows of every process"""
 
 
 class Turn(NamedTuple):
@@ -169,8 +169,8 @@ def check(args: Args) -> None:
         )
     if args.curriculum:
         raise UserError(
-            "ppo_atari_multigpu takes no curriculum, as each of its processes would go through it by itself: "
-            "use ppo_atari there."
+            "ppo_atari_multigpu does not support curricula, because each of its processes would go "
+            "through them separately: use ppo_atari."
         )
 
 

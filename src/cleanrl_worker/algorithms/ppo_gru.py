@@ -32,27 +32,27 @@ class Args(CommonArgs):
     """Proximal policy optimisation with a GRU for discrete actions, with vectors as observations."""
 
     exp_name: str = "ppo_gru"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     learning_rate: NonNegative = 1e-3
     """the learning rate of Adam"""
     num_envs: PositiveInt = 8
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     num_steps: PositiveInt = 128
-    """how many steps each environment takes between two updates"""
+    """the number of steps per environment in a rollout"""
     anneal_lr: bool = True
-    """let the learning rate fall to zero over the run"""
+    """anneal the learning rate linearly to zero over the run"""
     gamma: Fraction = 0.99
     """the discount factor"""
     gae_lambda: Fraction = 0.95
     """lambda of generalised advantage estimation"""
     num_minibatches: PositiveInt = 4
-    """into how many minibatches of whole environments a rollout is cut; at most as many as there are"""
+    """the number of minibatches of whole environments per pass; at most the number of environments"""
     update_epochs: PositiveInt = 4
-    """how often each rollout is learned from"""
+    """the number of passes over each rollout"""
     norm_adv: bool = True
     """normalise the advantages of each minibatch"""
     clip_coef: NonNegative = 0.2
-    """how far the policy's probability ratio may move before its gradient is cut"""
+    """the clip range: how far the probability ratio may move from 1"""
     clip_vloss: bool = True
     """clip the value loss in the same way"""
     ent_coef: NonNegative = 0.01
@@ -60,11 +60,11 @@ class Args(CommonArgs):
     vf_coef: NonNegative = 0.5
     """the weight of the value loss"""
     max_grad_norm: NonNegative = 0.5
-    """the greatest norm of the gradient"""
+    """the maximum norm of the gradient"""
     target_kl: Annotated[float | None, Bounds(minimum=0.0)] = None
-    """end an update early when the mean KL divergence of an epoch exceeds this; none: never"""
+    """end an update early if the mean KL divergence of an epoch exceeds this; none: never"""
     hidden_size: PositiveInt = 64
-    """how many numbers the GRU and the layer before it have"""
+    """the number of units of the GRU and the layer before it"""
 
 
 class Batch(NamedTuple):

@@ -30,31 +30,31 @@ class Args(CommonArgs):
     """Proximal policy optimisation for discrete actions with action masks."""
 
     exp_name: str = "ppo_masked"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "mosaic/Dial-v0"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     env_backend: Literal["auto", "python"] = "auto"
-    """what steps the environments: only those of Python hand over action masks"""
+    """the environment backend; only Python environments provide action masks"""
     learning_rate: NonNegative = 2.5e-4
     """the learning rate of Adam"""
     num_envs: PositiveInt = 4
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     num_steps: PositiveInt = 128
-    """how many steps each environment takes between two updates"""
+    """the number of steps per environment in a rollout"""
     anneal_lr: bool = True
-    """let the learning rate fall to zero over the run"""
+    """anneal the learning rate linearly to zero over the run"""
     gamma: Fraction = 0.99
     """the discount factor"""
     gae_lambda: Fraction = 0.95
     """lambda of generalised advantage estimation"""
     num_minibatches: PositiveInt = 4
-    """into how many minibatches a rollout is cut"""
+    """the number of minibatches per pass over a rollout"""
     update_epochs: PositiveInt = 4
-    """how often each rollout is learned from"""
+    """the number of passes over each rollout"""
     norm_adv: bool = True
     """normalise the advantages of each minibatch"""
     clip_coef: NonNegative = 0.2
-    """how far the policy's probability ratio may move before its gradient is cut"""
+    """the clip range: how far the probability ratio may move from 1"""
     clip_vloss: bool = True
     """clip the value loss in the same way"""
     ent_coef: NonNegative = 0.01
@@ -62,9 +62,9 @@ class Args(CommonArgs):
     vf_coef: NonNegative = 0.5
     """the weight of the value loss"""
     max_grad_norm: NonNegative = 0.5
-    """the greatest norm of the gradient"""
+    """the maximum norm of the gradient"""
     target_kl: Annotated[float | None, Bounds(minimum=0.0)] = None
-    """end an update early when the mean KL divergence of an epoch exceeds this; none: never"""
+    """end an update early if the mean KL divergence of an epoch exceeds this; none: never"""
 
 
 class Batch(NamedTuple):

@@ -28,34 +28,34 @@ from cleanrl_worker.wrappers.seats import SeatPictures
 
 @dataclass
 class Args(CommonArgs):
-    """Proximal policy optimisation by self-play, for all players of a game with images as observations."""
+    """Proximal policy optimisation by self-play, for multiplayer games with images as observations."""
 
     exp_name: str = "ppo_pettingzoo_ma_atari"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "pettingzoo/pong_v3"
-    """the game, one of several players"""
+    """the multiplayer game"""
     total_timesteps: PositiveInt = 20_000_000
-    """how many steps to train for, over all players of all games together"""
+    """the budget: steps over all players of all games together"""
     learning_rate: NonNegative = 2.5e-4
     """the learning rate of Adam"""
     num_envs: PositiveInt = 16
-    """how many players there are in all games together: 16 are 8 games of two"""
+    """the number of players in all games together: 16 means 8 games of two"""
     num_steps: PositiveInt = 128
-    """how many steps each player takes between two updates"""
+    """the number of steps per player in a rollout"""
     anneal_lr: bool = True
-    """let the learning rate fall to zero over the run"""
+    """anneal the learning rate linearly to zero over the run"""
     gamma: Fraction = 0.99
     """the discount factor"""
     gae_lambda: Fraction = 0.95
     """lambda of generalised advantage estimation"""
     num_minibatches: PositiveInt = 4
-    """into how many minibatches a rollout is cut"""
+    """the number of minibatches per pass over a rollout"""
     update_epochs: PositiveInt = 4
-    """how often each rollout is learned from"""
+    """the number of passes over each rollout"""
     norm_adv: bool = True
     """normalise the advantages of each minibatch"""
     clip_coef: NonNegative = 0.1
-    """how far the policy's probability ratio may move before its gradient is cut"""
+    """the clip range: how far the probability ratio may move from 1"""
     clip_vloss: bool = True
     """clip the value loss in the same way"""
     ent_coef: NonNegative = 0.01
@@ -63,13 +63,13 @@ class Args(CommonArgs):
     vf_coef: NonNegative = 0.5
     """the weight of the value loss"""
     max_grad_norm: NonNegative = 0.5
-    """the greatest norm of the gradient"""
+    """the maximum norm of the gradient"""
     target_kl: Annotated[float | None, Bounds(minimum=0.0)] = None
-    """end an update early when the mean KL divergence of an epoch exceeds this; none: never"""
+    """end an update early if the mean KL divergence of an epoch exceeds this; none: never"""
     frame_stack: PositiveInt = 4
-    """how many of the newest frames an observation has"""
+    """the number of newest frames in an observation"""
     clip_rewards: bool = True
-    """learn from rewards cut to between -1 and 1; returns are those of the game"""
+    """clip rewards to -1 to 1 for learning; returns are those of the game"""
 
 
 def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:

@@ -33,31 +33,31 @@ class Args(CommonArgs):
     """Proximal policy optimisation with a residual network for discrete actions and images, as in Procgen."""
 
     exp_name: str = "ppo_procgen"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "StarpilotEasy-v0"
-    """the environment; a game of Procgen alone, such as `starpilot`, means the easy one"""
+    """the environment; the name of a Procgen game alone, such as `starpilot`, means its easy mode"""
     total_timesteps: PositiveInt = 25_000_000
-    """how many environment steps to train for, over all environments together"""
+    """the budget: environment steps over all environments together"""
     learning_rate: NonNegative = 5e-4
     """the learning rate of Adam"""
     num_envs: PositiveInt = 64
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     num_steps: PositiveInt = 256
-    """how many steps each environment takes between two updates"""
+    """the number of steps per environment in a rollout"""
     anneal_lr: bool = False
-    """let the learning rate fall to zero over the run"""
+    """anneal the learning rate linearly to zero over the run"""
     gamma: Fraction = 0.999
     """the discount factor"""
     gae_lambda: Fraction = 0.95
     """lambda of generalised advantage estimation"""
     num_minibatches: PositiveInt = 8
-    """into how many minibatches a rollout is cut"""
+    """the number of minibatches per pass over a rollout"""
     update_epochs: PositiveInt = 3
-    """how often each rollout is learned from"""
+    """the number of passes over each rollout"""
     norm_adv: bool = True
     """normalise the advantages of each minibatch"""
     clip_coef: NonNegative = 0.2
-    """how far the policy's probability ratio may move before its gradient is cut"""
+    """the clip range: how far the probability ratio may move from 1"""
     clip_vloss: bool = True
     """clip the value loss in the same way"""
     ent_coef: NonNegative = 0.01
@@ -65,15 +65,15 @@ class Args(CommonArgs):
     vf_coef: NonNegative = 0.5
     """the weight of the value loss"""
     max_grad_norm: NonNegative = 0.5
-    """the greatest norm of the gradient"""
+    """the maximum norm of the gradient"""
     target_kl: Annotated[float | None, Bounds(minimum=0.0)] = None
-    """end an update early when the mean KL divergence of an epoch exceeds this; none: never"""
+    """end an update early if the mean KL divergence of an epoch exceeds this; none: never"""
     num_levels: NonNegativeInt = 0
-    """on how many levels of a game of Procgen to train; 0: on all that there are"""
+    """the number of training levels of a Procgen game; 0: all levels"""
     start_level: NonNegativeInt = 0
-    """the number of the first of these levels"""
+    """the first of the training levels"""
     eval_levels: Literal["all", "training"] = "all"
-    """the levels that evaluations play: all that there are, or those of training"""
+    """the levels that evaluations play: all, or those of the training"""
 
 
 class Batch(NamedTuple):

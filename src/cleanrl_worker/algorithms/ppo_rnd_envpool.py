@@ -41,36 +41,36 @@ STICKY = 0.25
 
 @dataclass
 class Args(CommonArgs):
-    """PPO with random network distillation, which rewards what is new, for discrete actions and images."""
+    """PPO with random network distillation, which rewards novelty, for discrete actions and images."""
 
     exp_name: str = "ppo_rnd_envpool"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "ALE/MontezumaRevenge-v5"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     total_timesteps: PositiveInt = 2_000_000_000
-    """how many environment steps to train for, over all environments together"""
+    """the budget: environment steps over all environments together"""
     learning_rate: NonNegative = 1e-4
     """the learning rate of Adam"""
     num_envs: PositiveInt = 128
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     num_steps: PositiveInt = 128
-    """how many steps each environment takes between two updates"""
+    """the number of steps per environment in a rollout"""
     anneal_lr: bool = True
-    """let the learning rate fall to zero over the run"""
+    """anneal the learning rate linearly to zero over the run"""
     gamma: Fraction = 0.999
-    """the discount factor of the game's rewards"""
+    """the discount factor of extrinsic rewards, those of the game"""
     int_gamma: Fraction = 0.99
-    """the discount factor of rewards for what is new"""
+    """the discount factor of intrinsic rewards"""
     gae_lambda: Fraction = 0.95
     """lambda of generalised advantage estimation"""
     num_minibatches: PositiveInt = 4
-    """into how many minibatches a rollout is cut"""
+    """the number of minibatches per pass over a rollout"""
     update_epochs: PositiveInt = 4
-    """how often each rollout is learned from"""
+    """the number of passes over each rollout"""
     norm_adv: bool = True
     """normalise the advantages of each minibatch"""
     clip_coef: NonNegative = 0.1
-    """how far the policy's probability ratio may move before its gradient is cut"""
+    """the clip range: how far the probability ratio may move from 1"""
     clip_vloss: bool = True
     """clip the value loss in the same way"""
     ent_coef: NonNegative = 0.001
@@ -78,23 +78,23 @@ class Args(CommonArgs):
     vf_coef: NonNegative = 0.5
     """the weight of the value loss"""
     max_grad_norm: NonNegative = 0.5
-    """the greatest norm of the gradient"""
+    """the maximum norm of the gradient"""
     target_kl: Annotated[float | None, Bounds(minimum=0.0)] = None
-    """end an update early when the mean KL divergence of an epoch exceeds this; none: never"""
+    """end an update early if the mean KL divergence of an epoch exceeds this; none: never"""
     update_proportion: Fraction = 0.25
-    """which share of a minibatch the guessing network learns from, drawn anew each time"""
+    """the fraction of each minibatch on which the predictor is trained"""
     int_coef: NonNegative = 1.0
-    """the weight of advantages in what is new"""
+    """the weight of intrinsic advantages"""
     ext_coef: NonNegative = 2.0
-    """the weight of advantages in the game's rewards"""
+    """the weight of extrinsic advantages"""
     num_iterations_obs_norm_init: PositiveInt = 50
-    """for how many rollouts a new run first acts at random, to know what pictures look like"""
+    """rollouts of random actions at the start of a new run, to initialise the observation statistics"""
     frame_stack: PositiveInt = 4
-    """how many of the newest frames an observation has"""
+    """the number of newest frames in an observation"""
     episodic_life: bool = True
-    """let a lost life end an episode of the learner in games of Atari; returns are those of whole games"""
+    """in Atari games, end the learner's episode when a life is lost; returns are those of whole games"""
     clip_rewards: bool = True
-    """learn from the sign of rewards in games of Atari; returns are those of the game"""
+    """in Atari games, clip rewards to their sign for learning; returns are those of the game"""
 
 
 class Batch(NamedTuple):

@@ -34,31 +34,31 @@ class Args(CommonArgs):
     """Proximal policy optimisation with a Transformer-XL for discrete actions, with images or vectors."""
 
     exp_name: str = "ppo_trxl"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "mosaic/Recall-v0"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     total_timesteps: PositiveInt = 200_000_000
-    """how many environment steps to train for, over all environments together"""
+    """the budget: environment steps over all environments together"""
     init_lr: NonNegative = 2.75e-4
     """the learning rate of AdamW at the beginning"""
     final_lr: NonNegative = 1e-5
     """the learning rate at the end"""
     num_envs: PositiveInt = 32
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     num_steps: PositiveInt = 512
-    """how many steps each environment takes between two updates"""
+    """the number of steps per environment in a rollout"""
     gamma: Fraction = 0.995
     """the discount factor"""
     gae_lambda: Fraction = 0.95
     """lambda of generalised advantage estimation"""
     num_minibatches: PositiveInt = 8
-    """into how many minibatches a rollout is cut"""
+    """the number of minibatches per pass over a rollout"""
     update_epochs: PositiveInt = 3
-    """how often each rollout is learned from"""
+    """the number of passes over each rollout"""
     norm_adv: bool = False
     """normalise the advantages of each minibatch"""
     clip_coef: NonNegative = 0.1
-    """how far the policy's probability ratio may move before its gradient is cut"""
+    """the clip range: how far the probability ratio may move from 1"""
     clip_vloss: bool = True
     """clip the value loss in the same way"""
     init_ent_coef: NonNegative = 1e-4
@@ -68,21 +68,21 @@ class Args(CommonArgs):
     vf_coef: NonNegative = 0.5
     """the weight of the value loss"""
     max_grad_norm: NonNegative = 0.25
-    """the greatest norm of the gradient"""
+    """the maximum norm of the gradient"""
     target_kl: Annotated[float | None, Bounds(minimum=0.0)] = None
-    """end an update early when the mean KL divergence of an epoch exceeds this; none: never"""
+    """end an update early if the mean KL divergence of an epoch exceeds this; none: never"""
     trxl_num_layers: PositiveInt = 3
-    """how many layers of attention there are"""
+    """the number of attention layers"""
     trxl_num_heads: PositiveInt = 4
-    """how many heads of attention each layer has"""
+    """the number of attention heads per layer"""
     trxl_dim: PositiveInt = 384
-    """how many numbers a layer has for each step; a multiple of the number of heads"""
+    """the width of the layers; a multiple of the number of heads"""
     trxl_memory_length: PositiveInt = 119
-    """how many earlier steps of the episode are remembered"""
+    """the number of earlier steps of the episode in memory"""
     episodic_life: bool = True
-    """let a lost life end an episode of the learner in games of Atari; returns are those of whole games"""
+    """in Atari games, end the learner's episode when a life is lost; returns are those of whole games"""
     clip_rewards: bool = True
-    """learn from the sign of rewards in games of Atari; returns are those of the game"""
+    """in Atari games, clip rewards to their sign for learning; returns are those of the game"""
 
 
 def make_agent(shape: tuple[int, ...], nvec: tuple[int, ...], args: Args) -> TransformerAgent:

@@ -1,4 +1,4 @@
-"""Q-learning from fresh rollouts, without target network and replay buffer, for discrete actions."""
+"""Q-learning from rollouts, without target network and replay buffer, for discrete actions."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ LOGGED = ("td_loss", "q_values")
 
 @dataclass
 class Args(CommonArgs):
-    """Q-learning from fresh rollouts, without target network and replay buffer, for discrete actions."""
+    """Q-learning from rollouts, without target network and replay buffer, for discrete actions."""
 
     exp_name: str = "pqn"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     learning_rate: NonNegative = 2.5e-4
     """the learning rate of RAdam"""
     num_envs: PositiveInt = 4
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     num_steps: PositiveInt = 128
-    """how many steps each environment takes between two updates"""
+    """the number of steps per environment in a rollout"""
     num_minibatches: PositiveInt = 4
-    """into how many minibatches a rollout is cut"""
+    """the number of minibatches per pass over a rollout"""
     update_epochs: PositiveInt = 4
-    """how often each rollout is learned from"""
+    """the number of passes over each rollout"""
     anneal_lr: bool = True
-    """let the learning rate fall to zero over the run"""
+    """anneal the learning rate linearly to zero over the run"""
     gamma: Fraction = 0.99
     """the discount factor"""
     start_e: Fraction = 1.0
-    """the exploration rate at the start: the share of random actions"""
+    """the exploration rate (the fraction of random actions) at the start"""
     end_e: Fraction = 0.05
-    """the exploration rate once exploration has ended"""
+    """the exploration rate at the end of its schedule"""
     exploration_fraction: Fraction = 0.5
-    """over which part of the run the exploration rate falls"""
+    """the fraction of the run over which the exploration rate falls"""
     max_grad_norm: NonNegative = 10.0
-    """the greatest norm of the gradient"""
+    """the maximum norm of the gradient"""
     q_lambda: Fraction = 0.65
-    """lambda of Q(lambda): 0 looks one step ahead, 1 to the end of the rollout"""
+    """lambda of Q(lambda); 0: one-step returns, 1: returns to the end of the rollout"""
 
 
 class Batch(NamedTuple):

@@ -29,42 +29,42 @@ LOGGED = ("td_loss", "q_values")
 
 @dataclass
 class Args(CommonArgs):
-    """Q-learning from fresh rollouts with an LSTM for discrete actions and single images of Atari games."""
+    """Q-learning from rollouts with an LSTM, for single frames of Atari games with EnvPool."""
 
     exp_name: str = "pqn_atari_envpool_lstm"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "ALE/Breakout-v5"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     total_timesteps: PositiveInt = 10_000_000
-    """how many environment steps to train for, over all environments together"""
+    """the budget: environment steps over all environments together"""
     learning_rate: NonNegative = 2.5e-4
     """the learning rate of RAdam"""
     num_envs: PositiveInt = 8
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     num_steps: PositiveInt = 128
-    """how many steps each environment takes between two updates"""
+    """the number of steps per environment in a rollout"""
     num_minibatches: PositiveInt = 4
-    """into how many minibatches of whole environments a rollout is cut; at most as many as there are"""
+    """the number of minibatches of whole environments per pass; at most the number of environments"""
     update_epochs: PositiveInt = 4
-    """how often each rollout is learned from"""
+    """the number of passes over each rollout"""
     anneal_lr: bool = True
-    """let the learning rate fall to zero over the run"""
+    """anneal the learning rate linearly to zero over the run"""
     gamma: Fraction = 0.99
     """the discount factor"""
     start_e: Fraction = 1.0
-    """the exploration rate at the start: the share of random actions"""
+    """the exploration rate (the fraction of random actions) at the start"""
     end_e: Fraction = 0.01
-    """the exploration rate once exploration has ended"""
+    """the exploration rate at the end of its schedule"""
     exploration_fraction: Fraction = 0.1
-    """over which part of the run the exploration rate falls"""
+    """the fraction of the run over which the exploration rate falls"""
     max_grad_norm: NonNegative = 0.5
-    """the greatest norm of the gradient"""
+    """the maximum norm of the gradient"""
     q_lambda: Fraction = 0.65
-    """lambda of Q(lambda): 0 looks one step ahead, 1 to the end of the rollout"""
+    """lambda of Q(lambda); 0: one-step returns, 1: returns to the end of the rollout"""
     episodic_life: bool = True
-    """let a lost life end an episode of the learner in games of Atari; returns are those of whole games"""
+    """in Atari games, end the learner's episode when a life is lost; returns are those of whole games"""
     clip_rewards: bool = True
-    """learn from the sign of rewards in games of Atari; returns are those of the game"""
+    """in Atari games, clip rewards to their sign for learning; returns are those of the game"""
 
 
 class Batch(NamedTuple):

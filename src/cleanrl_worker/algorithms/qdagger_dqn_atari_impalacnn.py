@@ -37,54 +37,56 @@ LOGGED = ("loss", "td_loss", "distill_loss", "q_values")
 
 @dataclass
 class Args(CommonArgs):
-    """Deep Q-learning for discrete actions and images that begins with a trained policy as its teacher."""
+    """Deep Q-learning for discrete actions and images, starting from a trained policy as its teacher."""
 
     exp_name: str = "qdagger_dqn_atari_impalacnn"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "ALE/Breakout-v5"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     total_timesteps: PositiveInt = 10_000_000
-    """how many steps to train for: those of the teacher, the offline ones and the student's own together"""
+    """the budget: steps of the teacher, offline steps and the student's own steps together"""
     learning_rate: NonNegative = 1e-4
     """the learning rate of Adam"""
     num_envs: PositiveInt = 1
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     buffer_size: PositiveInt = 1_000_000
-    """how many transitions the replay buffer holds; each frame is kept once"""
+    """the number of transitions in the replay buffer; each frame is stored once"""
     gamma: Fraction = 0.99
     """the discount factor"""
     tau: Fraction = 1.0
-    """how far the target network moves to the network each time; 1: it becomes a copy"""
+    """the fraction by which the target network moves towards the network at each update; 1: a copy"""
     target_network_frequency: PositiveInt = 1_000
-    """how many steps lie between two moves of the target network"""
+    """steps between two updates of the target network"""
     batch_size: PositiveInt = 32
-    """how many transitions an update learns from"""
+    """the number of transitions per update"""
     start_e: Fraction = 1.0
-    """the exploration rate at the start of the teacher's steps, and of the student's schedule"""
+    """the exploration rate at the start of the teacher's steps and of the student's schedule"""
     end_e: Fraction = 0.01
-    """the exploration rate once exploration has ended"""
+    """the exploration rate at the end of its schedule"""
     exploration_fraction: Fraction = 0.1
-    """over which part of the run the student's exploration rate falls, offline steps included"""
+    """the fraction of the run over which the student's exploration rate falls, including the offline steps"""
     learning_starts: NonNegativeInt = 80_000
-    """after how many offline and own steps together the student learns from its own"""
+    """the number of offline and own steps after which the student learns from its own"""
     train_frequency: PositiveInt = 4
-    """how many of the student's own steps lie between two updates; each offline step is an update"""
+    """the student's own steps between two updates; each offline step is an update"""
     teacher_policy: str = ""
-    """the teacher, which must be named: a model file, a full checkpoint, or a run by its id or folder"""
+    """the teacher (required): a model file, a full checkpoint, or a run by its id or folder"""
     teacher_eval_episodes: PositiveInt = 10
-    """how many episodes the teacher plays first, to know the return that the student is to reach"""
+    """the number of episodes that the teacher plays first, to determine the return that the student should
+    reach"""
     teacher_steps: PositiveInt = 500_000
-    """how many environment steps the teacher plays to fill the replay buffer"""
+    """the number of environment steps that the teacher plays to fill the replay buffer"""
     offline_steps: NonNegativeInt = 500_000
-    """how many updates the student then makes from that, before its first own step"""
+    """the number of updates from that buffer before the student's first own step"""
     temperature: Annotated[float, Bounds(minimum=1e-6)] = 1.0
-    """what the scores of both are divided by before they are compared; higher makes the comparison softer"""
+    """the temperature by which the scores of teacher and student are divided; higher values soften the
+    comparison"""
     frame_stack: PositiveInt = 4
-    """how many of the newest frames an observation has"""
+    """the number of newest frames in an observation"""
     episodic_life: bool = True
-    """let a lost life end an episode of the learner in games of Atari; returns are those of whole games"""
+    """in Atari games, end the learner's episode when a life is lost; returns are those of whole games"""
     clip_rewards: bool = True
-    """learn from the sign of rewards in games of Atari; returns are those of the game"""
+    """in Atari games, clip rewards to their sign for learning; returns are those of the game"""
 
 
 class ImpalaQNetwork(nn.Module):

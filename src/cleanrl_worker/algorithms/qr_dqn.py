@@ -32,35 +32,35 @@ class Args(CommonArgs):
     """Distributional Q-learning by quantile regression, for discrete actions and vector observations."""
 
     exp_name: str = "qr_dqn"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     learning_rate: NonNegative = 2.5e-4
     """the learning rate of Adam"""
     num_envs: PositiveInt = 1
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     n_quantiles: PositiveInt = 25
-    """how many quantiles of the return the network gives for each action"""
+    """the number of quantiles of the return per action"""
     kappa: Annotated[float, Bounds(minimum=1e-6)] = 1.0
-    """up to which error the quantile Huber loss is quadratic"""
+    """the error up to which the quantile Huber loss is quadratic"""
     buffer_size: PositiveInt = 10_000
-    """how many transitions the replay buffer holds"""
+    """the number of transitions in the replay buffer"""
     gamma: Fraction = 0.99
     """the discount factor"""
     tau: Fraction = 1.0
-    """how far the target network moves to the network each time; 1: it becomes a copy"""
+    """the fraction by which the target network moves towards the network at each update; 1: a copy"""
     target_network_frequency: PositiveInt = 500
-    """how many environment steps lie between two moves of the target network"""
+    """environment steps between two updates of the target network"""
     batch_size: PositiveInt = 128
-    """how many transitions an update learns from"""
+    """the number of transitions per update"""
     start_e: Fraction = 1.0
-    """the exploration rate at the start: the share of random actions"""
+    """the exploration rate (the fraction of random actions) at the start"""
     end_e: Fraction = 0.05
-    """the exploration rate once exploration has ended"""
+    """the exploration rate at the end of its schedule"""
     exploration_fraction: Fraction = 0.5
-    """over which part of the run the exploration rate falls"""
+    """the fraction of the run over which the exploration rate falls"""
     learning_starts: NonNegativeInt = 10_000
-    """how many environment steps are taken before the first update"""
+    """the number of environment steps before the first update"""
     train_frequency: PositiveInt = 10
-    """how many environment steps lie between two updates"""
+    """environment steps between two updates"""
 
 
 def qr_dqn_loss(

@@ -31,49 +31,49 @@ class Args(CommonArgs):
     """Rainbow: Q-learning with six improvements, with images as observations."""
 
     exp_name: str = "rainbow_atari"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "ALE/Breakout-v5"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     total_timesteps: PositiveInt = 10_000_000
-    """how many environment steps to train for, over all environments together"""
+    """the budget: environment steps over all environments together"""
     learning_rate: NonNegative = 6.25e-5
     """the learning rate of Adam"""
     num_envs: PositiveInt = 1
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     buffer_size: PositiveInt = 1_000_000
-    """how many transitions the replay buffer holds; each frame is kept once"""
+    """the number of transitions in the replay buffer; each frame is stored once"""
     gamma: Fraction = 0.99
     """the discount factor"""
     tau: Fraction = 1.0
-    """how far the target network moves to the network each time; 1: it becomes a copy"""
+    """the fraction by which the target network moves towards the network at each update; 1: a copy"""
     target_network_frequency: PositiveInt = 8_000
-    """how many environment steps lie between two moves of the target network"""
+    """environment steps between two updates of the target network"""
     batch_size: PositiveInt = 32
-    """how many transitions an update learns from"""
+    """the number of transitions per update"""
     learning_starts: NonNegativeInt = 80_000
-    """how many environment steps are taken before the first update"""
+    """the number of environment steps before the first update"""
     train_frequency: PositiveInt = 4
-    """how many environment steps lie between two updates"""
+    """environment steps between two updates"""
     n_step: Annotated[int, Bounds(minimum=1, maximum=1_000)] = 3
-    """over how many steps rewards are added up before a value is taken for the rest"""
+    """the number of steps of the multi-step return"""
     prioritized_replay_alpha: Fraction = 0.5
-    """how much more often a transition of a large loss is drawn; 0: as often as any other"""
+    """how strongly transitions with a large loss are preferred; 0: not at all"""
     prioritized_replay_beta: Fraction = 0.4
-    """how far weights make up for that at the start; it rises to 1, all the way, over the run"""
+    """the initial exponent of the importance weights; it rises linearly to 1 over the run"""
     prioritized_replay_eps: Annotated[float, Bounds(minimum=1e-9)] = 1e-6
-    """what is added to a loss, so that every transition may be drawn"""
+    """the number added to each priority, so that every transition can be drawn"""
     n_atoms: Annotated[int, Bounds(minimum=2, maximum=10_000)] = 51
-    """over how many returns the distribution of an action's return is spread"""
+    """the number of atoms of the distribution of returns"""
     v_min: float = -10.0
-    """the least of these returns"""
+    """the minimum return of the distribution"""
     v_max: float = 10.0
-    """the greatest of these returns"""
+    """the maximum return of the distribution"""
     frame_stack: PositiveInt = 4
-    """how many of the newest frames an observation has"""
+    """the number of newest frames in an observation"""
     episodic_life: bool = True
-    """let a lost life end an episode of the learner in games of Atari; returns are those of whole games"""
+    """in Atari games, end the learner's episode when a life is lost; returns are those of whole games"""
     clip_rewards: bool = True
-    """learn from the sign of rewards in games of Atari; returns are those of the game"""
+    """in Atari games, clip rewards to their sign for learning; returns are those of the game"""
 
 
 def make_network(spaces: Spaces, args: Args) -> RainbowNetwork:

@@ -34,31 +34,31 @@ class Args(CommonArgs):
     """Robust policy optimisation for continuous actions."""
 
     exp_name: str = "rpo_continuous_action"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "HalfCheetah-v5"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     total_timesteps: PositiveInt = 8_000_000
-    """how many environment steps to train for, over all environments together"""
+    """the budget: environment steps over all environments together"""
     learning_rate: NonNegative = 3e-4
     """the learning rate of Adam"""
     num_envs: PositiveInt = 1
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     num_steps: PositiveInt = 2048
-    """how many steps each environment takes between two updates"""
+    """the number of steps per environment in a rollout"""
     anneal_lr: bool = True
-    """let the learning rate fall to zero over the run"""
+    """anneal the learning rate linearly to zero over the run"""
     gamma: Fraction = 0.99
     """the discount factor"""
     gae_lambda: Fraction = 0.95
     """lambda of generalised advantage estimation"""
     num_minibatches: PositiveInt = 32
-    """into how many minibatches a rollout is cut"""
+    """the number of minibatches per pass over a rollout"""
     update_epochs: PositiveInt = 10
-    """how often each rollout is learned from"""
+    """the number of passes over each rollout"""
     norm_adv: bool = True
     """normalise the advantages of each minibatch"""
     clip_coef: NonNegative = 0.2
-    """how far the policy's probability ratio may move before its gradient is cut"""
+    """the clip range: how far the probability ratio may move from 1"""
     clip_vloss: bool = True
     """clip the value loss in the same way"""
     ent_coef: NonNegative = 0.0
@@ -66,11 +66,11 @@ class Args(CommonArgs):
     vf_coef: NonNegative = 0.5
     """the weight of the value loss"""
     max_grad_norm: NonNegative = 0.5
-    """the greatest norm of the gradient"""
+    """the maximum norm of the gradient"""
     target_kl: Annotated[float | None, Bounds(minimum=0.0)] = None
-    """end an update early when the mean KL divergence of an epoch exceeds this; none: never"""
+    """end an update early if the mean KL divergence of an epoch exceeds this; none: never"""
     rpo_alpha: NonNegative = 0.5
-    """how far each mean is moved at random, at most"""
+    """the maximum random perturbation of each mean"""
 
 
 class Batch(NamedTuple):

@@ -34,43 +34,43 @@ class Args(CommonArgs):
     """Soft actor-critic for discrete actions, with images as observations."""
 
     exp_name: str = "sac_atari"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "ALE/BeamRider-v5"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     total_timesteps: PositiveInt = 5_000_000
-    """how many environment steps to train for, over all environments together"""
+    """the budget: environment steps over all environments together"""
     num_envs: PositiveInt = 1
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     buffer_size: PositiveInt = 1_000_000
-    """how many transitions the replay buffer holds; each frame is kept once"""
+    """the number of transitions in the replay buffer; each frame is stored once"""
     gamma: Fraction = 0.99
     """the discount factor"""
     tau: Fraction = 1.0
-    """how far the target networks move to the networks each time; 1: they become copies"""
+    """the fraction by which the target networks move towards the networks at each update; 1: copies"""
     batch_size: PositiveInt = 64
-    """how many transitions an update learns from"""
+    """the number of transitions per update"""
     learning_starts: NonNegativeInt = 20_000
-    """how many environment steps are taken at random before the first update"""
+    """the number of random environment steps before the first update"""
     policy_lr: NonNegative = 3e-4
     """the learning rate of the policy"""
     q_lr: NonNegative = 3e-4
-    """the learning rate of the Q networks, and of alpha when it is tuned"""
+    """the learning rate of the Q networks, and of alpha if it is tuned"""
     update_frequency: PositiveInt = 4
-    """how many environment steps lie between two updates"""
+    """environment steps between two updates"""
     target_network_frequency: PositiveInt = 8_000
-    """how many environment steps lie between two moves of the target networks"""
+    """environment steps between two updates of the target networks"""
     alpha: Annotated[float, Bounds(minimum=1e-10)] = 0.2
-    """the weight of the entropy when it is not tuned"""
+    """the weight of the entropy if it is not tuned"""
     autotune: bool = True
-    """let the weight of the entropy follow a target"""
+    """tune the weight of the entropy to reach a target entropy"""
     target_entropy_scale: Fraction = 0.89
-    """that target, as a share of the entropy of random actions"""
+    """the target entropy, as a fraction of the entropy of random actions"""
     frame_stack: PositiveInt = 4
-    """how many of the newest frames an observation has"""
+    """the number of newest frames in an observation"""
     episodic_life: bool = True
-    """let a lost life end an episode of the learner in games of Atari; returns are those of whole games"""
+    """in Atari games, end the learner's episode when a life is lost; returns are those of whole games"""
     clip_rewards: bool = True
-    """learn from the sign of rewards in games of Atari; returns are those of the game"""
+    """in Atari games, clip rewards to their sign for learning; returns are those of the game"""
 
 
 class _Pictures(nn.Module):

@@ -32,33 +32,33 @@ class Args(CommonArgs):
     """Soft actor-critic, for discrete actions and vector observations."""
 
     exp_name: str = "sac_discrete"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     num_envs: PositiveInt = 1
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     buffer_size: PositiveInt = 50_000
-    """how many transitions the replay buffer holds"""
+    """the number of transitions in the replay buffer"""
     gamma: Fraction = 0.99
     """the discount factor"""
     tau: Fraction = 0.005
-    """how far the target networks move to the networks each time; 1: they become copies"""
+    """the fraction by which the target networks move towards the networks at each update; 1: copies"""
     batch_size: PositiveInt = 128
-    """how many transitions an update learns from"""
+    """the number of transitions per update"""
     learning_starts: NonNegativeInt = 2_000
-    """how many environment steps are taken at random before the first update"""
+    """the number of random environment steps before the first update"""
     policy_lr: NonNegative = 1e-3
     """the learning rate of the policy"""
     q_lr: NonNegative = 1e-3
-    """the learning rate of the Q networks, and of alpha when it is tuned"""
+    """the learning rate of the Q networks, and of alpha if it is tuned"""
     update_frequency: PositiveInt = 4
-    """how many environment steps lie between two updates"""
+    """environment steps between two updates"""
     target_network_frequency: PositiveInt = 4
-    """how many environment steps lie between two moves of the target networks"""
+    """environment steps between two updates of the target networks"""
     alpha: Annotated[float, Bounds(minimum=1e-10)] = 0.2
-    """the weight of the entropy when it is not tuned"""
+    """the weight of the entropy if it is not tuned"""
     autotune: bool = True
-    """let the weight of the entropy follow a target"""
+    """tune the weight of the entropy to reach a target entropy"""
     target_entropy_scale: Fraction = 0.7
-    """that target, as a share of the entropy of random actions"""
+    """the target entropy, as a fraction of the entropy of random actions"""
 
 
 class CategoricalActor(nn.Module):

@@ -34,33 +34,33 @@ class Args(CommonArgs):
     """Twin delayed deep deterministic policy gradient, for continuous actions and vector observations."""
 
     exp_name: str = "td3_continuous_action"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "Pendulum-v1"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     total_timesteps: PositiveInt = 1_000_000
-    """how many environment steps to train for, over all environments together"""
+    """the budget: environment steps over all environments together"""
     learning_rate: NonNegative = 3e-4
     """the learning rate of Adam"""
     num_envs: PositiveInt = 1
-    """how many environments are stepped together; there is one update for each step of each of them"""
+    """the number of environments that are stepped together, with one update per step of each"""
     buffer_size: PositiveInt = 1_000_000
-    """how many transitions the replay buffer holds"""
+    """the number of transitions in the replay buffer"""
     gamma: Fraction = 0.99
     """the discount factor"""
     tau: Fraction = 0.005
-    """how far the target networks go towards the networks at a time"""
+    """the fraction by which the target networks move towards the networks at each update"""
     batch_size: PositiveInt = 256
-    """how many transitions an update learns from"""
+    """the number of transitions per update"""
     policy_noise: NonNegative = 0.2
-    """target policy smoothing: the noise on the target policy's actions, as a share of half their range"""
+    """target policy smoothing: the noise on the target policy's actions, as a fraction of half their range"""
     noise_clip: NonNegative = 0.5
-    """the greatest noise of target policy smoothing, as a share of half the action's range"""
+    """the maximum noise of target policy smoothing, as a fraction of half the action's range"""
     exploration_noise: NonNegative = 0.1
-    """the noise on the actions that are taken, as a share of half the action's range"""
+    """the exploration noise on actions, as a fraction of half the action's range"""
     learning_starts: NonNegativeInt = 25_000
-    """how many environment steps are taken at random before the first update"""
+    """the number of random environment steps before the first update"""
     policy_frequency: PositiveInt = 2
-    """after how many updates of the Q networks the policy and the targets are updated once"""
+    """updates of the Q networks per update of the policy and the targets"""
 
 
 class Batch(NamedTuple):

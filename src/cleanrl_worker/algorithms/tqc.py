@@ -31,43 +31,43 @@ class Args(CommonArgs):
     """Truncated quantile critics, for continuous actions and vector observations."""
 
     exp_name: str = "tqc"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "Pendulum-v1"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     total_timesteps: PositiveInt = 1_000_000
-    """how many environment steps to train for, over all environments together"""
+    """the budget: environment steps over all environments together"""
     num_envs: PositiveInt = 1
-    """how many environments are stepped together; there is one update for each step of each of them"""
+    """the number of environments that are stepped together, with one update per step of each"""
     n_critics: PositiveInt = 2
-    """how many critics there are"""
+    """the number of critics"""
     n_quantiles: PositiveInt = 25
-    """how many quantiles of the return each critic gives"""
+    """the number of quantiles of the return per critic"""
     top_quantiles_to_drop: NonNegativeInt = 2
-    """how many of the highest quantiles are left out of the targets, for each critic"""
+    """the number of highest quantiles dropped from the targets, per critic"""
     kappa: Annotated[float, Bounds(minimum=1e-6)] = 1.0
-    """up to which error the quantile Huber loss is quadratic"""
+    """the error up to which the quantile Huber loss is quadratic"""
     buffer_size: PositiveInt = 1_000_000
-    """how many transitions the replay buffer holds"""
+    """the number of transitions in the replay buffer"""
     gamma: Fraction = 0.99
     """the discount factor"""
     tau: Fraction = 0.005
-    """how far the target networks go towards the networks at a time"""
+    """the fraction by which the target networks move towards the networks at each update"""
     batch_size: PositiveInt = 256
-    """how many transitions an update learns from"""
+    """the number of transitions per update"""
     learning_starts: NonNegativeInt = 5_000
-    """how many environment steps are taken at random before the first update"""
+    """the number of random environment steps before the first update"""
     policy_lr: NonNegative = 3e-4
     """the learning rate of the policy"""
     q_lr: NonNegative = 1e-3
-    """the learning rate of the critics, and of alpha when it is tuned"""
+    """the learning rate of the critics, and of alpha if it is tuned"""
     policy_frequency: PositiveInt = 1
-    """after how many updates of the critics the policy is updated"""
+    """updates of the critics per update of the policy"""
     target_network_frequency: PositiveInt = 1
-    """after how many updates of the critics their targets follow"""
+    """updates of the critics per update of their targets"""
     alpha: Annotated[float, Bounds(minimum=1e-10)] = 0.2
-    """the weight of the entropy when it is not tuned"""
+    """the weight of the entropy if it is not tuned"""
     autotune: bool = True
-    """let the weight of the entropy follow a target, minus the number of action dimensions"""
+    """tune the weight of the entropy to reach a target entropy, minus the number of action dimensions"""
 
 
 class QuantileCritic(nn.Module):

@@ -34,37 +34,37 @@ class Args(CommonArgs):
     """Trust region policy optimisation for vectors, with discrete or continuous actions."""
 
     exp_name: str = "trpo"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     env_id: str = "InvertedPendulum-v5"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     learning_rate: NonNegative = 1e-3
-    """the learning rate of Adam for the value network; `target_kl` says how far the policy steps"""
+    """the learning rate of Adam for the value network; `target_kl` limits the policy's steps"""
     num_envs: PositiveInt = 1
-    """how many environments are stepped together"""
+    """the number of environments that are stepped together"""
     num_steps: PositiveInt = 2048
-    """how many steps each environment takes between two updates"""
+    """the number of steps per environment in a rollout"""
     gamma: Fraction = 0.99
     """the discount factor"""
     gae_lambda: Fraction = 0.95
     """lambda of generalised advantage estimation"""
     target_kl: NonNegative = 0.01
-    """how far the policy may move in an update: the greatest mean KL divergence from what it was"""
+    """the maximum mean KL divergence between the policy before and after an update"""
     cg_max_steps: PositiveInt = 15
-    """how many steps of the conjugate gradient look for the natural gradient"""
+    """the maximum number of conjugate gradient steps"""
     cg_damping: NonNegative = 0.1
-    """what is added to the diagonal of the Fisher matrix"""
+    """the number added to the diagonal of the Fisher matrix"""
     line_search_max_iter: PositiveInt = 10
-    """how many lengths of the step are tried; when none is good the policy stays"""
+    """the maximum number of step lengths to try; if none is accepted, the policy stays unchanged"""
     line_search_shrinking_factor: Fraction = 0.8
-    """how much shorter each is than the one before"""
+    """the factor by which each step length is shorter than the one before"""
     num_minibatches: PositiveInt = 16
-    """into how many minibatches a rollout is cut for the value network"""
+    """the number of minibatches per pass over a rollout for the value network"""
     update_epochs: NonNegativeInt = 10
-    """how often the value network learns from each rollout"""
+    """the number of passes over each rollout for the value network"""
     norm_adv: bool = True
     """normalise the advantages of each rollout"""
     log_std_init: float = 0.0
-    """the logarithm of the spread that continuous actions begin with"""
+    """the initial log standard deviation of continuous actions"""
 
 
 class Agent(nn.Module):

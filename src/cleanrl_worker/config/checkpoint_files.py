@@ -188,7 +188,7 @@ def check_whole(origin: Origin) -> Origin:
         with _open(origin.path) as file:
             broken = file.testzip()
         if broken is not None:
-            raise StorageError(f"The checkpoint {origin.path} is broken: {broken} in it does not read.")
+            raise StorageError(f"The checkpoint {origin.path} is broken: {broken} in it cannot be read.")
     for name in origin.chunks:
         if not (origin.path.parent / name).is_file():
             if not origin.path.is_file():
@@ -248,8 +248,8 @@ def _header(path: Path, content: Any) -> Origin:
     if known and content["format"] != FORMAT:
         if isinstance(known, int) and known < FORMAT:
             raise StorageError(
-                f"The checkpoint {path} is of an earlier release (format {known}, this one writes {FORMAT}): "
-                f"go on from the run's {MODEL_SUFFIX} file, or finish the run with that release."
+                f"The checkpoint {path} is from an older release (format {known}, this one writes {FORMAT}): "
+                f"continue from the run's {MODEL_SUFFIX} file, or finish the run with that release."
             )
         raise StorageError(f"The checkpoint {path} has format {known}, this release knows {FORMAT}.")
     try:

@@ -148,9 +148,7 @@ def fill_in(fields: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     if fields.get("algo") is None:
         require_trusted_algorithm(origin, trusted)
         if origin.algo is None:
-            raise UserError(
-                f"{origin.path} does not say which algorithm it is of: name algorithm and environment."
-            )
+            raise UserError(f"{origin.path} does not name its algorithm: give algorithm and environment.")
     if fields.get("env_id") is None:
         require_trust(origin.path, [known["env_id"]], trusted=trusted)
     kwargs = as_object(args.get("env_kwargs"))

@@ -56,7 +56,7 @@ def read_head(path: Path) -> ScriptHead:
         if name in found:
             raise UserError(f"{path} has '@{name}' twice in its head: keep one.")
         if name in _TEXTS and not value:
-            raise UserError(f"'@{name}' in the head of {path} is empty: say something, or leave it out.")
+            raise UserError(f"'@{name}' in the head of {path} is empty: write something, or leave it out.")
         found[name] = _number(path, name, value) if name in _NUMBERS else value
     if lines and lines[0].startswith("#!") and lines[0][2:].strip():
         # As the kernel reads it: a program, and everything after it is one argument.
@@ -155,7 +155,7 @@ def check_shell_script(path: Path, head: ScriptHead) -> None:
     """Raise UserError when the program that runs a script is missing or the shell cannot read it."""
     program = head.interpreter[0]
     if shutil.which(program) is None:
-        raise UserError(f"The script {path} is for {program}, which is not there: install it.")
+        raise UserError(f"The script {path} is for {program}, which is not installed: install it.")
     words = " ".join(head.interpreter).split()
     shell = Path(words[-1] if Path(words[0]).name == "env" else words[0]).name
     if shell not in _CHECKED_SHELLS:

@@ -31,7 +31,7 @@ def find_teacher(
     named = values.get(PARAMETER)
     if not named:
         raise UserError(
-            f"{algo} learns from a teacher, and none is named: give {PARAMETER} a {MODEL_SUFFIX} file, "
+            f"{algo} learns from a teacher, but none is named: give {PARAMETER} a {MODEL_SUFFIX} file, "
             "a full checkpoint or a run."
         )
     origin = find_origin(Path(find_policy(str(named), folder).path))
@@ -45,7 +45,7 @@ def find_teacher(
     ):
         raise UserError(
             f"{who} is of {schema.name}, which does not choose among actions by images as {algo} does: "
-            "take one of dqn_atari, ppo_atari or the like."
+            "take one of dqn_atari, ppo_atari or similar."
         )
     trained = find_environment(str(origin.args.get("env_id")))
     if entry is not None and trained is not None and dict(trained.action) != dict(entry.action):

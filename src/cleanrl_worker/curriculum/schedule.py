@@ -102,7 +102,7 @@ def _parse_number(metric: str, number: str, text: str) -> float:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise UserError(f"The condition '{text}' has '{number}' where a number must be: {_HELP}.")
+        raise UserError(f"The condition '{text}' has '{number}' instead of a number: {_HELP}.")
     if metric != RETURN and (value < 1 or value != int(value)):
         raise UserError(
             f"The condition '{text}' has {number} {metric}, but that must be a whole number of at least 1."
@@ -233,7 +233,9 @@ def _parse_stage(stage: Any, index: int, is_last: bool) -> Stage:
 def _condition_text(stage: Mapping[str, Any], name: str) -> str | None:
     steps, condition = stage.get("steps"), stage.get("condition")
     if steps is not None and condition is not None:
-        raise UserError(f"{name} has both steps and a condition: write the steps into it, as steps>=N.")
+        raise UserError(
+            f"{name} has both steps and a condition: write the steps into the condition, as steps>=N."
+        )
     if condition is not None:
         if not isinstance(condition, str):
             raise UserError(f"{name}: the condition is {condition!r:.80}, but it must be a text.")

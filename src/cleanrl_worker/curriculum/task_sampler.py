@@ -77,12 +77,12 @@ def parse_sampler(given: Mapping[str, Any]) -> tuple[Sampler, list[str]]:
             raise UserError(f"The curriculum {name} has an unknown key '{key}'{hint}")
     success = given.get("success_return")
     if name != PROGRESS and success is not None:
-        raise UserError(f"The curriculum {name} counts no successes: leave 'success_return' out.")
+        raise UserError(f"The curriculum {name} does not count successes: leave 'success_return' out.")
     if name == PROGRESS and not _is_number(success):
         state = "is missing" if success is None else f"is {success!r:.80}"
         raise UserError(
             f"The curriculum {name} counts successes, but 'success_return' {state}: "
-            "give the return from which on an episode is one."
+            "give the minimum return of a success."
         )
     sampler = Sampler(name, None if success is None else float(success), _check_arguments(name, given))
     return sampler, _check_tasks(name, given.get("tasks"))

@@ -186,7 +186,7 @@ def guess_algo(path: Path) -> str:
     if len(names) == 1:
         return names[0]
     which = f"may be of {' or '.join(names)}" if names else "has the parameters of no algorithm known here"
-    raise UserError(f"{path} {which}; say which algorithm made it.")
+    raise UserError(f"{path} {which}; name its algorithm.")
 
 
 class _SmallSpaces:

@@ -34,8 +34,8 @@ class Teacher:
         self.policy = policy
         if policy.initial_memory(1) is not None:
             raise UserError(
-                f"The teacher {name} remembers what it has seen, and a student learns from single moments: "
-                "take a teacher without memory."
+                f"The teacher {name} has a memory, but the student learns from single steps: choose a "
+                "teacher without memory."
             )
 
     def scores(self, obs: NDArray[Any]) -> Floats:

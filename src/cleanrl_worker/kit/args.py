@@ -47,13 +47,13 @@ class CommonArgs:
     """Arguments shared by all algorithms."""
 
     exp_name: str = "run"
-    """the name of this experiment, part of the results folder's name"""
+    """the name of the experiment, part of the name of the results folder"""
     seed: Annotated[int, SEEDS] = 1
     """the seed of the environments, the network and the sampling"""
     torch_deterministic: bool = True
     """use only deterministic GPU kernels"""
     cuda: bool = True
-    """train on the GPU when there is one"""
+    """train on the GPU if there is one"""
     track: bool = False
     """also log to Weights & Biases"""
     wandb_project_name: str = "cleanRL"
@@ -63,30 +63,30 @@ class CommonArgs:
     env_id: str = "CartPole-v1"
     """the environment: an id, or `module:EnvId` to import a module that registers it first"""
     env_kwargs: str = "{}"
-    """a JSON object with keyword arguments for the environment"""
+    """keyword arguments of the environment, as a JSON object"""
     env_backend: Literal["auto", "python", "envpool", "ale"] = "auto"
-    """what steps the environments: the compiled code of EnvPool or ALE is faster, above all for Atari and
-    many environments, but its curves differ and a resumed run begins new episodes; auto is Python, where
-    results compare exactly, unless the algorithm is named after another"""
+    """the environment backend: EnvPool and ALE are compiled and faster, above all for Atari and many
+    environments, but their curves differ and a resumed run starts new episodes; auto is Python, which
+    resumes exactly, unless the algorithm is named after another backend"""
     curriculum: str = ""
-    """other environments to train on: a JSON list of stages, an object with tasks, or a preset's name"""
+    """a curriculum: a JSON list of stages, an object with tasks, or the name of a preset"""
     total_timesteps: PositiveInt = 500000
-    """how many environment steps to train for, over all environments together"""
+    """the budget: environment steps over all environments together"""
     capture_video: bool = False
     """record videos of the first environment to videos/"""
     save_model: bool = True
     """write the trained weights to the results folder"""
     eval_episodes: NonNegativeInt = 10
-    """how many episodes the saved weights play at the end, always with the best action they know; 0: none"""
+    """the number of episodes of the evaluation at the end, with deterministic actions; 0: none"""
     eval_every: NonNegativeInt = 0
-    """steps between two evaluations of as many episodes in training, which keep the best model; 0: none"""
+    """steps between two evaluations during training, which keep the best model; 0: none"""
     checkpoint_every: NonNegativeInt = 50_000
-    """how many steps lie between two full checkpoints, from which a run can go on exactly; 0: none"""
+    """steps between two full checkpoints, from which a run can be resumed exactly; 0: none"""
     resume_from: str | None = None
-    """a full checkpoint to go on from"""
+    """the full checkpoint to resume from"""
     resume_changes: str = ""
-    """parameters, with commas between them, whose values may differ from those in that checkpoint"""
+    """parameters, separated by commas, whose values may differ from those of the checkpoint"""
     stop_at: NonNegativeInt = 0
-    """end once so many steps are taken, as if the rest of the budget came in a later run; 0: never"""
+    """end the run after this many steps of the budget, to be resumed later; 0: never"""
     kernels: bool = True
-    """on the CPU, compute small networks with kernels of our own where there are any, which is faster"""
+    """on the CPU, use faster kernels for small networks if there are any"""

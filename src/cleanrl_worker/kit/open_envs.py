@@ -75,8 +75,8 @@ def _prepare(spec: AlgorithmSpec, args: CommonArgs, backend: str) -> AtariOption
     is_atari = probe.is_atari(args.env_id)
     if spec.wrap is not None and (spec.atari is None or not is_atari):
         raise UserError(
-            f"{spec.name} prepares what {args.env_id} shows, and {TITLES[backend]} does that for Atari games "
-            "only: use env_backend python."
+            f"{spec.name} preprocesses the observations of {args.env_id}, which {TITLES[backend]} does "
+            "only for Atari games: use env_backend python."
         )
     return spec.atari(args) if spec.atari is not None and is_atari else None
 

@@ -164,7 +164,9 @@ def check_together(values: Mapping[str, Any]) -> None:
         )
     _check_levels(values)
     if len(values["exp_name"]) > LONGEST_NAME:
-        raise UserError(f"exp_name has {len(values['exp_name'])} characters; {LONGEST_NAME} are the most.")
+        raise UserError(
+            f"exp_name has {len(values['exp_name'])} characters; at most {LONGEST_NAME} are allowed."
+        )
 
 
 def _check_levels(values: Mapping[str, Any]) -> None:

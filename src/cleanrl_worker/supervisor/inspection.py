@@ -306,7 +306,7 @@ def _check_script(config: CleanRLWorkerConfig, script: Script, prober: Prober | 
         # A preset may change with a release: the run keeps the stages that it begins with.
         extras |= {"curriculum_schedule": schedule.as_json()} if schedule is not None else {}
     elif extras.get("env_kwargs") and not script.has_main:
-        raise UserError("'extras.env_kwargs' needs one of our algorithms: a foreign script takes flags only.")
+        raise UserError("'extras.env_kwargs' needs one of our algorithms: a script takes only flags.")
     needed = "cleanrl_worker" if script.is_file else script.target.partition(":")[0]
     other = prober.other if prober is not None else None
     if script.has_main and prober is not None and other is not None and not prober.has_module(needed):
@@ -353,8 +353,8 @@ def _typed_extras(config: CleanRLWorkerConfig) -> dict[str, Any]:
         # What the run fills in itself would be said twice, and one of the two would be wrong.
         if name in _OPTIONS:
             raise UserError(
-                f"'{name}' is not a parameter of {Path(config.algo).name} but a property of the run: "
-                f"say it as {_OPTIONS[name]}."
+                f"'{name}' is not a parameter of {Path(config.algo).name} but a property of the run: give "
+                f"it as {_OPTIONS[name]}."
             )
     return extras | ({"algo_params": checked} if checked else {})
 

@@ -173,8 +173,8 @@ def fitting(space: Any, env: Env) -> Callable[[Any], Frame]:
     if len(shape) not in (2, 3) or space.dtype != np.uint8 or channels not in (1, 3):
         name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
         raise UserError(
-            f"{name} shows arrays of shape {shape} and type {space.dtype}, but pictures must be bytes, grey "
-            "or in three colours; wrap it so that it gives such pictures."
+            f"{name} returns arrays of shape {shape} and type {space.dtype}, but images must be bytes, "
+            "grey or RGB; wrap it so that it returns such images."
         )
     small = (height, width) == (SIZE, SIZE)
     if small and channels == 1:
@@ -200,6 +200,6 @@ def _opencv(env: Env) -> Any:
         import cv2
     except ImportError as error:
         name = env.spec.id if env.spec is not None else "this environment"
-        raise UserError(f"The pictures of {name} are fitted by OpenCV; {install_advice('cv2')}.") from error
+        raise UserError(f"The images of {name} are resized with OpenCV; {install_advice('cv2')}.") from error
     cv2.setNumThreads(0)
     return cv2

@@ -29,7 +29,7 @@ class SeatPictures(gymnasium.Wrapper[Any, Any, Any, Any]):
         match = env.unwrapped
         if not isinstance(match, Match):
             name = env.spec.id if env.spec is not None else type(match).__name__
-            raise UserError(f"{name} is not a game of several players; use an algorithm for one agent there.")
+            raise UserError(f"{name} is not a multiplayer game; use a single-agent algorithm.")
         self._match, players = match, match.players
         self._fit = fitting(env.observation_space, env)
         self._skip = match.skip

@@ -227,7 +227,7 @@ def _how_made(compared: Comparison, most: int) -> str:
     if most > 1:
         told = [
             "Lines are the mean over seeds, smoothed over 5 % of the axis; bands are its 95 % bootstrap "
-            f"interval (whole runs drawn anew, {statistics.RESAMPLES:,} times)."
+            f"interval (whole runs resampled {statistics.RESAMPLES:,} times)."
         ]
     if most >= _LEAST_FOR_IQM:
         told.append("Thin dashed lines are the interquartile mean (IQM).")

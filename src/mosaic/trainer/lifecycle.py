@@ -99,7 +99,7 @@ class Lifecycle:
             self._take_up(run)
         elif run.status in STARTED:
             if run.stop_outcome is None and supervisors.lives_elsewhere(run.run_id, self.paths):
-                self._leave(run, "it goes on in another folder, of which this one is a copy")
+                self._leave(run, "it continues in another folder, of which this one is a copy")
                 run = self.registry.get(run.run_id)
             known = run.supervisor or NOBODY
             self._attach(run, known if supervisors.is_ours(known, run.run_id, self.paths) else NOBODY, None)
@@ -290,7 +290,7 @@ class Lifecycle:
     def _check_time(self, run_id: str) -> None:
         run = self.registry.get(run_id)
         if run.max_seconds is not None and run.worked() >= run.max_seconds:
-            reason = f"worked for {run.max_seconds / 60:g} minutes, the most it may"
+            reason = f"reached its time limit of {run.max_seconds / 60:g} minutes"
             self.stop(run, Outcome.TIMED_OUT, reason)
             return
         # So that a loss of power, after which the clock starts anew, forgets little of it.

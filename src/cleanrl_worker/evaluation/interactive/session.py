@@ -325,8 +325,8 @@ class Session(EnvSession):
         known = find_environment(model.args.env_id)
         if known is not None and known.family == PROCGEN:
             raise UserError(
-                f"{known.env_id} is a game of EnvPool's, which cannot be played step by step: see what the "
-                "policy reaches with `mosaic eval`."
+                f"{known.env_id} is an EnvPool environment, which cannot be played step by step: evaluate "
+                "the policy with `mosaic eval`."
             )
         with model.make_envs(1) as checked:
             self._policy = model.load_policy(checked)
