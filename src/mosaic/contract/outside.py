@@ -133,7 +133,7 @@ def _problem(value: Any, bad: re.Pattern[str] = _HALF_CHARACTER) -> str | None:
             elif isinstance(one, str) and (match := bad.search(one)):
                 shown = ascii(one[:40])
                 if match[0] == "\0":
-                    return f"has the text {shown} with a character of code 0, which no text can have"
+                    return f"has the text {shown} with a NUL character, which text cannot contain"
                 return f"has the text {shown}, which is not valid Unicode"
         layer = below
     return None
