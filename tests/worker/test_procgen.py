@@ -98,8 +98,8 @@ def test_a_game_alone_is_the_easy_one() -> None:
 
 
 REFUSED = [
-    ("ppo_procgen", GAME, {"env_backend": "python"}, {}, f"{GAME} is a game of EnvPool's"),
-    ("ppo_atari_envpool", GAME, {}, {}, "which EnvPool does for Atari games only; use ppo_procgen there"),
+    ("ppo_procgen", GAME, {"env_backend": "python"}, {}, f"{GAME} exists only in EnvPool"),
+    ("ppo_atari_envpool", GAME, {}, {}, "which EnvPool does only for Atari games; use ppo_procgen"),
     ("ppo_procgen", GAME, {"start_level": 5}, {}, "num_levels is 0, which means all levels"),
     ("ppo_procgen", GAME, {"num_levels": 9, "start_level": 2**31 - 5}, {}, "levels end at 2147483647"),
     (
@@ -111,9 +111,9 @@ REFUSED = [
     ),
     ("ppo_procgen", GAME, {"num_levels": -1}, {}, "must be a whole number of at least 0"),
     ("ppo_procgen", GAME, {}, {"num_levels": -1}, "is asked for with num_levels -1: give 0 or more"),
-    ("dqn_atari", GAME, {}, {}, "which EnvPool does for Atari games only; use ppo_procgen there"),
-    ("dqn", GAME, {}, {}, "has image observations; use ppo_procgen there"),
-    ("ppo", GAME, {"env_backend": "envpool"}, {}, "has image observations; use ppo_procgen there"),
+    ("dqn_atari", GAME, {}, {}, "which EnvPool does only for Atari games; use ppo_procgen"),
+    ("dqn", GAME, {}, {}, "has image observations; use ppo_procgen"),
+    ("ppo", GAME, {"env_backend": "envpool"}, {}, "has image observations; use ppo_procgen"),
 ]
 
 

@@ -119,8 +119,8 @@ def check_fit(algo: str, entry: EnvironmentEntry) -> None:
         return
     if schema.wraps and entry.family == PROCGEN:
         raise UserError(
-            f"{schema.name} prepares what environments show, which EnvPool does for Atari games only; "
-            f"{_advice(entry, 'image')}, as {entry.env_id} is EnvPool's."
+            f"{schema.name} preprocesses observations, which EnvPool does only for Atari games; "
+            f"{_advice(entry, 'image')}, because {entry.env_id} exists only in EnvPool."
         )
     for role, allowed, kind in _roles(schema, entry):
         if kind not in allowed:
@@ -133,7 +133,7 @@ def check_fit(algo: str, entry: EnvironmentEntry) -> None:
         if schema.several_players:
             one = f"{schema.name} trains all players of a game, but {entry.env_id} has one agent"
         fitting = _fitting(entry)
-        raise UserError(f"{one}; {f'use {fitting} there' if fitting else 'choose another environment'}.")
+        raise UserError(f"{one}; {f'use {fitting}' if fitting else 'choose another environment'}.")
 
 
 def _has_its_players(schema: AlgoSchema, entry: EnvironmentEntry) -> bool:
@@ -149,7 +149,7 @@ def check_seats(num_envs: int, curriculum: bool, entry: EnvironmentEntry) -> Non
         )
     if entry.players > 1 and curriculum:
         raise UserError(
-            f"{entry.env_id} is a game of several players, which curricula do not support: leave it out."
+            f"{entry.env_id} is a multiplayer game, which curricula do not support: leave it out."
         )
 
 
@@ -184,7 +184,7 @@ def _either(names: tuple[str, ...]) -> str:
 def _advice(entry: EnvironmentEntry, kind: str) -> str:
     fitting = _fitting(entry)
     if fitting:
-        return f"use {fitting} there"
+        return f"use {fitting}"
     if kind == "image":
         return "choose an environment with vector observations, or give a script of your own as a file"
     return "choose another environment"
@@ -233,7 +233,7 @@ def check_backend(algo: str, backend: str, env_id: str, curriculum: bool, captur
         if entry is not None and entry.family == PROCGEN:
             # Another backend helps only an algorithm that can play such a game.
             check_fit(algo, entry)
-            raise UserError(f"{env_id} is a game of EnvPool's: use env_backend envpool.")
+            raise UserError(f"{env_id} exists only in EnvPool: use env_backend envpool.")
         return
     what = ""
     if curriculum:

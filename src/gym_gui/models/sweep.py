@@ -40,7 +40,7 @@ _ORDER = (RUNNING, WAITING, COMPLETE, PRUNED, FAILED)
 _ROOM = 0.05
 """Beyond the outermost dots, as a share of what lies between them."""
 _MOST_PAIRS = 3
-NOTHING_YET = "The sweep has not begun: its trials appear here with the first of them."
+NOTHING_YET = "The sweep has not started: its trials will appear here."
 
 
 @dataclass(frozen=True)
@@ -287,11 +287,11 @@ def _intermediate(study: Study, best: frozenset[int]) -> Figure:
     """What every trial had reached at each step that it was looked at."""
     trials = [one for one in study.trials if one.intermediate]
     title = study.short_objectives[0]
-    empty = "Trials of several objectives are not looked at on their way"
+    empty = "There are no intermediate values with several objectives"
     if len(study.directions) == 1:
-        empty = _nothing(study, "Trials are looked at as they train: nothing yet")
+        empty = _nothing(study, "No intermediate values yet")
     if not trials:
-        return Figure("Values on the way", Scale("step", steps=True), Scale(title), empty=empty)
+        return Figure("Intermediate values", Scale("step", steps=True), Scale(title), empty=empty)
     runs = [(one, np.array(sorted(one.intermediate.items()), np.float64)) for one in trials]
     steps, values = (np.concatenate([run[:, at] for _, run in runs]) for at in (0, 1))
     x = Scale("step", 0.0, float(steps.max()) * 1.02, steps=True)
@@ -307,7 +307,7 @@ def _intermediate(study: Study, best: frozenset[int]) -> Figure:
         strokes.append(_joined("best", chosen, x, y, 2.0, 1.0))
     numbers = np.concatenate([np.full(len(run), one.number, np.int64) for one, run in runs])
     dots = (Dots("accent", numbers, x.shares(steps.tolist()), y.shares(values.tolist()), "none"),)
-    return Figure("Values on the way", x, y, dots, tuple(strokes), "yellow ones were pruned", joined=True)
+    return Figure("Intermediate values", x, y, dots, tuple(strokes), "yellow ones were pruned", joined=True)
 
 
 def _joined(role: str, runs: Sequence[Floats], x: Scale, y: Scale, width: float, alpha: float) -> Stroke:
@@ -424,7 +424,7 @@ def _lineage(study: Study, objective: int, best: frozenset[int]) -> Iterator[Fig
     dots.append(Dots("best", numbers[chosen], xs[chosen], ys[chosen]))
     empty = "" if trials else _nothing(study, "The first generation trains")
     shown = tuple(one for one in dots if len(one.numbers))
-    yield Figure("Lineage", x, y, shown, tuple(strokes), "yellow lines lead to who copied", empty)
+    yield Figure("Lineage", x, y, shown, tuple(strokes), "yellow lines lead to copies", empty)
 
 
 def _results(study: Study) -> Iterator[Figure]:
@@ -502,7 +502,7 @@ def best_text(study: Study) -> str:
     """What was found so far, in a sentence; empty before there is anything."""
     if len(study.directions) > 1:
         front = len(study.front)
-        return f"{count(front, 'trial')} that no other beats in every objective." if front else ""
+        return f"{count(front, 'trial')} on the Pareto front." if front else ""
     best = study.best
     if best is None:
         failed = study.with_state(FAILED)

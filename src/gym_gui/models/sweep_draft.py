@@ -30,24 +30,24 @@ PRUNERS = (
 )
 ABOUT_SAMPLERS = {
     "tpe": "tpe: learns from all trials; a good first choice",
-    "random": "random: learns nothing, and is hard to fool",
-    "gp": "gp: Gaussian processes, for few and long trials",
-    "cmaes": "cmaes: evolution, for many numbers and many trials",
-    "nsgaii": "nsgaii: evolution, for several objectives",
+    "random": "random: independent samples; a robust baseline",
+    "gp": "gp: Gaussian processes, for few, long trials",
+    "cmaes": "cmaes: evolution strategy, for many numbers and trials",
+    "nsgaii": "nsgaii: genetic algorithm, for several objectives",
     "nsgaiii": "nsgaiii: the same for many objectives",
-    "qmc": "qmc: spreads evenly over the space",
+    "qmc": "qmc: covers the space evenly",
     "grid": "grid: every combination of choices and steps",
-    "bruteforce": "bruteforce: every combination, whatever depends on what",
+    "bruteforce": "bruteforce: every combination, with conditions too",
 }
 ABOUT_PRUNERS = {
-    "median": "median: ends what is below the median of the others",
-    "none": "none: every trial trains to its end",
+    "median": "median: prunes trials below the median of the others",
+    "none": "none: prunes no trial",
     "hyperband": "hyperband: several brackets of halving",
-    "successivehalving": "successivehalving: the better half goes on",
-    "percentile": "percentile: ends what is not among the best share",
-    "patient": "patient: ends what has not improved for a while",
-    "threshold": "threshold: ends what leaves given bounds",
-    "wilcoxon": "wilcoxon: ends what a signed-rank test says is worse",
+    "successivehalving": "successivehalving: only the best continue",
+    "percentile": "percentile: prunes trials outside the best percentile",
+    "patient": "patient: prunes trials without recent improvement",
+    "threshold": "threshold: prunes trials outside given bounds",
+    "wilcoxon": "wilcoxon: prunes trials that a signed-rank test finds worse",
 }
 _MOST_CHOICES = 200
 
@@ -62,11 +62,11 @@ def fields() -> FormState:
             Field("trials", "count", USUAL_TRIALS, "", "Trials", minimum=1),
             Field.maybe("parallel", "int", "trials at once", "In parallel", "as many as fit", minimum=1),
             Field.maybe("max_minutes", "float", "no trial begins later", "Minutes", "no limit", minimum=0),
-            Field.maybe("name", label="Name", placeholder="made from what is searched"),
+            Field.maybe("name", label="Name", placeholder="derived from the search"),
             Field("metric", default=USUAL_METRIC, help="any curve that the runs log", label="Curve"),
             Field("direction", default=DIRECTIONS[0], label="Direction", choices=DIRECTIONS),
             Field("take", default="mean", label="Value", choices=TAKES),
-            Field("points", "int", USUAL_POINTS, "of the curve's end", "Points", minimum=1),
+            Field("points", "int", USUAL_POINTS, "at the end of the curve", "Points", minimum=1),
             Field("over_seeds", default=OVER_SEEDS[0], label="Over seeds", choices=OVER_SEEDS),
             Field("sampler", default=SAMPLERS[0], label="Sampler", choices=SAMPLERS),
             Field("pruner", default=PRUNERS[0], label="Pruner", choices=PRUNERS),
@@ -105,10 +105,10 @@ class ParamDraft:
             return {"choices": found, "when": dict(self.when)} if self.when else found
         told: dict[str, Any] = {"low": self._number("low"), "high": self._number("high")}
         if told["low"] >= told["high"]:
-            raise UserError(f"{self.name} goes from {self.low} to {self.high}: begin below the end.")
+            raise UserError(f"{self.name} goes from {self.low} to {self.high}: start below the end.")
         if self.kind == LOG:
             if told["low"] <= 0:
-                raise UserError(f"{self.name} is logarithmic and begins at {self.low}: begin above 0.")
+                raise UserError(f"{self.name} is logarithmic and begins at {self.low}: start above 0.")
             told["log"] = True
         elif self.step.strip():
             told["step"] = self._number("step")
@@ -224,7 +224,7 @@ class SweepDraft:
         """Where the known space of an algorithm comes from."""
         known = known_spaces().get(algo)
         unknown = "No search space is known for it: add the parameters that matter."
-        return f"Known to be good: {known.source}." if known else unknown
+        return f"Known space: {known.source}." if known else unknown
 
     def choose(self, algo: str) -> None:
         """Search this algorithm in place of the first one."""

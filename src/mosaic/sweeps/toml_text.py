@@ -75,7 +75,7 @@ def example(algo: str, env_id: str) -> str:
     """A sweep file to begin with: the space that is known to be good, and all that can be set, explained."""
     budget = worker_for(algo).load_catalog().default_timesteps(algo) or 100_000
     known = known_spaces().get(algo)
-    source = known.source if known else "nobody has tried one yet: write the parameters that matter"
+    source = known.source if known else "there is no known space: list the parameters to search"
     rows = [f"{name} = {value_text(told)}" for name, told in known.space.items()] if known else []
     return _EXAMPLE.format(
         algo=value_text(algo),

@@ -53,7 +53,7 @@ def _check_outputs(args: argparse.Namespace) -> None:
         check_report_path(args.output)
     for path in filter(None, (args.markdown, args.csv)):
         if path.is_dir() or not path.parent.is_dir():
-            raise UserError(f"{path} cannot be written: name a file in a folder that is there.")
+            raise UserError(f"{path} cannot be written: name a file in an existing folder.")
 
 
 # Starting
@@ -117,10 +117,10 @@ def _taken_up(client: Client, spec: SweepSpec) -> RunRecord | None:
         return None
     if not same:
         raise ConflictError(
-            f"Benchmark '{spec.benchmark}' is at work on what its file said before: wait for it, or "
-            f"`mosaic cancel {before.run_id}` and start again; what is trained by then is kept."
+            f"Benchmark '{spec.benchmark}' is still running with an older version of its file: wait, or "
+            f"`mosaic cancel {before.run_id}` and start again; finished runs are kept."
         )
-    note(f"Benchmark '{spec.benchmark}' is at work already: this follows it.")
+    note(f"Benchmark '{spec.benchmark}' is already running: following it.")
     return before
 
 

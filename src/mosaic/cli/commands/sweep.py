@@ -278,7 +278,7 @@ def _train_best(rest: Sequence[str], args: argparse.Namespace) -> int:
     seeds = args.seeds or [max(spec_of(run).seeds) + 1]
     used = sorted(set(seeds) & set(spec_of(run).seeds))
     if used:
-        note(f"{words.seeds_text(used).capitalize()} was used by the search: other seeds tell more.")
+        note(f"{words.seeds_text(used).capitalize()} was used by the search: other seeds are fairer.")
     note(f"Trial {chosen.number}: {params_text(chosen)}")
     # Nothing of the runs was typed: all of it stands in what the sweep has made.
     made = {"run": run.run_id, "set": [], "extra": [], "emit_summary": False}
@@ -322,7 +322,7 @@ def _dashboard(rest: Sequence[str], args: argparse.Namespace) -> int:
     spec = spec_of(run)
     if spec.population is not None:
         raise UserError(
-            f"Sweep {run.run_id} is a population, which Optuna knows nothing of: "
+            f"Sweep {run.run_id} is a population, which Optuna does not know: "
             f"`{program()} sweep show {run.run_id}` draws it."
         )
     # An error of the storage is told here, in a sentence.

@@ -68,7 +68,7 @@ class Followed:
             return 0
         name = self.name(run)
         say(
-            f"The {self.what} {name} goes on without this terminal. To look, or to cancel it with its "
+            f"The {self.what} {name} continues in the background. To see it, or to cancel it with its "
             f"{self.runs}:"
         )
         say(f"  {program()} {self.what} show {name}\n  {program()} cancel {run.run_id}")
@@ -76,11 +76,11 @@ class Followed:
 
     def _cancelled(self, client: Client, run: RunRecord, code: int) -> int:
         with suppress(ConflictError):
-            client.cancel(run.run_id, "asked where it was started")
+            client.cancel(run.run_id, "requested where it was started")
         try:
             run = client.wait(run.run_id)
         except (KeyboardInterrupt, Terminated):
-            note(f"Not waiting any longer; the {self.what} is still being ended.")
+            note(f"No longer waiting; the {self.what} is still being ended.")
             return code
         self.report(client, run)
         return code
