@@ -56,7 +56,7 @@ def test_the_room_needs_nothing_heavy() -> None:
 
 
 def test_losses_tell_what_computes_them_and_why(tmp_path: Path) -> None:
-    told = {"agent": {"by": "kernel", "why": "its gradients are those of the written loss", "more": 1}}
+    told = {"agent": {"by": "kernel", "why": "its gradients match the written loss", "more": 1}}
     (tmp_path / "provenance.json").write_text(json.dumps({"losses": told}))
     assert read_losses(tmp_path) == {"agent": {key: told["agent"][key] for key in ("by", "why")}}
 

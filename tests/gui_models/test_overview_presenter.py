@@ -77,7 +77,7 @@ def test_what_computes_the_losses_is_told_once_for_each_reason(tmp_path: Path) -
     provenance = tmp_path / "provenance.json"
     provenance.write_text(json.dumps({"python": "3.11"}))
     assert computed_by(run) == "", "a script notes nothing of it"
-    same = {"by": "kernel", "why": "its gradients are those of the written loss"}
+    same = {"by": "kernel", "why": "its gradients match the written loss"}
     other = {"by": "torch", "why": "its gradients differ"}
     provenance.write_text(json.dumps({"losses": {"actor": same, "critic": same, "alpha": other}}))
     assert computed_by(run) == f"kernel: {same['why']}; torch: {other['why']}"

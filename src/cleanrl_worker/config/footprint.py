@@ -40,7 +40,7 @@ def device(parameters: Mapping[str, Any], trains: bool) -> dict[str, str]:
     if not parameters.get("cuda", True):
         return {"name": "cpu", "reason": "no GPU is asked for"}
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "" or not _GPU.exists():
-        return {"name": "cpu", "reason": "no GPU is there"}
+        return {"name": "cpu", "reason": "no GPU was found"}
     return {"name": "cuda", "reason": "a GPU is there; a run sees those that are reserved for it"}
 
 

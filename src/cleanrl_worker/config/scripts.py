@@ -185,7 +185,7 @@ def resolve_script(
         return foreign_module(algo, folder, python)
     raise UserError(
         f"'{algo}' is not a known algorithm{closest(algo, DEFAULT_ALGO_REGISTRY) or '.'} "
-        f"Known: {', '.join(DEFAULT_ALGO_REGISTRY)}; the path of a script or a dotted module will do as well."
+        f"Known: {', '.join(DEFAULT_ALGO_REGISTRY)}; or give the path of a script or a dotted module."
     )
 
 

@@ -110,7 +110,7 @@ class Gradient(Generic[BatchT]):
                 weights.copy_(was)
             self._optimizer.gradient.zero_()
             torch.set_rng_state(random)
-        return Choice("kernel", "its gradients are those of the written loss")
+        return Choice("kernel", "its gradients match the written loss")
 
     def _differs(self, batch: BatchT, own: np.random.Generator) -> str | None:
         problem = None
@@ -152,7 +152,7 @@ class Gradient(Generic[BatchT]):
             wanted = expected[name]
             allowed = _OWN_TOLERANCE * float(np.abs(wanted).max(initial=0.0)) + _COMMON_TOLERANCE * most
             if not np.allclose(_gradient(parameter), wanted, rtol=0.0, atol=allowed, equal_nan=True):
-                return f"the kernel's gradient of {name} is not that of the written loss"
+                return f"the kernel's gradient of {name} does not match the written loss"
         if not np.allclose(logged, expected_log, rtol=1e-2, atol=1e-3, equal_nan=True):
             return "the kernel does not log what the written loss logs"
         return None

@@ -112,7 +112,7 @@ def _findings(found: Inspection, python: str | None) -> dict[str, Any]:
     schema = load_schema(config.algo) if script.ours and not played else None
     rows: list[tuple[str, object]] = [
         ("script", None if script.has_main else script.target),
-        ("parameters", schema and f"{len(params)} given, of {len(schema.parameters)} that {schema.name} has"),
+        ("parameters", schema and f"{len(params)} of the {len(schema.parameters)} of {schema.name} given"),
         ("plays" if played else "goes on from", origin and origin.path),
         ("environment", environment["env_id"]),
     ]

@@ -62,7 +62,7 @@ def worker_for(algo: str, worker_type: str | None = None) -> WorkerCapabilities:
         known += catalog.algorithms()
     raise UserError(
         f"'{algo}' is not a known algorithm{closest(algo, known) or '.'} "
-        f"Known: {', '.join(known)}; the path of a script or a dotted module will do as well."
+        f"Known: {', '.join(known)}; or give the path of a script or a dotted module."
     )
 
 

@@ -92,7 +92,7 @@ def _scores(bundle: Bundle) -> Iterator[str]:
         return
     scores, policy = bundle.evaluation.overall, bundle.evaluation.policy
     low, high = scores.interval
-    actions = "the best known" if policy.get("deterministic") else "sampled as in training"
+    actions = "deterministic" if policy.get("deterministic") else "sampled as in training"
     number = words.measured
     rows = [
         ("mean return", f"{number(scores.mean)} ± {number(scores.std)}"),

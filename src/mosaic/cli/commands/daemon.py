@@ -61,8 +61,8 @@ def _start(paths: VarPaths, port: int | None) -> str:
 
 
 def _print_health(health: HealthRecord, paths: VarPaths) -> None:
-    place = f" at {health.address} for {words.duration(health.uptime_seconds)}, version {health.version}"
-    console().print(Text.assemble(("The daemon runs", "green"), place))
+    place = f" at {health.address}, up {words.duration(health.uptime_seconds)}, version {health.version}"
+    console().print(Text.assemble(("The daemon is running", "green"), place))
     gpus = f"{health.gpus_reserved} of {health.gpus} reserved" if health.gpus else "none"
     listed = facts(
         [

@@ -196,7 +196,7 @@ def _manner(found: EvalSummary) -> list[tuple[str, str]]:
             "episodes",
             f"{words.whole(scores.episodes)}{batches}{cut}, {words.short(scores.mean_length)} steps each",
         ),
-        ("actions", "the best known" if policy["deterministic"] else "sampled as in training"),
+        ("actions", "the best ones" if policy["deterministic"] else "sampled as in training"),
         ("seeds", f"{policy['first_seed']} to {last}"),
         ("speed", f"{words.whole(speed)} steps per second, {policy['num_envs']} environments together"),
         ("policy", f"{place_text(policy['path'])}{step}"),
