@@ -50,7 +50,7 @@ def build_parser() -> argparse.ArgumentParser:
         ("--seed", int, "INT", "seed, in place of the config's"),
         ("--worker-id", str, "ID", "the name under which this worker registers"),
         ("--extras", str, "JSON", "a JSON object merged into the config's extras; it wins"),
-        ("--grpc", bool, "", "shake hands with the trainer daemon"),
+        ("--grpc", bool, "", "connect to the trainer daemon"),
         ("--grpc-target", str, "HOST:PORT", "where the daemon listens (default: %(default)s)"),
         ("--dry-run", bool, "", "check everything that needs no training, then end"),
         ("--emit-summary", bool, "", "with --dry-run: print what would run, as JSON"),

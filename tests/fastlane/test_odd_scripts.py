@@ -124,7 +124,7 @@ tell([env.render_mode, list(env.render().shape)])
 @pytest.mark.parametrize(
     ("drawn", "reason"),
     [
-        ("np.zeros((3, 40, 60), np.uint8)", "its render() gives no picture"),
+        ("np.zeros((3, 40, 60), np.uint8)", "its render() returns no picture"),
         ("[[1, 2], [3]]", "its render() failed: ValueError"),
     ],
 )

@@ -211,7 +211,7 @@ def test_a_model_that_is_one_tensor_is_refused(tmp_path: Path) -> None:
 
     for weights in (torch.zeros(3), None, "text"):
         torch.save(weights, tmp_path / "x.cleanrl_model")
-        with pytest.raises(UserError, match="has the parameters of no algorithm"):
+        with pytest.raises(UserError, match="matches no known algorithm"):
             open_model(tmp_path / "x.cleanrl_model")
 
 

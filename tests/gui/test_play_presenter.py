@@ -38,7 +38,7 @@ def init(space: dict[str, Any] = CART, **fields: Any) -> Opened:
 def ready(seed: int = 7) -> Seen:
     output = {"action": 1, "value": 96.1, "probabilities": [0.1, 0.9], "action_values": None}
     message = {"type": "ready", "seed": seed, "observation": [0.03125, -1.0], "next": output}
-    return Seen(message, None, "this environment draws no pictures", 0, False)
+    return Seen(message, None, "this environment cannot render", 0, False)
 
 
 def step(number: int, **fields: Any) -> Seen:

@@ -106,7 +106,7 @@ def test_runs_go_away_and_come_back(
     exports.take_in(archive)
     driver.until(lambda: exports.card.isHidden())
     told = answers(driver)[-1]
-    assert "already with other files" in told.text and told.action is not None
+    assert "already exists with other files" in told.text and told.action is not None
     told.action[1]()
     driver.until(lambda: len(window.context.runs) == 4)
 

@@ -224,9 +224,9 @@ def test_what_cannot_be_pulled_is_one_sentence(hub: StandInHub, run_mosaic: RunM
     hub.add("me/busy", published("dqn", b"PK"))
     hub.fails = {"me/busy": 503}
     for name, more, sentence in (
-        ("nobody/nothing", {}, "is not on the hub, or your token does not see it"),
-        ("nobody/nothing", {"HF_TOKEN": ""}, "or it is private, for which HF_TOKEN is needed"),
-        ("me/secret", {}, "is not on the hub, or your token does not see it"),
+        ("nobody/nothing", {}, "is not on the hub, or your token has no access to it"),
+        ("nobody/nothing", {"HF_TOKEN": ""}, "or it is private and needs HF_TOKEN"),
+        ("me/secret", {}, "is not on the hub, or your token has no access to it"),
         ("me/secret", {"HF_TOKEN": "hf_n0longer"}, "The hub refuses the token"),
         ("me/llm", {}, "has no .cleanrl_model file"),
         ("me/many", {}, "has several models (a.cleanrl_model, b.cleanrl_model)"),

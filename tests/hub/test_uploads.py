@@ -149,7 +149,7 @@ def test_an_upload_that_was_killed_is_told_as_cut_off(
     while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    assert "was cut off" in " ".join(run_mosaic("show", "last").stdout.split())
+    assert "was interrupted" in " ".join(run_mosaic("show", "last").stdout.split())
     hub.silent.clear()
     run_mosaic("push", "last")
 

@@ -129,7 +129,7 @@ def test_whoever_asks_for_evaluations_gets_them() -> None:
         ({"population": {"quantile": 0.7}}, "a number from 0.0 to 0.5"),
         ({"population": {"perturb": [1, 2]}}, "factors above 0 other than 1"),
         ({"population": {"resample": float("nan")}}, "'population.resample' is nan"),
-        ({"set": {"checkpoint_every": 0}}, "a population lives by checkpoints"),
+        ({"set": {"checkpoint_every": 0}}, "a population needs checkpoints"),
         ({"seeds": [2**31 - 2]}, "seed"),
     ],
 )

@@ -180,7 +180,7 @@ def test_what_is_not_a_number_is_a_failed_trial(client: Client) -> None:
     run = started(client, trials=1, set={"nan": True})
     assert client.wait(run.run_id, SECONDS).outcome == "completed"
     (trial,) = study_of(client, run).trials
-    assert (trial.state, trial.reason) == (FAILED, "what it reached is not a number")
+    assert (trial.state, trial.reason) == (FAILED, "its value is not a number")
 
 
 def test_pausing_a_sweep_pauses_its_trials(client: Client) -> None:

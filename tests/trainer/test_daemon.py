@@ -40,7 +40,7 @@ def test_clients_that_start_at_once_share_one_daemon(var: Path) -> None:
 def test_a_second_daemon_of_the_folder_says_who_has_it(client: Client) -> None:
     health = client.health()
     done = _run_daemon(client.paths.root)
-    told = f"The daemon of {client.paths.root} runs already: pid {health.pid} at {health.address}."
+    told = f"The daemon of {client.paths.root} is already running: pid {health.pid} at {health.address}."
     assert (done.returncode, done.stdout, done.stderr) == (LOCKED_EXIT_CODE, "", f"mosaic.trainer: {told}\n")
 
 

@@ -143,8 +143,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("ReorderRun", {"priority": 10_000}, "A priority is from -1000 to 1000"),
     ("LabelRun", {"tags": pb.TagList(tags=[f"t{n}" for n in range(2000)])}, "at most 100 tags, not 2,000"),
     ("LabelRun", {"tags": pb.TagList(tags=["t" * 5000])}, "at most 100 letters"),
-    ("LabelRun", {"run_name": "n" * 1_000_000}, "1 to 200 letters, not 1,000,000"),
-    ("LabelRun", {"notes": "n" * 1_000_000}, "at most 10,000 letters, not 1,000,000"),
+    ("LabelRun", {"run_name": "n" * 1_000_000}, "1 to 200 characters, not 1,000,000"),
+    ("LabelRun", {"notes": "n" * 1_000_000}, "at most 10,000 characters, not 1,000,000"),
     ("CancelRun", {"reason": "r" * 1_000_000}, "'reason' is 1,000,000 characters long"),
 ]
 

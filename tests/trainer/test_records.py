@@ -202,7 +202,7 @@ def test_a_cut_record_is_none(registry: Registry, paths: VarPaths, bytes_left: i
     _lose(registry, paths)
     found = registry.get(run.run_id)
     assert (found.status, found.outcome) == ("TERM", "failed")
-    assert found.reason == "it has ended, and how was lost with the run database"
+    assert found.reason == "it has ended; its outcome was lost with the run database"
 
 
 def test_a_record_that_is_behind_the_events_is_brought_up_to_them(

@@ -125,8 +125,8 @@ def test_an_environment_without_masks_is_told_of_once(
 ) -> None:
     assert train("masks/Plain-v0", tmp_path, monkeypatch, eval_every=128) == 0
     assert capsys.readouterr().err == (
-        "masks/Plain-v0 gives no action masks, neither in info['action_mask'] nor by action_masks(): "
-        "all actions count as allowed.\n"
+        "masks/Plain-v0 provides no action masks, neither in info['action_mask'] nor with action_masks(): "
+        "all actions are allowed.\n"
     )
 
 

@@ -288,7 +288,9 @@ def _grey(picture: Any) -> Any:
     ("shape", "dtype"), [((84, 84, 4), np.uint8), ((84, 84, 3), np.float32), ((84,), np.uint8)]
 )
 def test_what_is_not_a_picture_is_refused(shape: tuple[int, ...], dtype: Any) -> None:
-    with pytest.raises(UserError, match=r"Picture shows arrays of shape .* wrap it so that it gives such"):
+    with pytest.raises(
+        UserError, match=r"Picture returns arrays of shape .* wrap it so that it returns such"
+    ):
         wrap_atari(Picture(shape, dtype), Args())
 
 

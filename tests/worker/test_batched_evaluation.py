@@ -164,7 +164,7 @@ def test_episodes_are_cut_off_by_steps_and_by_time(
     short = EvalSettings(episodes=5, batch_size=5, max_episode_steps=4)
     summary = play(tmp_path / "steps", model, short)
     assert (summary.overall.cut_off, summary.overall.mean) == (5, 4.0)
-    assert capfd.readouterr().err == "5 of 5 episodes were cut off after 4 steps.\n"
+    assert capfd.readouterr().err == "5 of 5 episodes were truncated after 4 steps.\n"
     hasty = EvalSettings(episodes=500, batch_size=50, num_envs=3, max_seconds=0.0)
     summary = play(tmp_path / "time", model, hasty)
     assert (summary.overall.episodes, summary.overall.cut_off) == (3, 3)
@@ -216,7 +216,7 @@ def test_the_script_plays_the_policy_that_it_took_even_when_that_is_gone(
     monkeypatch.chdir(other)
     older = checkpoint.with_name("step-000000000001.npz")
     assert evaluate_policy.main([f"--policy-path={older}", "--eval-episodes=2"]) == 0
-    assert f"{checkpoint.name} is evaluated in its place" in capsys.readouterr().err
+    assert f"{checkpoint.name} is evaluated instead" in capsys.readouterr().err
     assert evaluate_policy.main([f"--policy-path={tmp_path / 'none.cleanrl_model'}"]) == 2
     assert "There is no policy" in capsys.readouterr().err
 

@@ -66,9 +66,9 @@ def test_progress_is_that_of_the_nearest_choice(text: str, counts: Counts, progr
         ("steps>5", "cannot be read at 'steps>5'"),
         ("steps>=5|", "cannot be read at ''"),
         ("", "cannot be read at ''"),
-        ("step>=5", "counts 'step', which nothing counts; did you mean 'steps'?"),
-        ("steps>=many", "'many' where a number must be"),
-        ("episode_return>=nan", "'nan' where a number must be"),
+        ("step>=5", "names 'step', which is not known; did you mean 'steps'?"),
+        ("steps>=many", "'many' instead of a number"),
+        ("episode_return>=nan", "'nan' instead of a number"),
         ("episodes>=0", "must be a whole number of at least 1"),
         ("steps>=2.5", "must be a whole number of at least 1"),
         ("steps>=5&(episodes>=5)", "cannot be read at '(episodes>=5)'"),
@@ -191,4 +191,4 @@ def test_the_dry_run_refuses_what_cannot_be_trained_on(
 def test_only_our_algorithms_have_a_curriculum(var: Path) -> None:
     done = dry_run({"curriculum_schedule": [{"env_id": FIVE}]}, algo=str(SCRIPTS / "steps.py"))
     assert done.returncode == 2
-    assert "'extras.curriculum_schedule' is for training one of our algorithms" in done.stderr
+    assert "'extras.curriculum_schedule' is for training a built-in algorithm" in done.stderr

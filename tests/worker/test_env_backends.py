@@ -25,7 +25,7 @@ REFUSED = [
     ("dqn", "CartPole-v1", {"env_kwargs": {"sutton_barto_reward": True}}, "argument 'sutton_barto_reward'"),
     ("ppo_atari", "CarRacing-v3", {}, "ppo_atari takes discrete"),
     ("dqn", "CartPole-v1", {"capture_video": True}, "env_backend envpool records no videos (capture_video)"),
-    ("dqn", "some.module:Own-v0", {}, "and some.module:Own-v0 is made by a Python module"),
+    ("dqn", "some.module:Own-v0", {}, "and some.module:Own-v0 comes from a Python module"),
     ("ppo", "Pong-v5", {}, "PongNoFrameskip-v4 has image observations"),
 ]
 

@@ -154,7 +154,7 @@ class Harmless:
     [
         (b"", "ppo", "CartPole-v1", "is not a PyTorch file of plain weights"),
         (b"\x81\xa6params\x80", "dqn", "CartPole-v1", "is not a PyTorch file of plain weights"),
-        (b"\x81\xa6params\x80", None, "CartPole-v1", "has the parameters of no algorithm known here"),
+        (b"\x81\xa6params\x80", None, "CartPole-v1", "matches no known algorithm"),
         (b"\x81\xa6par", None, "CartPole-v1", "is not a Flax file of plain weights"),
         (b"", "dqn_jax", "CartPole-v1", "is not a Flax file of plain weights"),
         (b"\x01", "dqn_jax", "CartPole-v1", "does not hold the weights of one network by their names"),
@@ -193,7 +193,7 @@ class Harmless:
         ),
         (FOREIGN["ppo"], None, "Pendulum-v1", "ppo takes discrete"),
         (FOREIGN["ppo"], "pppo", "CartPole-v1", "There is no algorithm 'pppo'"),
-        (("x", lambda: {"a": torch.ones(2)}), None, "CartPole-v1", "has the parameters of no algorithm"),
+        (("x", lambda: {"a": torch.ones(2)}), None, "CartPole-v1", "matches no known algorithm"),
         (("x", lambda: [1, 2]), None, "CartPole-v1", "name its algorithm"),
     ],
 )

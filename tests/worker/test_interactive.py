@@ -117,7 +117,7 @@ def test_continuous_actions_are_lists_within_bounds(tmp_path: Path) -> None:
 
 
 WRONG = {
-    '{"type": "step"}': "No episode is going on",
+    '{"type": "step"}': "No episode is running",
     "nonsense": "The line is not JSON",
     "[1, 2]": "A message is a JSON object",
     '"step"': "A message is a JSON object",
@@ -203,7 +203,7 @@ def test_an_environment_may_print_and_fail_and_only_messages_reach_stdout(tmp_pa
         *("init", "ready", "step", "episode_done", "ready", "stopped")
     ]
     assert not messages[0]["draws"]
-    assert messages[1]["frame"] is None and "draws no pictures" in messages[1]["frame_problem"]
+    assert messages[1]["frame"] is None and "cannot render" in messages[1]["frame_problem"]
     assert messages[2]["reward"] is None and messages[2]["truncated"]
     failed = ask(reset + step * 3 + reset, *flags[:2], folder=tmp_path)
     assert [message["type"] for message in failed[1:]] == [
@@ -215,7 +215,7 @@ def test_an_environment_may_print_and_fail_and_only_messages_reach_stdout(tmp_pa
         "stopped",
     ]
     assert failed[3]["message"].startswith("The environment cannot take this step: RuntimeError: something;")
-    assert "No episode is going on" in failed[4]["message"]
+    assert "No episode is running" in failed[4]["message"]
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_a_run_of_it_is_kept_resumed_and_evaluated(file: Path, client: Client, r
 
     file.write_text(f"{file.read_text()}\n# changed\n")
     told = run_mosaic("train", "--resume", run.run_id, "--extend", "1k", "--dry-run", "--emit-summary").stdout
-    assert "has changed since it was trained" in json.loads(told)["resumed_from"]["explanation"]
+    assert "has changed since the training" in json.loads(told)["resumed_from"]["explanation"]
     file.unlink()
     resumed = resume_config(run.run_id, extend=1024)
     assert resumed["metadata"]["worker"]["config"]["algo"] == str(folder / "algorithm" / file.name)

@@ -125,7 +125,7 @@ def test_a_process_that_dies_ends_the_run_with_one_sentence(tmp_path: Path) -> N
         second.kill()
         said = process.communicate(timeout=60)[1]
         assert process.returncode != 0
-        assert said == "Process 2 of 2 was ended by signal 9, so that the run cannot go on.\n"
+        assert said == "Process 2 of 2 was ended by signal 9, so the run cannot continue.\n"
 
 
 def test_all_end_when_the_first_is_killed(tmp_path: Path) -> None:

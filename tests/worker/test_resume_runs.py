@@ -218,7 +218,7 @@ def test_a_model_alone_gives_its_weights_to_a_new_run(
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1, said
     (line,) = said
-    assert f"Begins with the weights of {model}; counters, optimizer, schedules" in line
+    assert f"Starts with the weights of {model}; counters, optimizer, schedules" in line
     old, new = (torch.load(path, weights_only=True) for path in (model, again))
     if module is c51:
         old, new = old["model_weights"], new["model_weights"]

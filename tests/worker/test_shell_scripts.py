@@ -62,7 +62,7 @@ def test_the_quick_script_trains_in_phases_that_show_in_the_headline(client: Cli
     assert run.headline["script_phase"] == {"number": 2, "of": 2, "text": "CartPole-v1"}
     assert (run.headline["step"], run.headline["progress"]) == (16_384, 1.0)
     # The second phase begins with the weights of the first.
-    assert "Begins with the weights of" in b"".join(client.logs(run.run_id, "stderr")).decode()
+    assert "Starts with the weights of" in b"".join(client.logs(run.run_id, "stderr")).decode()
     files = client.artifacts(run.run_id)
     assert sum(file.kind == "model" for file in files) == 2
     assert sum(file.kind == "checkpoint" for file in files) >= 2
@@ -243,6 +243,6 @@ def test_a_shipped_script_goes_on_in_the_phase_that_it_was_in(client: Client) ->
     assert run.outcome == "completed", run.reason
     assert [entry.status for entry in run.history].count("FAULT") == 1
     told = b"".join(client.logs(run.run_id, "stderr")).decode()
-    assert told.count("Begins with the weights of") == 1
+    assert told.count("Starts with the weights of") == 1
     assert "and finishes its 60,000 steps." in told
     assert run.headline["step"] == 120_000

@@ -41,7 +41,7 @@ class NatureCNN(nn.Sequential):
         first = shape[0] < min(shape[1:])
         height, width, channels = (*shape[1:], shape[0]) if first else shape
         if min(height, width) < _SHORTEST:
-            raise ValueError(f"a picture of {height} × {width} is too small for this network")
+            raise ValueError(f"an image of {height} × {width} is too small for this network")
         begin = init_layer if orthogonal else _as_drawn
         layers: list[nn.Module] = []
         for filters, kernel, stride in ((32, 8, _STRIDE), (64, 4, 2), (64, 3, 1)):

@@ -76,7 +76,7 @@ def load_policy(weights: Any, spaces: Spaces, args: Args) -> Policy:
     """The policy in a model file, for all players of a game together."""
     shape = spaces.observation_space.shape
     if len(shape) != 4:
-        raise Misfit("it plays games of several players")
+        raise Misfit("it plays multiplayer games")
     num_actions = int(spaces.action_space.nvec[0])
     agent = load_weights(NatureAgent(shape[1:], num_actions), weights)
 

@@ -41,7 +41,7 @@ def device(parameters: Mapping[str, Any], trains: bool) -> dict[str, str]:
         return {"name": "cpu", "reason": "no GPU is asked for"}
     if os.environ.get("CUDA_VISIBLE_DEVICES") == "" or not _GPU.exists():
         return {"name": "cpu", "reason": "no GPU was found"}
-    return {"name": "cuda", "reason": "a GPU is there; a run sees those that are reserved for it"}
+    return {"name": "cuda", "reason": "there is a GPU; a run sees those reserved for it"}
 
 
 def estimated_memory(parameters: Mapping[str, Any], entry: EnvironmentEntry | None) -> dict[str, int] | None:

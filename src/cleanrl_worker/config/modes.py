@@ -20,22 +20,28 @@ MODE_TARGETS: Mapping[str, str] = {
 
 _EVALUATION = (
     ParamSchema("eval_episodes", "int", 50, "how many episodes are played", minimum=1),
-    ParamSchema("eval_batch_size", "int", 50, "how many episodes one batch has", minimum=1),
+    ParamSchema("eval_batch_size", "int", 50, "the number of episodes per batch", minimum=1),
     ParamSchema("eval_repeat", "bool", False, "play batches until the run is cancelled"),
     ParamSchema("eval_capture_video", "bool", False, "record videos of some episodes"),
 )
 _PLAYING = (
-    ParamSchema("deterministic", "bool", True, "take the best action that is known, draw none"),
+    ParamSchema("deterministic", "bool", True, "take the best action instead of sampling"),
     ParamSchema("gamma", "float", None, "the discount factor of returns", None, 0.0, 1.0, optional=True),
-    ParamSchema("num_envs", "int", None, "how many environments are played together", None, 1, optional=True),
+    ParamSchema("num_envs", "int", None, "the number of parallel environments", None, 1, optional=True),
     ParamSchema(
-        "max_episode_steps", "int", None, "the step after which an episode is cut off", None, 1, optional=True
+        "max_episode_steps",
+        "int",
+        None,
+        "the step after which an episode is truncated",
+        None,
+        1,
+        optional=True,
     ),
     ParamSchema(
         "max_seconds",
         "float",
         None,
-        "the time after which episodes are cut off and none begins",
+        "the time after which episodes are truncated and none starts",
         None,
         0,
         optional=True,

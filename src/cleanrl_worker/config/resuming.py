@@ -253,11 +253,11 @@ def explain(origin: Origin, config: CleanRLWorkerConfig) -> str:
     schema = load_schema(config.algo)
     told = explain_values(origin, config.algo, args, config.total_timesteps)
     if origin.file is not None and origin.file.changed:
-        told += f" {origin.file.path} has changed since it was trained: what it says now is used."
+        told += f" {origin.file.path} has changed since the training: the current version is used."
     elif origin.file is not None and origin.algo != origin.file.path:
-        told += f" {origin.file.path} is gone: the copy that the run has kept is used."
+        told += f" {origin.file.path} is gone: the run's copy is used."
     if schema is not None and not schema.exact and origin.step is not None:
-        told += f" {schema.name} does not go on to the byte."
+        told += f" {schema.name} does not resume exactly."
     return told
 
 
@@ -266,8 +266,9 @@ def explain_values(origin: Origin, algo: str, args: Mapping[str, Any], total: in
     if origin.step is None:
         found = "are taken from beside it" if origin.normaliser else "too"
         return (
-            f"Begins with the weights of {origin.path}; counters, optimizer{_NOT_IN_MODEL.get(algo, '')}, "
-            f"schedules, replay buffer and random states begin anew, normaliser statistics {found}."
+            f"Starts with the weights of {origin.path}; counters, optimizer{_NOT_IN_MODEL.get(algo, '')}, "
+            "schedules, replay buffer and random states start from scratch, normaliser statistics "
+            f"{found}."
         )
     text = f"Goes on from step {origin.step:,} of {origin.path}"
     before = int(origin.args["total_timesteps"])

@@ -55,5 +55,5 @@ def find_teacher(
         )
     frames, own = origin.args.get("frame_stack"), values.get("frame_stack")
     if None not in (frames, own) and frames != own:
-        raise UserError(f"{who} sees {frames} frames, but frame_stack is {own}: give it {frames}.")
+        raise UserError(f"{who} sees {frames} frames, but frame_stack is {own}: set it to {frames}.")
     return origin

@@ -92,7 +92,7 @@ def _parse_clause(part: str, text: str) -> Clause:
     metric = match[1]
     if metric not in METRICS:
         hint = closest(metric, METRICS) or f"; {_HELP}."
-        raise UserError(f"The condition '{text}' counts '{metric}', which nothing counts{hint}")
+        raise UserError(f"The condition '{text}' names '{metric}', which is not known{hint}")
     return Clause(metric, _parse_number(metric, match[2], text))
 
 

@@ -283,7 +283,7 @@ class Evaluator:
         for note in policy.notes:
             self._warn(note)
         if found.cut_off:
-            self._warn(f"Episodes of an evaluation were cut off after {EPISODE_CAP} steps, as they went on.")
+            self._warn(f"Episodes of an evaluation were truncated after {EPISODE_CAP} steps.")
         return found
 
     def _warn(self, text: str) -> None:

@@ -41,8 +41,8 @@ BATCH = 50
 MOST_ENVS = 32
 """A network takes hardly longer for so many observations than for one; beyond, little is won."""
 SELF_PLAY = (
-    "The policy plays all players itself; the return of a game is the mean of theirs, which is about 0 "
-    "where one wins what the other loses, however good the policy is."
+    "The policy plays all players; the return of a game is the mean of theirs, which is about 0 in "
+    "zero-sum games, however good the policy is."
 )
 
 
@@ -142,7 +142,7 @@ def _say_what_was_cut(summary: EvalSummary, settings: EvalSettings) -> None:
         why = f"after {steps:,} steps"
         if settings.max_seconds is not None:
             why += f" or when {settings.max_seconds:g} s were over"
-        warn(f"{cut:,} of {summary.overall.episodes:,} episodes were cut off {why}.")
+        warn(f"{cut:,} of {summary.overall.episodes:,} episodes were truncated {why}.")
 
 
 @contextlib.contextmanager
@@ -209,11 +209,11 @@ class Args:
     gamma: Annotated[float | None, Bounds(minimum=0.0, maximum=1.0)] = None
     """the discount of the discounted return; else that of the training"""
     num_envs: Annotated[int | None, Bounds(minimum=1)] = None
-    """how many environments are played together; else as many as are worth it"""
+    """the number of environments played in parallel; else as many as are worth it"""
     max_episode_steps: Annotated[int | None, Bounds(minimum=1)] = None
-    """the step after which an episode is cut off; else 30,000"""
+    """the step after which an episode is truncated; else 30,000"""
     max_seconds: Annotated[float | None, Bounds(minimum=0.0)] = None
-    """the time after which episodes are cut off and none begins; else there is no such time"""
+    """the time after which episodes are truncated and none starts; else there is no such time"""
 
 
 def evaluate_policy(args: Args, stop: StopSignals) -> None:
@@ -253,7 +253,7 @@ def take_policy(path: Path) -> Path:
         # A run that still trains removes its older checkpoints.
         newer = list_checkpoints(path.parent)
         if newer:
-            warn(f"{path.name} has been removed meanwhile; {newer[-1].name} is evaluated in its place.")
+            warn(f"{path.name} has been removed meanwhile; {newer[-1].name} is evaluated instead.")
             path = newer[-1]
     if not path.is_file():
         raise NotFoundError(f"There is no policy {path}.")

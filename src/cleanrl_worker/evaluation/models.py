@@ -38,8 +38,8 @@ from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, Use
 from mosaic.contract.extras import require_extra
 
 NO_STATISTICS = (
-    "The statistics of the observations that this policy was trained on are not beside its weights; "
-    "it sees them as they are, and its returns will be lower."
+    "The observation statistics of this policy are missing; it sees observations unnormalised, so its "
+    "returns will be lower."
 )
 
 
@@ -185,7 +185,7 @@ def guess_algo(path: Path) -> str:
     names = list(found.values())
     if len(names) == 1:
         return names[0]
-    which = f"may be of {' or '.join(names)}" if names else "has the parameters of no algorithm known here"
+    which = f"may be of {' or '.join(names)}" if names else "matches no known algorithm"
     raise UserError(f"{path} {which}; name its algorithm.")
 
 

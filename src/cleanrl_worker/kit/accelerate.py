@@ -28,7 +28,7 @@ BatchT = TypeVar("BatchT", bound=tuple[Any, ...])
 
 MOVES = (0.0, 0.1, 0.5, 2.0)
 """How far the numbers of a minibatch are moved in each comparison, in their own standard deviations."""
-NO_KERNEL = "no kernel is wanted, or none fits this network"
+NO_KERNEL = "kernels are off, or none fits this network"
 ROWS = 256
 """So many rows or more are compared at each distance: a small minibatch several times, moved anew."""
 _OUTPUTS = 128

@@ -117,7 +117,7 @@ class Ranks:
                 code = process.poll()
                 if code is not None:
                     how = f"was ended by signal {-code}" if code < 0 else f"has ended with exit code {code}"
-                    return f"Process {number} of {self._size} {how}, so that the run cannot go on."
+                    return f"Process {number} of {self._size} {how}, so the run cannot continue."
             time.sleep(0.02)
         return None
 

@@ -225,8 +225,8 @@ class Run(Generic[ArgsT]):
         self._watch.start(self.step_count)
         if not self.is_new and not self.envs.exact:
             warn(
-                f"{self.args.env_id} begins new episodes, as its backend cannot go on within one: the run "
-                "will not end with the same bytes as one never stopped."
+                f"{self.args.env_id} starts new episodes, because its backend cannot continue within one: "
+                "the run will not end with the same weights as one that was never stopped."
             )
         # An evaluation that a stop signal cut short is made up for.
         self._score_when_due()

@@ -129,8 +129,8 @@ class VectorEnv(Envs, EpisodeEnvs):
         if self._masks is not None and not self._told_masks:
             spec = self._whole[0].spec
             warn(
-                f"{spec.id if spec else 'The environment'} gives no action masks, neither in "
-                "info['action_mask'] nor by action_masks(): all actions count as allowed."
+                f"{spec.id if spec else 'The environment'} provides no action masks, neither in "
+                "info['action_mask'] nor with action_masks(): all actions are allowed."
             )
 
     def restart(self, index: int, seed: int, out: NDArray[Any]) -> None:
@@ -366,8 +366,9 @@ class VectorEnv(Envs, EpisodeEnvs):
         if self.begun:
             spec = self._whole[0].spec
             warn(
-                f"{spec.id if spec else 'The environment'} does not repeat an episode from its seed: the run "
-                "goes on with new episodes, and will not end with the same bytes as one never stopped."
+                f"{spec.id if spec else 'The environment'} does not repeat an episode from its seed: the "
+                "run continues with new episodes, and will not end with the same weights as one that was "
+                "never stopped."
             )
 
     def _load_curriculum(self, curriculum: Curriculum | DrawnTasks, state: State) -> None:

@@ -196,7 +196,7 @@ def find_envpool(
     except Exception as error:
         raise ProbeError(f"EnvPool cannot make '{env_id}' with {json.dumps(kwargs)}.") from error
     if spec.config.max_num_players > 1:
-        raise ProbeError(f"'{env_id}' has several players, and one agent is trained: choose another.")
+        raise ProbeError(f"'{env_id}' has several players, but one agent is trained: choose another.")
     return spec, name, options
 
 

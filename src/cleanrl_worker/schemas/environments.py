@@ -237,22 +237,22 @@ def check_backend(algo: str, backend: str, env_id: str, curriculum: bool, captur
         return
     what = ""
     if curriculum:
-        what = "does not change its environments, which a curriculum does"
+        what = "does not support curricula"
     elif capture_video:
         what = "records no videos (capture_video)"
     elif ":" in env_id:
-        what = f"has environments of its own only, and {env_id} is made by a Python module"
+        what = f"supports only its own environments, and {env_id} comes from a Python module"
     if what:
         raise UserError(f"env_backend {backend} {what}: use env_backend python.")
 
 
 def explain_backend(backend: str, env_id: str, lives: bool) -> str:
     """What differs from Python environments, in one line. `lives`: a lost life ends an episode."""
-    parts = [f"{TITLES[backend]} steps {env_id}: episodes begin from other random numbers than in Python"]
+    parts = [f"{TITLES[backend]} steps {env_id}: episodes start from other random numbers than in Python"]
     if backend == ENVPOOL and lives:
         parts.append("after a lost life up to 30 frames pass unplayed and uncounted")
     if backend == ALE and lives:
-        parts.append("after a lost life nobody presses FIRE but the policy")
-    parts.append("a resumed run begins new episodes")
-    parts.append("evaluations are played in Python where it has the environment")
+        parts.append("after a lost life only the policy presses FIRE")
+    parts.append("a resumed run starts new episodes")
+    parts.append("evaluations are played in Python if it has the environment")
     return "; ".join(parts) + "."

@@ -151,8 +151,10 @@ def _ask(target: str) -> dict[str, Any]:
             out, err = process.communicate(timeout=SECONDS)
         except subprocess.TimeoutExpired:
             return {
-                "error": f"{name} was not imported within {SECONDS:.0f} s: what takes long belongs in its "
-                "`train`, not at its top level."
+                "error": (
+                    f"{name} was not imported within {SECONDS:.0f} s: move slow code from its top level "
+                    "into `train`."
+                )
             }
         finally:
             with suppress(OSError):

@@ -259,7 +259,7 @@ def _find_origin(config: CleanRLWorkerConfig) -> Origin | None:
 def _check_upload(config: CleanRLWorkerConfig, values: Mapping[str, Any], asked: bool) -> None:
     """Raise UserError when the run's model could not be uploaded; `asked` by who has the token."""
     if config.mode in MODE_TARGETS:
-        raise UserError(f"'extras.upload_model' is for a training: leave it out of mode {config.mode}.")
+        raise UserError(f"'extras.upload_model' is for training: leave it out of mode {config.mode}.")
     if values.get("save_model") is False:
         raise UserError("The model is to be uploaded, but save_model is off: leave one of the two out.")
     if asked:
@@ -306,7 +306,7 @@ def _check_script(config: CleanRLWorkerConfig, script: Script, prober: Prober | 
         # A preset may change with a release: the run keeps the stages that it begins with.
         extras |= {"curriculum_schedule": schedule.as_json()} if schedule is not None else {}
     elif extras.get("env_kwargs") and not script.has_main:
-        raise UserError("'extras.env_kwargs' needs one of our algorithms: a script takes only flags.")
+        raise UserError("'extras.env_kwargs' needs a built-in algorithm: a script takes only flags.")
     needed = "cleanrl_worker" if script.is_file else script.target.partition(":")[0]
     other = prober.other if prober is not None else None
     if script.has_main and prober is not None and other is not None and not prober.has_module(needed):
@@ -412,7 +412,7 @@ def _find_stages(
     if schedule is None:
         return []
     if not script.ours:
-        raise UserError("'extras.curriculum_schedule' is for training one of our algorithms: leave it out.")
+        raise UserError("'extras.curriculum_schedule' is for training a built-in algorithm: leave it out.")
 
     def find(env_id: str) -> EnvironmentEntry | None:
         return _find_entry(replace(config, env_id=env_id), script, prober)

@@ -183,7 +183,7 @@ def _head(title: str, runs: Sequence[RunRecord], compared: Comparison) -> Markup
         words.count(len(compared.groups), "configuration"),
         words.count(len(by_task(compared)), "environment"),
         when,
-        *([f"{live} still running: these numbers are those of now"] if live else []),
+        *([f"{live} still running: these numbers are preliminary"] if live else []),
     ]
     tags = sorted({tag for run in runs for tag in run.tags})
     return el(

@@ -95,7 +95,7 @@ def origin_section(runs: Sequence[RunRecord]) -> Markup:
         folded.append(
             el("details", el("summary", f"Uncommitted changes {name}"), el("pre", diff[:_MOST_DIFF] + cut))
         )
-    nothing = el("p", "The runs have left nothing about where they come from.", cls="note")
+    nothing = el("p", "The runs have no provenance.", cls="note")
     return el(
         "section",
         el("h2", "Code and hardware"),
@@ -189,7 +189,7 @@ def commands_section(compared: Comparison) -> Markup:
         parts.append(el("h3", group.label))
         parts.append(el("pre", *map(_unbroken, re.split(r"( |\n)", "\n".join(commands)))))
         title = "The config" + (
-            " of the first run; the others have other seeds" if len(group.runs) > 1 else ""
+            " of the first run; the others differ only in the seed" if len(group.runs) > 1 else ""
         )
         parts.append(el("details", el("summary", title), el("pre", config)))
     return el("section", parts)

@@ -62,7 +62,7 @@ def _film(label: str, path: Path) -> Film:
         with av.open(str(path)) as container:
             return Film(label, tuple(_pictures(container)))
     except (OSError, ValueError, IndexError, av.FFmpegError) as error:
-        return Film(label, problem=f"{path} is not a film that can be read ({type(error).__name__}).")
+        return Film(label, problem=f"{path} is not a video that can be read ({type(error).__name__}).")
 
 
 def _pictures(container: InputContainer) -> Iterator[tuple[str, bytes]]:

@@ -304,7 +304,7 @@ def import_archive(
         for old, there in known.items():
             if there is not None and not same_run(staged[old], there):
                 raise ConflictError(
-                    f"Run {old} is there already with other files than in {path.name}: "
+                    f"Run {old} already exists with other files than in {path.name}: "
                     "import it with --as-new, which gives it a new id."
                 )
         # From here on the daemon brings it to its end, also after a crash.

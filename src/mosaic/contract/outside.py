@@ -27,7 +27,7 @@ def bytes_text(count: float) -> str:
 MOST_DEPTH = 64
 """Lists and objects within each other: what recurses over them must not run out of stack."""
 MOST_VALUES = 1_000_000
-_TOO_DEEP = f"is nested too deep: {MOST_DEPTH} levels at most can be taken"
+_TOO_DEEP = f"is nested too deep: at most {MOST_DEPTH} levels are allowed"
 _LARGEST = 2**63 - 1
 """The largest whole number that the database and the wire can hold."""
 _LARGEST_FILE = 64 * 2**20
@@ -106,8 +106,8 @@ def leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, 
 
 def too_large(what: str, size: int, most: int) -> str:
     return (
-        f"{what} is {bytes_text(size)} large: {bytes_text(most)} at most can be taken. "
-        "Put large data into a file, and name that."
+        f"{what} has {bytes_text(size)}: at most {bytes_text(most)} are allowed. Put large data into a "
+        "file, and name that."
     )
 
 

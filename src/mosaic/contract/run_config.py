@@ -101,7 +101,7 @@ def _few_tags(tags: list[str]) -> list[str]:
         raise ValueError(f"a run has at most {MOST_TAGS} tags, not {len(tags):,}")
     longest = max(tags, key=len, default="")
     if len(longest) > LONGEST_TAG:
-        raise ValueError(f"a tag has at most {LONGEST_TAG} letters, '{longest:.20}…' has {len(longest):,}")
+        raise ValueError(f"a tag has at most {LONGEST_TAG} characters, '{longest:.20}…' has {len(longest):,}")
     return tags
 
 
@@ -164,7 +164,7 @@ def checked_name(name: str) -> str:
     """The name of a run as it is kept; a UserError says what is wrong with it."""
     kept = name.strip()
     if not 0 < len(kept) <= LONGEST_NAME:
-        raise UserError(f"The name of a run has 1 to {LONGEST_NAME} letters, not {len(kept):,}.")
+        raise UserError(f"The name of a run has 1 to {LONGEST_NAME} characters, not {len(kept):,}.")
     return kept
 
 
@@ -199,7 +199,7 @@ def config_text(config: Mapping[str, Any]) -> str:
 
 def _check_length(notes: str) -> str:
     if len(notes) > LONGEST_NOTES:
-        raise ValueError(f"notes have at most {LONGEST_NOTES:,} letters, not {len(notes):,}")
+        raise ValueError(f"notes have at most {LONGEST_NOTES:,} characters, not {len(notes):,}")
     return notes
 
 

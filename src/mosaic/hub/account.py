@@ -136,7 +136,7 @@ class Hub:
                 raise self._refusal(inner, what) from error
             if isinstance(inner, HTTPError):
                 raise self._unreachable(inner) from error
-            raise MosaicError(f"{what} could not be exchanged with the hub: {self._plain(error)}.") from error
+            raise MosaicError(f"{what} could not be transferred: {self._plain(error)}.") from error
 
     def _refusal(self, error: OSError, what: str) -> MosaicError:
         from huggingface_hub import errors
@@ -155,9 +155,7 @@ class Hub:
                 "and set HF_TOKEN."
             )
         if missing:
-            seen = (
-                "your token does not see it" if self.token else "it is private, for which HF_TOKEN is needed"
-            )
+            seen = "your token has no access to it" if self.token else "it is private and needs HF_TOKEN"
             return NotFoundError(f"{what} is not on the hub, or {seen}: correct the name.")
         if isinstance(error, errors.EntryNotFoundError):
             return NotFoundError(f"{what} lacks a file that it lists: try again.")

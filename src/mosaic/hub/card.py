@@ -117,7 +117,7 @@ def _loading(bundle: Bundle, repo: str) -> Iterator[str]:
         f"./mosaic train --resume {repo} --steps 200k",
     )
     yield from ("## How to load it", "", "With MOSAIC:", "", *_block("sh", commands))
-    yield from ("In plain Python the weights alone, without running any code of the file:", "")
+    yield from ("Only the weights, in plain Python, without executing code of the file:", "")
     yield from _block("python", [plain.format(repo=json.dumps(repo), model=json.dumps(model))])
 
 
@@ -139,7 +139,7 @@ def _contents(bundle: Bundle) -> Iterator[str]:
     yield from ("## Files", "", "| file | what it is |", "| --- | --- |")
     for name in sorted(bundle.files):
         told = purposes.get(name, "curves for TensorBoard" if "tfevents" in name else "a film of an episode")
-        told = "the algorithm that it was trained by" if name.startswith(f"{ALGORITHM}/") else told
+        told = "the algorithm that trained it" if name.startswith(f"{ALGORITHM}/") else told
         yield f"| {_text(name)} | {told} |"
 
 

@@ -27,7 +27,7 @@ from mosaic.hub.account import NO_TOKEN, Hub, check_entity, endpoint, find_token
 
 FILE_NAME = "hub.json"
 UPLOADING, UPLOADED, FAILED = "uploading", "uploaded", "failed"
-_CUT_OFF = "It was cut off before its end."
+_CUT_OFF = "It was interrupted."
 _NOT_FOR_UPLOADS = (RUN_VARIABLE, FOLDER_VARIABLE, SECRET_VARIABLE, HIDDEN_VARIABLE)
 
 

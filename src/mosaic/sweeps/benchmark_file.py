@@ -41,7 +41,7 @@ class _Parser(TableParser):
         templates = self._cells(name, seeds, run)
         if len(templates) * len(seeds) > MOST_RUNS:
             self._complain(
-                f"These are {len(templates) * len(seeds):,} runs, of which there may be {MOST_RUNS:,}."
+                f"These are {len(templates) * len(seeds):,} runs, but at most {MOST_RUNS:,} are allowed."
             )
         metric = self._table.get("metric", USUAL_METRIC)
         if not isinstance(metric, str) or not metric:
@@ -72,8 +72,8 @@ class _Parser(TableParser):
             (name,) = checked_tags([given if isinstance(given, str) else ""])
         except UserError:
             self._complain(
-                f"'name' is {given!r:.60}, but must be a word of at most {LONGEST_TAG} letters: its runs get "
-                "it as their tag."
+                f"'name' is {given!r:.60}, but must be a word of at most {LONGEST_TAG} characters: it "
+                "becomes the tag of its runs."
             )
             return usual
         return name

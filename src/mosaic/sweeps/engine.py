@@ -311,7 +311,7 @@ class Engine:
             known = {env_id: [float(v) for v in vs if v is not None] for env_id, vs in found.items()}
             values.append(objective.of_trial(known, self._spec.scores))
         if not all(map(math.isfinite, values)):
-            self._tell(flight.number, FAILED, reason="what it reached is not a number")
+            self._tell(flight.number, FAILED, reason="its value is not a number")
             return
         self._tell(flight.number, COMPLETE, values)
 

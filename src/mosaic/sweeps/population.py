@@ -120,9 +120,7 @@ class PopulationParser(TableParser):
         if isinstance(self._table.get("objective"), list) and len(self._table["objective"]) > 1:
             self._complain("A population is judged by one objective: keep one [objective].")
         if fixed.get("checkpoint_every") == 0:
-            self._complain(
-                "'set.checkpoint_every' is 0, but a population lives by checkpoints: leave it out."
-            )
+            self._complain("'set.checkpoint_every' is 0, but a population needs checkpoints: leave it out.")
         for algo in algos[:1]:
             self._check_space(algo, space)
         asked = self._settings(budget)

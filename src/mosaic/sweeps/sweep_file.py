@@ -75,8 +75,8 @@ class _Parser(TableParser):
             combinations = math.prod(one.count() or 1 for one in spaces)
             if combinations > MOST_TRIALS:
                 self._complain(
-                    f"The grid has {combinations:,} combinations, of which there may be {MOST_TRIALS:,}: "
-                    "give larger steps or fewer choices, or choose another sampler."
+                    f"The grid has {combinations:,} combinations, but at most {MOST_TRIALS:,} are "
+                    "allowed: give larger steps or fewer choices, or choose another sampler."
                 )
             trials = min(trials, combinations)
         options = dict(sampler.options) if sampler else {}

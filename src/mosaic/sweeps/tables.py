@@ -72,7 +72,7 @@ def _unfit(value: Any, place: str) -> Iterator[str]:
         for inner in value:
             yield from _unfit(inner, place)
     elif isinstance(value, int | float) and not -_BEYOND < value < _BEYOND:
-        yield f"'{place}' is {value!r:.40}, but must be a number that can be computed with."
+        yield f"'{place}' is {value!r:.40}, but must be a finite number."
     elif value is not None and not isinstance(value, Value):
         yield f"'{place}' is {value!s:.40}, which is neither a number nor a text: write it in quotes."
 

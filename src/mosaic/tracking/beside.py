@@ -161,7 +161,7 @@ class Trackers:
             self._start(name, process.starts + 1)
             return
         log = self._logs / f"tracking-{name}.log"
-        problem = f"{TITLES[name]} does not follow this run any more: its process has died, see {log}."
+        problem = f"{TITLES[name]} no longer follows this run: its process has died, see {log}."
         self._note(name, replace(link, state=FAILED, problem=problem))
 
     def _handed_in(self, name: str) -> bool:
@@ -184,7 +184,7 @@ def _left_over(request: Request, link: TrackerLink, late: bool) -> TrackerLink:
         # It says better why.
         return link
     why = "was not done in time" if late else "has ended too early"
-    problem = f"{link.title} {why}: what the run left last may be missing there"
+    problem = f"{link.title} {why}: the last data of the run may be missing there"
     if request.tracker != "wandb":
         return replace(link, problem=f"{problem}.")
     from mosaic.tracking.wandb import sync_command

@@ -236,7 +236,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m mosaic.tracking.process", description=__doc__)
     parser.add_argument("--parent", type=int, help="end when this process ends")
     parser.add_argument(
-        "--look", action="store_true", help="only tell, as JSON, whether Weights & Biases can be reached"
+        "--look", action="store_true", help="only report, as JSON, whether Weights & Biases can be reached"
     )
     options = parser.parse_args(argv)
     if options.look:

@@ -20,7 +20,7 @@ from mosaic.tracking.settings import program, without_user
 
 DEFAULT_PROJECT = "cleanRL"
 """As in CleanRL's scripts."""
-KEPT_HERE = "The run is kept here, to be sent with `wandb sync`."
+KEPT_HERE = "The run is stored locally, for `wandb sync`."
 REACH_SECONDS = 5.0
 _LONGEST_TAG = 64
 _FLUSH_SECONDS = 2.0
@@ -63,7 +63,7 @@ def reach(base_url: str, key: str, proxies: Mapping[str, str], seconds: float = 
     except urllib.error.HTTPError as error:
         if error.code in (401, 403):
             return Answer(_refused(host))
-        return Answer(f"{shown} answers with the error {error.code}: look whether the service is up.")
+        return Answer(f"{shown} answers with the error {error.code}: check whether the service is available.")
     except (OSError, ValueError, AttributeError) as error:
         reason = getattr(error, "reason", None) or error
         through = f" through the proxy {without_user(next(iter(proxies.values())))}" if proxies else ""

@@ -29,7 +29,7 @@ def main() -> int:
         "--port", type=int, default=None, help="this port on 127.0.0.1 only; 0 for any free one"
     )
     parser.add_argument(
-        "--idle-seconds", type=float, default=IDLE_SECONDS, help="end after so long with nothing to do"
+        "--idle-seconds", type=float, default=IDLE_SECONDS, help="exit after this time without work"
     )
     arguments = parser.parse_args()
     paths = VarPaths((arguments.var or resolve_var()).resolve())

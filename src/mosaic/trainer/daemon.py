@@ -150,9 +150,9 @@ def who_holds(paths: VarPaths) -> str:
             break
         time.sleep(0.05)
     if holder is None:
-        return f"Another process holds {paths.daemon_lock}: a daemon of this folder runs already."
+        return f"Another process holds {paths.daemon_lock}: a daemon of this folder is already running."
     place = f" at {holder.address}" if holder.address else ""
-    return f"The daemon of {paths.root} runs already: pid {holder.pid}{place}."
+    return f"The daemon of {paths.root} is already running: pid {holder.pid}{place}."
 
 
 IDLE_SECONDS = 900.0

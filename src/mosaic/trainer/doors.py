@@ -122,7 +122,7 @@ def check(message: Message | Malformed) -> None:
             continue
         most = _MOST.get(field.name, _MOST_OTHERS)
         if len(value) > most:
-            raise UserError(f"'{field.name}' has {len(value):,} entries: {most:,} at most can be taken.")
+            raise UserError(f"'{field.name}' has {len(value):,} entries: at most {most:,} are allowed.")
         parts = [*value, *value.values()] if isinstance(value, MutableMapping) else value
         for part in parts:
             _check_one(field.name, part)
@@ -134,7 +134,7 @@ def _check_one(name: str, value: Any) -> None:
     elif isinstance(value, str):
         longest = _LONGEST.get(name, _LONGEST_OTHER)
         if len(value) > longest:
-            raise UserError(f"'{name}' is {len(value):,} characters long: {longest:,} at most can be taken.")
+            raise UserError(f"'{name}' is {len(value):,} characters long: at most {longest:,} are allowed.")
         if "\0" in value:
             raise UserError(f"'{name}' contains a NUL character, which text cannot contain.")
     elif isinstance(value, float) and not math.isfinite(value):

@@ -133,7 +133,7 @@ class Engine:
         return freed
 
     async def adopt(self, run_id: str) -> RunRow:
-        """Take in an ended run whose files were laid ready; asked again, it is there already."""
+        """Take in an ended run whose files were laid ready; asked again, it already exists."""
         if not is_run_id(run_id):
             raise UserError(f"'{run_id}' is not a run id.")
         known, staged = self.registry.known(run_id), self.paths.staged(run_id)
@@ -145,7 +145,7 @@ class Engine:
             # Else it was taken in by half, and only the rest is to be done.
             try:
                 if known is not None or self.paths.run(run_id).run_dir.exists():
-                    raise ConflictError(f"Run {run_id} is there already.")
+                    raise ConflictError(f"Run {run_id} already exists.")
                 check_staged(self.paths, run_id)
             except MosaicError:
                 # It would be refused each time, and stand in the way of another import of this run.

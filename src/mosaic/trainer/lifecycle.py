@@ -105,7 +105,7 @@ class Lifecycle:
             self._attach(run, known if supervisors.is_ours(known, run.run_id, self.paths) else NOBODY, None)
 
     def _leave_to(self, original: str) -> None:
-        reason = f"this folder is a copy of {original}, where the run went on"
+        reason = f"this folder is a copy of {original}, where the run continued"
         for run in self.registry.live():
             if run.status == RunStatus.INIT:
                 self.move(run, RunStatus.TERM, reason, Outcome.CANCELLED, ended_at=time.time())

@@ -310,7 +310,7 @@ def _end(paths: VarPaths, found: FoundRun) -> FoundRun:
     last = events[-1] if events else None
     final = last if last is not None and last.event in FINAL_EVENTS else None
     outcome = _OUTCOMES[final.event] if final is not None else Outcome.FAILED
-    lost = "it has ended, and how was lost with the run database"
+    lost = "it has ended; its outcome was lost with the run database"
     cause = final.payload.get("cause", "the worker gave no cause") if final is not None else lost
     reason = str(cause) if outcome == Outcome.FAILED else None
     at = last.ts if last is not None else row.submitted_at

@@ -46,7 +46,7 @@ class Args:
     frames: bool = False
     """send a picture with each observation, also when a message does not ask for it"""
     max_episode_steps: Annotated[int | None, Bounds(minimum=1)] = None
-    """the step after which an episode is cut off, if it has not ended by itself"""
+    """the step after which an episode is truncated, if it has not ended by itself"""
     record: str | None = None
     """the folder in which episodes that are played by hand are recorded"""
 

@@ -59,15 +59,15 @@ def read_action(space: Any, given: Any) -> Any:
         low, high = _choice_bounds(space)
         if array.dtype.kind == "f" or (array < low).any() or (array > high).any():
             raise Refusal(
-                f"The action {given!r:.80} is not one: each number is a whole one, "
-                f"from {plain(low)} to {plain(high)}."
+                f"The action {given!r:.80} is not valid: each number must be a whole number from "
+                f"{plain(low)} to {plain(high)}."
             )
         return array.astype(space.dtype)
     action = array.astype(space.dtype)
     if not ((action >= space.low) & (action <= space.high)).all():
         raise Refusal(
             f"The action {given!r:.80} is out of bounds: "
-            f"it lies between {plain(space.low)} and {plain(space.high)}."
+            f"it must be between {plain(space.low)} and {plain(space.high)}."
         )
     return action
 
@@ -141,7 +141,7 @@ def make_drawable(env_id: str, kwargs: dict[str, Any]) -> Any:
 def look(env: Any) -> tuple[Any, str]:
     """What the environment looks like now, in three colours; None, and why, where that cannot be seen."""
     if env.render_mode != "rgb_array":
-        return None, "this environment draws no pictures"
+        return None, "this environment cannot render"
     try:
         picture = as_picture(env.render(), MAX_DIM)
     except Exception as error:
@@ -255,7 +255,7 @@ class EnvSession(ABC):
     def step(self, request: Request) -> list[Message]:
         """One step, and what the episode came to when that was its last."""
         if not self._playing:
-            raise Refusal(f"No episode is going on: {self.begin_anew} first.")
+            raise Refusal(f"No episode is running: {self.begin_anew} first.")
         own = request.action is None
         action = self._own_action() if own else read_action(self._env.action_space, request.action)
         self._require_allowed(action)

@@ -329,7 +329,7 @@ class _Easel:
             self._models[state.recipe] = Model(state.recipe)
         picture = as_picture(self._models[state.recipe].draw(state.values), state.max_dim)
         if picture is None:
-            raise ValueError("its render() gives no picture")
+            raise ValueError("its render() returns no picture")
         if place.drawn_outside:
             numbers = (state.last_reward, state.rolling_return, state.step_rate_hz)
             self._writers[slot].publish(picture, *numbers)

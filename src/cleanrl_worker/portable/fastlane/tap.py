@@ -231,7 +231,7 @@ class Tap:
                 self.due_at = monotonic() + TRY_AGAIN_SECONDS
                 importlib.invalidate_caches()
             return None
-        return self.refuse("its render() gives no picture") if frame is None else frame
+        return self.refuse("its render() returns no picture") if frame is None else frame
 
     def _limit(self) -> int:
         return self._max_dim_of_few if self._watched <= FEW else self._max_dim

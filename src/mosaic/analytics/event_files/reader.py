@@ -206,7 +206,7 @@ class EventReader:
 
 def _damage_text(path: str, offset: int, error: CorruptRecord) -> str:
     if offset == 0:
-        return f"{path} is named like an event file, but is something else ({error}): nothing of it is shown."
+        return f"{path} is named like an event file, but is something else ({error}): it is not shown."
     return f"The event file {path} is damaged at byte {offset} ({error}): what follows there is not shown."
 
 

@@ -242,7 +242,7 @@ def _init(rest: Sequence[str], args: argparse.Namespace) -> int:
         say(text.rstrip())
         return 0
     if args.output.exists():
-        raise UserError(f"{args.output} is there already: name another file with -o, or remove it.")
+        raise UserError(f"{args.output} already exists: name another file with -o, or remove it.")
     write_atomic(args.output, text.encode())
     say(f"{args.output} is written: `{program()} sweep {args.output}` starts it.")
     return 0
