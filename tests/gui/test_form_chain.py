@@ -39,6 +39,6 @@ def test_a_policy_is_trained_evaluated_and_trained_on(qtbot: QtBot, var: Path, q
         gone_on = client.wait(resumed.run_id, timeout=120)
         assert gone_on.outcome == "completed", gone_on.reason
         assert gone_on.worker_config["total_timesteps"] == 1536
-        assert resume.report is not None and "Goes on from step 1,024" in resume.report.sentence
+        assert resume.report is not None and "Continues from step 1,024" in resume.report.sentence
         pick(resume.how, "Finish the remaining steps")
         assert resume.footer.submit.text() == "Finish the run"

@@ -113,7 +113,7 @@ def test_what_is_no_message_of_the_call_is_refused_everywhere(wire: Wire) -> Non
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("SubmitRun", {"config_json": "[" * 900 + "]" * 900, "request_id": "a"}, "nested too deep"),
     ("SubmitRun", {"config_json": "[" * 100_000, "request_id": "a"}, "nested too deep"),
-    ("SubmitRun", {"config_json": '{"a": "' + "x" * 30_000_000 + '"}', "request_id": "a"}, "30.0 MB large"),
+    ("SubmitRun", {"config_json": '{"a": "' + "x" * 30_000_000 + '"}', "request_id": "a"}, "has 30.0 MB"),
     ("SubmitRun", {"config_json": "nonsense", "request_id": "a"}, "is not JSON"),
     ("SubmitRun", {"config_json": "{}"}, "no request_id"),
     ("SubmitRun", {"config_json": "{}", "request_id": "a" * 1000}, "'request_id' is 1,000 characters"),
@@ -142,7 +142,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("WatchRuns", {"since_seq": 2**63 - 1}, "or less"),
     ("ReorderRun", {"priority": 10_000}, "A priority is from -1000 to 1000"),
     ("LabelRun", {"tags": pb.TagList(tags=[f"t{n}" for n in range(2000)])}, "at most 100 tags, not 2,000"),
-    ("LabelRun", {"tags": pb.TagList(tags=["t" * 5000])}, "at most 100 letters"),
+    ("LabelRun", {"tags": pb.TagList(tags=["t" * 5000])}, "at most 100 characters"),
     ("LabelRun", {"run_name": "n" * 1_000_000}, "1 to 200 characters, not 1,000,000"),
     ("LabelRun", {"notes": "n" * 1_000_000}, "at most 10,000 characters, not 1,000,000"),
     ("CancelRun", {"reason": "r" * 1_000_000}, "'reason' is 1,000,000 characters long"),
@@ -162,13 +162,13 @@ def test_a_value_that_cannot_be_taken_is_refused_by_name(client: Client, wire: W
 
 LIMITS: list[tuple[dict[str, Any], str]] = [
     ({"tags": [f"t{number}" for number in range(2000)]}, "at most 100 tags, not 2,000"),
-    ({"tags": ["t" * 5000]}, "a tag has at most 100 letters"),
+    ({"tags": ["t" * 5000]}, "a tag has at most 100 characters"),
     ({"run_name": "n" * 5000}, "'run_name'"),
     ({"resources": {"gpus": {"requested": 10**30}}}, "'resources.gpus.requested'"),
     ({"schedule": {"max_wallclock_minutes": 1e300}}, "'schedule.max_wallclock_minutes'"),
     ({"environment": {"A": "b\0c"}}, "NUL character"),
-    ({"metadata": {"ui": {"notes": "n" * 20_000}}}, "notes have at most 10,000 letters"),
-    ({"metadata": {"ui": {"big": "n" * 2_000_000}}}, "2.0 MB large: 1.0 MB at most"),
+    ({"metadata": {"ui": {"notes": "n" * 20_000}}}, "notes have at most 10,000 characters"),
+    ({"metadata": {"ui": {"big": "n" * 2_000_000}}}, "has 2.0 MB: at most 1.0 MB"),
 ]
 
 

@@ -193,7 +193,7 @@ def test_it_resumes_from_a_checkpoint_and_ends_with_the_same_bytes(trained: Trai
     assert (last.name, last.algo, last.file) == (trained.spec.name, trained.spec.name, None)
     resumed = ends(trained.var, resume_config(first.path))
     printed = RunPaths(Path(resumed.run_dir)).stderr.read_text()
-    assert printed.startswith(f"Goes on from step {first.step:,} of ")
+    assert printed.startswith(f"Continues from step {first.step:,} of ")
     assert open_model(model_in(resumed)).step == trained.steps
     if trained.spec.exact:
         assert model_in(resumed).read_bytes() == trained.model.read_bytes()

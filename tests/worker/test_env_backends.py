@@ -50,7 +50,7 @@ def test_a_curriculum_needs_python(tmp_path: Path) -> None:
     stages = [{"env_id": "CartPole-v1", "condition": "steps>=100"}, {"env_id": "CartPole-v0"}]
     config = config_of("dqn", "CartPole-v1", {"curriculum_schedule": stages})
     config["total_timesteps"] = 1000
-    with pytest.raises(UserError, match="env_backend envpool does not change its environments"):
+    with pytest.raises(UserError, match="env_backend envpool does not support curricula"):
         inspection.inspect(config, None, tmp_path)
 
 
@@ -88,7 +88,7 @@ def test_a_name_that_python_does_not_know_either_is_no_fault_of_the_backend(
 def test_pictures_that_an_algorithm_prepares_need_python() -> None:
     spec = ppo_atari.SPEC
     args = spec.args(env_id="gfootball/11_vs_11_kaggle-v1", env_backend="envpool")
-    with pytest.raises(UserError, match="and EnvPool does that for Atari games only: use env_backend python"):
+    with pytest.raises(UserError, match="which EnvPool does only for Atari games: use env_backend python"):
         open_envs(spec, args)
 
 
@@ -145,14 +145,14 @@ def test_a_run_says_what_differs_goes_on_with_new_episodes_and_is_evaluated_in_p
     shared += ["--checkpoint-every=128", "--eval-episodes=2"]
     assert ppo.main([*shared, "--total-timesteps=256"]) == 0
     said = capsys.readouterr().err
-    assert said.count("EnvPool steps CartPole-v1: episodes begin from other random numbers") == 1
+    assert said.count("EnvPool steps CartPole-v1: episodes start from other random numbers") == 1
     assert "lost life" not in said
     assert "could not be evaluated" not in said
     origin = list_checkpoints(Path("checkpoints"))[-1]
     held = decode(origin)["parts"]
     assert held["envs"] == {"seed": 1, "resumed": 0}
     assert ppo.main([*shared, "--total-timesteps=512", f"--resume-from={origin}"]) == 0
-    assert capsys.readouterr().err.count("CartPole-v1 begins new episodes") == 1
+    assert capsys.readouterr().err.count("CartPole-v1 starts new episodes") == 1
     resumed = decode(list_checkpoints(Path("checkpoints"))[-1])["parts"]
     assert resumed["envs"] == {"seed": 1, "resumed": 1}
     refused = ["--env-id=CartPole-v1", *shared[2:], "--total-timesteps=512"]

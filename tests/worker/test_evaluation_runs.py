@@ -209,7 +209,7 @@ def test_statistics_that_are_missing_are_told_with_the_scores(client: Client, ru
     config = train_config(str(SCRIPTS / "ppo.py"), "Pendulum-v1", params=params)
     run = client.wait(client.submit(config).run_id, timeout=60)
     told = " ".join(run_mosaic("eval", run.run_id, "--episodes", "1").stdout.split())
-    assert "mind The statistics of the observations that this policy was trained on are not beside" in told
+    assert "mind The observation statistics of this policy are missing" in told
 
 
 @pytest.mark.parametrize(

@@ -148,7 +148,7 @@ def test_extras_that_are_parameters_of_ours_are_typed_as_such() -> None:
         ({"foo_bar": 1}, "'extras.foo_bar' is neither a setting of the worker nor a parameter of ppo"),
         ({"checkpoints_dirr": "c"}, "did you mean 'checkpoints_dir'"),
         ({"eval_repeat": True}, "'extras.eval_repeat' is a setting of mode policy_eval"),
-        ({"algo_params": {"resume_from": "x"}}, "a property of the run: say it as --resume"),
+        ({"algo_params": {"resume_from": "x"}}, "a property of the run: give it as --resume"),
         ({"algo_params": {"exp_name": "@env:MINE"}}, r"'extras\.algo_params\.exp_name' cannot be a secret"),
         ({"checkpoints_dir": "@env:MINE"}, r"'extras\.checkpoints_dir' cannot be a secret for ppo"),
         ({"tensorboard_dir": "a" * 256}, r"'extras\.tensorboard_dir' is too long"),

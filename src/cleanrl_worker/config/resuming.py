@@ -270,7 +270,7 @@ def explain_values(origin: Origin, algo: str, args: Mapping[str, Any], total: in
             "schedules, replay buffer and random states start from scratch, normaliser statistics "
             f"{found}."
         )
-    text = f"Goes on from step {origin.step:,} of {origin.path}"
+    text = f"Continues from step {origin.step:,} of {origin.path}"
     before = int(origin.args["total_timesteps"])
     if total == before:
         return f"{text} and finishes its {total:,} steps."
