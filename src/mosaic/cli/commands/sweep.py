@@ -264,7 +264,7 @@ def _go_on(name: str, more: int | None, args: argparse.Namespace) -> int:
     with connect(args) as client:
         run = _find(client, name)
         config = take_up(client, run, more)
-    note(f"A new sweep goes on with the study of {run.run_id}.")
+    note(f"A new sweep continues with the study of {run.run_id}.")
     return _launch(config, args)
 
 

@@ -89,5 +89,5 @@ def lineage_parts(run: RunRecord, found: Lineage, study: Study) -> list[Renderab
     """All of it."""
     from rich.text import Text
 
-    note = Text("Who copied whom (←): * is the way to the best member.", style="dim")
+    note = Text("Lineage (← copied from): * marks the path to the best member.", style="dim")
     return [lineage_table(found), note, lineage_facts(found, study, Path(run.run_dir).parent)]
