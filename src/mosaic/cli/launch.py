@@ -270,7 +270,7 @@ def _facts(summary: Mapping[str, Any]) -> Table:
     rows = [
         ("mode", summary["mode"]),
         ("module", summary["module"]),
-        ("goes on from", resumed and resumed["explanation"]),
+        ("resumed from", resumed and resumed["explanation"]),
         ("plays", policy and place_text(policy["path"])),
         *_environment(summary["environment"]),
         *((f"  {name}" if name != "curriculum" else name, told) for name, told in stages),

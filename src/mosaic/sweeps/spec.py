@@ -128,7 +128,7 @@ class SweepSpec:
                 ("members", f"{asked.members}, each of {steps} steps, with seeds {seed} to {last}"),
                 ("generations", f"{asked.generations}, each of {words.whole(asked.interval)} steps"),
                 ("exploit", copied),
-                ("explore", f"times {factors}; drawn anew with a probability of {asked.resample:g}"),
+                ("explore", f"times {factors}; resampled with a probability of {asked.resample:g}"),
                 *known,
             ]
         variable = referred(self.storage)

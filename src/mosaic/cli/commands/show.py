@@ -108,7 +108,7 @@ def _facts(run: RunRecord, problems: Sequence[str]) -> Table:
         ("time goes to", words.shares(head.get("time_shares") or {}) if head.get("step") else ""),
         ("parameters", ", ".join(f"{name}={json.dumps(value)}" for name, value in params.items())),
         ("computed by", "; ".join(losses)),
-        ("goes on from", place_text(extras["checkpoint_path"]) if extras.get("checkpoint_path") else None),
+        ("resumed from", place_text(extras["checkpoint_path"]) if extras.get("checkpoint_path") else None),
         ("checked", _checked(run)),
         ("hub", _hub(run)),
         ("tags", ", ".join(run.tags)),
