@@ -29,7 +29,8 @@ from mosaic.cli.commands.show import full_run_json
 from mosaic.cli.live.board import Board
 from mosaic.cli.live.views import plain_line, render
 from mosaic.client import Client, RunRecord, train_config
-from mosaic.client.daemon import find_daemon, open_channel, stop_daemon
+from mosaic.client.daemon import find_daemon, stop_daemon
+from mosaic.contract.channel import open_channel
 from mosaic.contract.connection import WORKER_KEY
 from mosaic.contract.errors import NotFoundError, UserError
 from mosaic.contract.paths import VarPaths
@@ -77,7 +78,7 @@ class Town:
         self.paths = VarPaths(self.var)
         address = find_daemon(self.paths)
         assert address is not None
-        self.address, self.channel = address, open_channel(address)
+        self.address, self.channel = address, open_channel(address.address)
         self._log_read = 0
         held = self._submit("fuzz_doors.holder")
         run_dir = self.paths.run(held).run_dir

@@ -20,7 +20,8 @@ from typing import Any
 import psutil
 
 from mosaic.client import Client
-from mosaic.client.daemon import find_daemon, open_channel
+from mosaic.client.daemon import find_daemon
+from mosaic.contract.channel import open_channel
 from mosaic.contract.paths import VarPaths
 from mosaic.contract.proto import trainer_pb2_grpc as pb_grpc
 
@@ -214,7 +215,7 @@ def wire(client: Client) -> Iterator[tuple[Any, tuple[tuple[str, str], ...]]]:
     address = find_daemon(client.paths)
     if address is None:
         raise Bad("the daemon is not found")
-    with open_channel(address) as channel:
+    with open_channel(address.address) as channel:
         yield pb_grpc.TrainerServiceStub(channel), address.metadata()
 
 

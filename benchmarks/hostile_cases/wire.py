@@ -308,14 +308,15 @@ def _call(client: Client, method: str, request: Any, codes: Codes, worker: str =
 
 
 def _raw(client: Client, method: Any, data: bytes, codes: Codes, metadata: Any = None) -> None:
-    from mosaic.client.daemon import find_daemon, open_channel
+    from mosaic.client.daemon import find_daemon
+    from mosaic.contract.channel import open_channel
 
     address = find_daemon(client.paths)
     if address is None:
         raise Bad("the daemon is not found")
     path = f"/{SERVICE.full_name}/{method.name}"
     given = address.metadata() if metadata is None else metadata
-    with open_channel(address) as channel:
+    with open_channel(address.address) as channel:
         try:
             if method.client_streaming:
                 channel.stream_unary(path)(iter([data]), timeout=SECONDS, metadata=given)

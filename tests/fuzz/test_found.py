@@ -19,7 +19,8 @@ from cleanrl_worker.kit.state import decode, encode
 from cleanrl_worker.supervisor.offers import CATALOG
 from mosaic.analytics.eval_summary import read_eval_summary
 from mosaic.client import Client
-from mosaic.client.daemon import find_daemon, open_channel
+from mosaic.client.daemon import find_daemon
+from mosaic.contract.channel import open_channel
 from mosaic.contract.connection import DaemonAddress, LockHolder
 from mosaic.contract.errors import MosaicError, StorageError, UserError
 from mosaic.contract.events import LifecycleEvent, LifecycleReader
@@ -277,7 +278,7 @@ def test_a_call_that_makes_no_sense_is_refused(client: Client, method: str, data
     described = pb.DESCRIPTOR.services_by_name["TrainerService"].methods_by_name[method]
     assert hasattr(pb_grpc.TrainerServiceServicer, method)
     path = f"/mosaic.trainer.v1.TrainerService/{method}"
-    with open_channel(address) as channel, pytest.raises(grpc.RpcError) as refused:
+    with open_channel(address.address) as channel, pytest.raises(grpc.RpcError) as refused:
         given: dict[str, Any] = {"timeout": 30, "metadata": address.metadata()}
         if described.client_streaming:
             channel.stream_unary(path)(iter([data]), **given)

@@ -61,7 +61,7 @@ def test_the_environment_is_locked_until_it_is_overridden(
     form.environment.box.setEditText("Acrobot-v1")
     assert form.presenter.order().asked["env_id"] == "Acrobot-v1"
     check(qtbot, form)
-    assert form.report is not None and not form.report.ok and "different observations" in form.report.sentence
+    assert form.report is not None and not form.report.ok and "has other observations" in form.report.sentence
     form.override.click()
     assert form.environment.box.currentText() == "CartPole-v1"
     check(qtbot, form)

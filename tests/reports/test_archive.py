@@ -120,7 +120,7 @@ def test_what_is_there_already_is_told_and_other_content_is_refused(var: Path, e
         export_runs(client, [made.run_id], var.parent / "back.tar")
     assert [one.new for one in imported(var, var.parent / "back.tar")] == [False]
     (VarPaths(elsewhere).run(made.run_id).checkpoints / "step-000000001000.npz").write_bytes(b"other")
-    with pytest.raises(ConflictError, match=r"there already with other files.*--as-new"):
+    with pytest.raises(ConflictError, match=r"already exists with other files.*--as-new"):
         imported(elsewhere, path)
     (one,) = imported(elsewhere, path, as_new=True)
     assert one.new and one.run_id != made.run_id == one.archived_id

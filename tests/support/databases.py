@@ -119,7 +119,9 @@ def mariadb(folder: Path) -> Iterator[str]:
     account, data, port = _account("mysql"), folder / "mariadb", _free_port()
     _own(data, "mysql")
     user = pwd.getpwuid(int(str(account.get("user", os.getuid())))).pw_name
-    install = ["mariadb-install-db", "--no-defaults", f"--datadir={data / 'data'}", f"--user={user}"]
+    # A server that starts removes what others have in the folder for temporary tables.
+    folders = [f"--datadir={data / 'data'}", f"--tmpdir={data}"]
+    install = ["mariadb-install-db", "--no-defaults", *folders, f"--user={user}"]
     install += ["--auth-root-authentication-method=normal", "--skip-test-db"]
     made = subprocess.run(install, capture_output=True, text=True, cwd="/", **account)  # type: ignore[call-overload]
     assert made.returncode == 0, made.stdout + made.stderr
@@ -133,7 +135,7 @@ def mariadb(folder: Path) -> Iterator[str]:
     serve = [
         program,
         "--no-defaults",
-        f"--datadir={data / 'data'}",
+        *folders,
         f"--socket={data / 's'}",
         f"--port={port}",
     ]
