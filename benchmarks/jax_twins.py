@@ -5,7 +5,7 @@ python benchmarks/jax_twins.py [--rows td3 …] [--rounds 3] [--core N]
 The two take turns, each time in a new process, and medians are told. Seconds are those of the processor, on
 which other work on the machine hardly shows. Only steady training counts; what the first steps take beyond
 that, mostly compiling, stands beside it.
-With --rows the others stay on the page as they were.
+A step of QDagger is an offline one, which is an update. With --rows the others stay on the page as they were.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ PACKAGES = ("torch", "jax", "flax", "gymnasium", "envpool", "numpy")
 TEXT = """\
 Environment steps per second of processor time, medians of {rounds} rounds in which the two took turns, each
 in a process of its own, on one core with one thread and the same hyperparameters. Only steady training
-counts; the first steps, in which JAX compiles, are left out and told beside it. Steps of QDagger are offline
-ones: each is an update."""
+counts; the first steps, in which JAX compiles, are left out and told beside it, where they show by
+themselves."""
 HEADER = ("algorithm", "environment", "torch", "JAX", "JAX ÷ torch", "seconds of compiling")
 
 
@@ -74,9 +74,12 @@ def compare(row: Row, rounds: int) -> list[str]:
             speed = found[one.algo][-1].steps_per_second
             print(f"{turn + 1}  {one.algo:32} {speed:10,.1f}", flush=True)
     torch, jax = (median(each.steps_per_second for each in found[one.algo]) for one in (twin, row))
-    compiling = median(each.warm_up_seconds for each in found[row.algo])
+    compiling = f"{median(each.warm_up_seconds for each in found[row.algo]):.1f}"
+    if "num_steps" in row.params:
+        # Nothing is told before the first rollout has been learned from, with all that is compiled.
+        compiling = "–"
     speeds = [_digits(torch), _digits(jax), f"{jax / torch:.2f} ×"]
-    return [row.algo, row.env_id, *speeds, f"{compiling:.1f}"]
+    return [row.algo, row.env_id, *speeds, compiling]
 
 
 def _digits(speed: float) -> str:
