@@ -92,7 +92,7 @@ def test_a_run_gets_another_name_tags_and_notes_and_watchers_are_told(client: Cl
     assert again.worker_config == run.worker_config
     with pytest.raises(UserError, match="cannot be a tag"):
         client.label(run.run_id, tags=["a,b"])
-    with pytest.raises(UserError, match="1 to 200 letters"):
+    with pytest.raises(UserError, match="1 to 200 characters"):
         client.label(run.run_id, name=" ")
 
 

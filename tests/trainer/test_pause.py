@@ -134,5 +134,5 @@ def test_paused_time_does_not_count_against_the_limit(client: Client) -> None:
     client.resume(run.run_id)
     run = client.wait(run.run_id, timeout=60)
     assert run.outcome == "timed_out"
-    assert "worked for 0.0166667 minutes" in str(run.reason)
+    assert "reached its time limit of 0.0166667 minutes" in str(run.reason)
     assert (Path(run.run_dir) / "analytics.json").is_file()

@@ -236,7 +236,7 @@ def test_a_wrong_teacher_is_one_sentence_in_a_dry_run(tmp_path: Path) -> None:
         tmp_path, teacher_policy=str(other)
     )
     PolicyCard("ppo_atari", {"env_id": CATCH, "frame_stack": 1}, 1, None).write(other)
-    assert "sees 1 frames, but frame_stack is 4: give it 1" in refusal(tmp_path, teacher_policy=str(other))
+    assert "sees 1 frames, but frame_stack is 4: set it to 1" in refusal(tmp_path, teacher_policy=str(other))
     # What the card does not tell is seen by a look at the weights.
     wrong = save_policy(tmp_path / "w.cleanrl_model", torch.load(cart, weights_only=True), "ppo_atari", CATCH)
     assert "is not a model of ppo_atari" in refusal(tmp_path, teacher_policy=str(wrong))

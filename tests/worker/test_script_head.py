@@ -143,7 +143,7 @@ def test_the_interpreter_is_the_first_lines_or_bash(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("if then\n", "bash cannot read the script"),
-        ("#!/no/such/shell\necho\n", "is for /no/such/shell, which is not there"),
+        ("#!/no/such/shell\necho\n", "is for /no/such/shell, which is not installed"),
     ],
 )
 def test_a_script_that_cannot_run_is_refused_before_it_starts(
