@@ -233,8 +233,8 @@ def recorded(change: Callable[[dict[str, Any]], object]) -> Change:
     [
         (renamed("folder/../../../../evil"), "leads outside"),
         (renamed("folder//evil"), "leads outside"),
-        (renamed("evil.json"), "is no part of a run"),
-        (renamed("folder"), "is no part of a run"),
+        (renamed("evil.json"), "is not part of a run"),
+        (renamed("folder"), "is not part of a run"),
         (lambda members: setattr(members[-1][0], "name", "/etc/evil"), "where .* belongs"),
         (as_type(tarfile.SYMTYPE), "is a link"),
         (as_type(tarfile.LNKTYPE), "is a link"),

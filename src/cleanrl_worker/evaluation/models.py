@@ -6,7 +6,6 @@ An algorithm's `SPEC` says it itself, by `load_policy(weights, spaces, args)`; t
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import sys
 from collections.abc import Callable, Collection, Mapping
@@ -27,14 +26,14 @@ from cleanrl_worker.config.resuming import as_object, require_trust, require_tru
 from cleanrl_worker.kit.args import CommonArgs
 from cleanrl_worker.kit.backend import find_backend
 from cleanrl_worker.kit.envs import EpisodeEnvs
-from cleanrl_worker.kit.loading import load_spec
+from cleanrl_worker.kit.loading import load_spec, told_as_json
 from cleanrl_worker.kit.normalise import FrozenNormaliser, statistics_in
 from cleanrl_worker.kit.open_envs import open_episodes
 from cleanrl_worker.kit.policy import Policy, Spaces
 from cleanrl_worker.kit.spec import AlgorithmSpec, Misfit, fill_model
 from cleanrl_worker.kit.state import State, decode
 from cleanrl_worker.schemas.model import load_schema, shipped_algorithms
-from mosaic.contract.errors import MosaicError, NotFoundError, StorageError, UserError
+from mosaic.contract.errors import NotFoundError, StorageError, UserError
 from mosaic.contract.extras import require_extra
 
 NO_STATISTICS = (
@@ -200,14 +199,10 @@ class _SmallSpaces:
 
 def main(path: str, algo: str, env_id: str, env_kwargs: str) -> int:
     """Whether a model file fits, as one JSON line, for a process that has no torch."""
-    found: dict[str, str] = {}
-    try:
+    with told_as_json():
         model = open_model(Path(path), algo, env_id, env_kwargs)
         with model.make_envs(1) as envs:
             model.load_policy(envs)
-    except MosaicError as error:
-        found = {"error": str(error)}
-    print(json.dumps(found))
     return 0
 
 

@@ -14,12 +14,12 @@ from cleanrl_worker.config.checkpoint_files import card_path, link_or_copy
 from cleanrl_worker.config.teachers import PARAMETER, find_teacher
 from cleanrl_worker.evaluation.models import open_model
 from cleanrl_worker.kit.args import CommonArgs
-from cleanrl_worker.kit.loading import load_spec
+from cleanrl_worker.kit.loading import load_spec, told_as_json
 from cleanrl_worker.kit.open_envs import open_episodes
 from cleanrl_worker.kit.parsing import make_args
 from cleanrl_worker.kit.policy import Floats, Policy, Spaces
 from cleanrl_worker.schemas.environments import find_environment
-from mosaic.contract.errors import MosaicError, UserError
+from mosaic.contract.errors import UserError
 
 FOLDER = Path("teacher")
 _LEAST = 1e-8
@@ -73,15 +73,11 @@ def open_teacher(algo: str, args: CommonArgs, spaces: Spaces, keep: bool = True)
 
 def main(algo: str, values: str) -> int:
     """Whether the teacher of a run fits, as one JSON line, for a process that has no torch."""
-    found: dict[str, str] = {}
-    try:
+    with told_as_json():
         spec = load_spec(algo)
         args = make_args(spec.args, json.loads(values), algo)
         with open_episodes(spec, args, 1) as envs:
             open_teacher(algo, args, envs, keep=False)
-    except MosaicError as error:
-        found = {"error": str(error)}
-    print(json.dumps(found))
     return 0
 
 

@@ -14,7 +14,7 @@ import json
 import re
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,6 +30,17 @@ from mosaic.contract.outside import read_json
 
 _NAME = re.compile(r"[A-Za-z_][\w.-]*")
 _LEFT_OUT = re.compile(r"AlgorithmSpec\.__init__\(\) missing \d+ required .*arguments?: (.*)")
+
+
+@contextlib.contextmanager
+def told_as_json() -> Iterator[None]:
+    """Print whether what is done inside fits, as one JSON line, for a process that has no torch."""
+    found: dict[str, str] = {}
+    try:
+        yield
+    except MosaicError as error:
+        found = {"error": str(error)}
+    print(json.dumps(found))
 
 
 def load_spec(algo: str) -> AlgorithmSpec:

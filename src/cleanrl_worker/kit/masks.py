@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -75,16 +74,11 @@ class MaskReader:
 
 def main(algo: str, env_id: str, kwargs: str, seed: str) -> int:
     """Print what is wrong with the mask that the first episode begins with, if anything is."""
+    from cleanrl_worker.kit.loading import told_as_json
     from cleanrl_worker.kit.vector_env import make_envs
-    from mosaic.contract.errors import MosaicError
 
-    found: dict[str, str] = {}
-    try:
-        with make_envs(algo, env_id, 1, kwargs, masked=True) as envs:
-            envs.reset(int(seed), np.zeros((1, *envs.observation_space.shape), envs.obs_dtype))
-    except MosaicError as error:
-        found = {"error": str(error)}
-    print(json.dumps(found))
+    with told_as_json(), make_envs(algo, env_id, 1, kwargs, masked=True) as envs:
+        envs.reset(int(seed), np.zeros((1, *envs.observation_space.shape), envs.obs_dtype))
     return 0
 
 

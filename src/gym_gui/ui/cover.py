@@ -20,7 +20,7 @@ from mosaic.client import RunRecord
 from mosaic.contract.capabilities import WorkerCapabilities
 
 HAND = "hand"
-"""The purpose that is no form's: to play by hand."""
+"""The purpose that has no form of a worker: playing by hand."""
 
 
 class Cover(QStackedWidget):
@@ -58,7 +58,7 @@ class Cover(QStackedWidget):
             self.uncover()
 
     def open_form(self, purpose: str, prefill: dict[str, Any]) -> None:
-        """Load the forms for a purpose beside the window, then show one; `hand` is no worker's."""
+        """Load the forms for a purpose beside the window, then show one; `hand` needs no worker."""
         if purpose == HAND:
             self._play_by_hand(prefill)
             return

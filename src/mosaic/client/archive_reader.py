@@ -263,7 +263,7 @@ def _archived_file(told: Any) -> ArchivedFile:
     _check_inside(path)
     first = path.partition("/")[0]
     if path not in PARTS and (first not in (FOLDER, LOGS) or first == path):
-        raise ValueError(f"'{path:.80}' is no part of a run")
+        raise ValueError(f"'{path:.80}' is not part of a run")
     return ArchivedFile(run_id, path, size, summed)
 
 

@@ -18,7 +18,7 @@ Axis = dict[str, Any]
 USUAL_FPS = 30.0
 _FASTEST_FPS = 240.0
 _FAR = 1e3
-"""An end of a number that is further away is no amount to move it by."""
+"""A bound of an action beyond this is too large to use as the step of a key."""
 _ATARI_FPS = 60.0
 """Frames a second of the console itself; a step of the environment is several of them."""
 RUNS, HELD, TURNS = "runs", "held", "turns"
